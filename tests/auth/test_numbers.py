@@ -19,7 +19,7 @@ from isthmus.auth.authorization_server.core.settings import (
     DcrPolicy,
     RegistrationPolicy,
 )
-from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth.authorization_server.pages.login import BrowserSessions
 from isthmus.auth.client.store.file_store import FileTokenStore
 from isthmus.errors import UsageError
 
@@ -79,8 +79,8 @@ WRONG = [
     (Network, "connect", "1s"),
     (partial(Provider, "calendar", client_id="c", issuer=ISSUER), "check_interval", "1m"),
     (partial(Provider, "calendar", client_id="c", issuer=ISSUER), "session", -1),
-    (partial(BrowserFront, None), "idle", 0),
-    (partial(BrowserFront, None), "life", "a day"),
+    (partial(BrowserSessions, None, None, None), "idle", 0),
+    (partial(BrowserSessions, None, None, None), "life", "a day"),
 ]
 
 

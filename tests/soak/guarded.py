@@ -20,6 +20,7 @@ from isthmus.auth import ClientCredentials, MemoryTokenStore, OAuth, Secret
 from isthmus.auth.authorization_server.core.requests import Limits
 from isthmus.auth.authorization_server.core.settings import DcrPolicy, RegistrationPolicy
 from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth.authorization_server.pages.login import BrowserSessions
 from isthmus.auth.authorization_server.server import AuthorizationServer
 from isthmus.auth.authorization_server.storage.clients import RegisteredClient
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
@@ -81,7 +82,9 @@ class Bank:
             refresh_ttl=3 * LIFE,
             rotation_grace=0.5,
             front=lambda authority: BrowserFront(
-                authority, tries=LoginTries(address=ANY, account=ANY)
+                BrowserSessions(authority.settings, authority.store, authority.users),
+                authority.requests,
+                tries=LoginTries(address=ANY, account=ANY),
             ),
             limits=Limits(10**9, per_address=OFTEN, per_client=OFTEN),
         )

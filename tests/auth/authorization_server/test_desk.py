@@ -25,6 +25,10 @@ async def authority(tmp_path):
     await made.close()
 
 
+def sessions_of(authority):
+    return BrowserSessions(authority.settings, authority.store, authority.users, idle=60, life=60)
+
+
 def opened(**changed):
     pending = {
         "txn": "t", "client_id": "c", "client_name": "C", "client_kind": "static",
@@ -38,26 +42,26 @@ def opened(**changed):
 @pytest.mark.covers("auth.authority.consent-page")
 async def test_a_form_is_proved_for_one_form_request_browser_client_place_and_user(authority):
     """The security best practices demand that what a form carries is bound to the client."""
-    desk = BrowserSessions(authority, 60, 60)
+    sessions = sessions_of(authority)
     tokens = [
-        await desk.token("consent", opened()),
-        await desk.token("login", opened()),
-        await desk.token("consent", opened(txn="u")),
-        await desk.token("consent", opened(binding="d")),
-        await desk.token("consent", opened(client_id="d")),
-        await desk.token("consent", opened(redirect_uri="https://c.example/cc")),
-        await desk.token("consent", opened(), User(id="alice")),
-        await desk.token("consent", opened(), User(id="bob")),
+        await sessions.form_token("consent", opened()),
+        await sessions.form_token("login", opened()),
+        await sessions.form_token("consent", opened(txn="u")),
+        await sessions.form_token("consent", opened(binding="d")),
+        await sessions.form_token("consent", opened(client_id="d")),
+        await sessions.form_token("consent", opened(redirect_uri="https://c.example/cc")),
+        await sessions.form_token("consent", opened(), User(id="alice")),
+        await sessions.form_token("consent", opened(), User(id="bob")),
     ]
     assert 8 == len(set(tokens))
-    assert tokens[0] == await desk.token("consent", opened())
+    assert tokens[0] == await sessions.form_token("consent", opened())
 
 
 async def test_two_servers_do_not_believe_each_others_forms(authority, tmp_path):
     """We demand that a proof takes the key of the store."""
     other = make_authority(ISSUER, make_users(tmp_path, "bob"))
-    here, there = BrowserSessions(authority, 60, 60), BrowserSessions(other, 60, 60)
-    assert await here.token("consent", opened()) != await there.token("consent", opened())
+    here, there = sessions_of(authority), sessions_of(other)
+    assert await here.form_token("consent", opened()) != await there.form_token("consent", opened())
     await other.close()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth import LoginPolicy
 from isthmus.auth.authorization_server.pages.login import make_throttled_page
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.authorization_server.users.users import (
@@ -74,12 +74,9 @@ async def test_who_is_logged_in_is_not_asked_again(hosting, tmp_path):
 async def test_a_login_ends_when_it_is_not_used_and_after_a_day_in_any_case(hosting, tmp_path):
     """The third-party flow's rules demand a session timeout; we have an idle one, too."""
     clock = Clock()
-
-    def front(authority):
-        return BrowserFront(authority, idle=100, life=250)
-
+    login = LoginPolicy(idle=100, life=250)
     authority = hosting(
-        make_users(tmp_path), store=MemoryAuthStore(clock=clock), clock=clock, front=front
+        make_users(tmp_path), store=MemoryAuthStore(clock=clock), clock=clock, login=login
     )
     alice = Visitor(authority, ISSUER)
     await alice.log_in(request_url(ISSUER))

@@ -6,12 +6,12 @@ import re
 import pytest
 
 from isthmus import Accepted, Cancelled, Client, Context, Declined, Principal, Server
-from isthmus.auth import StaticTokens
+from isthmus.auth import LoginPolicy, StaticTokens
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.client.grants.bearer_token import BearerToken
 from isthmus.auth.upstream.api import UpstreamDenied
 from isthmus.auth.upstream.login import UpstreamLogin
-from isthmus.errors import ToolFailed, UsageError
+from isthmus.errors import ToolFailed, UpstreamRequired, UsageError
 from support.auth.authority import (
     PASSWORD,
     form_action,
@@ -103,6 +103,31 @@ async def rig(tmp_path, acme, clock):
     async with serve_in_browser(make):
         yield holder[0]
         await holder[0].authority.close()
+
+
+async def test_the_page_prolongs_a_login_as_the_policy_says(tmp_path, acme, clock):
+    """Ours: ``LoginPolicy.idle`` counts on every page."""
+    issuer, store = "https://mcp.example", MemoryAuthStore(clock=clock)
+    authority = make_authority(
+        issuer,
+        make_users(tmp_path, "alice"),
+        providers=[acme],
+        store=store,
+        clock=clock,
+        login=LoginPolicy(idle=60),
+    )
+    alice = Traveller(authority, issuer)
+    await alice.log_in(request_url(issuer))
+    caller = Principal(issuer=issuer, subject="alice", client_id="c", claims={"gid": "g"})
+    with pytest.raises(UpstreamRequired) as required:
+        await authority.services.upstream(caller, "acme")
+    page = await alice.get(await required.value.page())
+    ends = "SELECT expires_at FROM login_session"
+    found = await store.read(lambda records: records.db.execute(ends).fetchall())
+    await authority.close()
+
+    assert 200 == page.status
+    assert [True] == [end <= clock() + 60 for (end,) in found]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

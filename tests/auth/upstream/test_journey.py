@@ -63,13 +63,13 @@ async def test_who_comes_back_finds_what_it_left_for(journeys, acme):
     arrival = await journeys.end(acme, visit(cookies, state=state, code="c-1-2-3-4-5"))
 
     assert ("login", "txn-1", "alice", BACK) == (
-        arrival.journey.purpose,
-        arrival.journey.about,
-        arrival.journey.user_id,
-        arrival.journey.redirect_uri,
+        arrival.request.purpose,
+        arrival.request.about,
+        arrival.request.user_id,
+        arrival.request.redirect_uri,
     )
     assert arrival.code == "c-1-2-3-4-5"
-    assert told["nonce"] == arrival.journey.nonce
+    assert told["nonce"] == arrival.request.nonce
     assert "Max-Age=0" in arrival.cookies[0]
 
 
@@ -114,4 +114,4 @@ async def test_nothing_of_a_journey_shows_its_secrets(journeys, acme):
     state, cookies, _ = await left(journeys, acme)
     arrival = await journeys.end(acme, visit(cookies, state=state, code="c"))
 
-    assert "Journey(provider='acme', purpose='login')" == repr(arrival.journey)
+    assert "ProviderRequest(provider='acme', purpose='login')" == repr(arrival.request)

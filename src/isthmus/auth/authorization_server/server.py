@@ -1,15 +1,19 @@
-"""An OAuth authorization server of our own: what it is configured with, and its ASGI app."""
+"""AuthorizationServer: issues OAuth tokens for MCP servers; builds its parts and mounts them as an ASGI app."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from isthmus.auth import redaction
 from isthmus.auth.arguments import require_library
 from isthmus.auth.authorization_server.core.authorization import AuthorizationRequests
-from isthmus.auth.authorization_server.core.endpoints import Front, OAuthEndpoints, bind_core
+from isthmus.auth.authorization_server.core.endpoints import Front, OAuthEndpoints
 from isthmus.auth.authorization_server.core.local_verifier import LocalVerifier
-from isthmus.auth.authorization_server.core.lookups import ClientDocuments, Lookups, is_document_id
+from isthmus.auth.authorization_server.core.lookups import (
+    ClientDocuments,
+    Lookups,
+    is_known_client,
+)
 from isthmus.auth.authorization_server.core.requests import Limits, OAuthParameters
 from isthmus.auth.authorization_server.core.settings import (
     LoginPolicy,
@@ -19,9 +23,12 @@ from isthmus.auth.authorization_server.core.settings import (
     gather_settings,
 )
 from isthmus.auth.authorization_server.core.tokens import Keyring
+from isthmus.auth.authorization_server.core.transactions import OAuthTransactions
+from isthmus.auth.authorization_server.pages.front import BrowserFront
+from isthmus.auth.authorization_server.pages.login import BrowserSessions
 from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-from isthmus.auth.authorization_server.storage.records import CLEANUP_BATCH_ROWS, delete_expired
-from isthmus.auth.authorization_server.users.users import User, UserBackend
+from isthmus.auth.authorization_server.storage.store import AuthStore
+from isthmus.auth.authorization_server.users.users import Delegated, User, UserBackend
 from isthmus.auth.net.network import (
     PUBLIC_ONLY,
     TOTAL_TIMEOUT_S,
@@ -37,23 +44,14 @@ from isthmus.transports.http.reply import Receive, Scope, Send
 from isthmus.transports.http.request import LingeringResponse
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.core.oauth_core import Approval, LookupResult, OAuthCore
-    from isthmus.auth.authorization_server.storage.records import Records
-    from isthmus.auth.authorization_server.storage.store import AuthStore
     from isthmus.auth.resource_server.replays import SQLiteReplays
     from isthmus.auth.upstream.provider import Provider
     from isthmus.auth.upstream.services import UpstreamServices
+    from isthmus.transports.http.authorizer import AsgiApp
 
 __all__ = ["AuthorizationServer"]
 
-T = TypeVar("T")
-
 MONTH_S = 30 * 86_400
-HOUSEKEEPING_INTERVAL_S = 300.0
-"""Seconds from one time to the next."""
-
-MAX_CLEANUP_ROUNDS = 20
-"""Transactions that it takes at most, so that nobody waits long for one."""
 
 
 class AuthorizationServer:
@@ -116,9 +114,6 @@ class AuthorizationServer:
         UsageError: a URL is none or not secure, or there is no resource.
     """
 
-    _services: "UpstreamServices | None" = None
-    _replays: "SQLiteReplays | None" = None
-
     def __init__(
         self,
         issuer: str,
@@ -126,7 +121,7 @@ class AuthorizationServer:
         resources: Sequence[str],
         scopes: Mapping[str, str],
         users: UserBackend | None,
-        store: "AuthStore",
+        store: AuthStore,
         registration: RegistrationPolicy | None = None,
         consent: Literal["always", "remember"] = "always",
         usual_scopes: Sequence[str] | None = None,
@@ -167,6 +162,7 @@ class AuthorizationServer:
             key_life=key_life,
             dpop_nonce=dpop_nonce,
             has_users=users is not None,
+            consent=consent,
             legacy_paths=legacy_paths,
             openid_alias=openid_alias,
             login=login or LoginPolicy(),
@@ -178,7 +174,9 @@ class AuthorizationServer:
         self._network = make_network(network or PUBLIC_ONLY, keep=False, total=TOTAL_TIMEOUT_S)
         self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
         self._providers = tuple(providers)
-        self._assemble(front or make_browser_front, limits)
+        self._services: UpstreamServices | None = None
+        self._replays: SQLiteReplays | None = None
+        self._assemble(front, limits or Limits(self.settings.registration.dcr.per_ip_hour))
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -194,9 +192,16 @@ class AuthorizationServer:
     def services(self) -> "UpstreamServices":
         """The services behind it; see :meth:`resource_auth`."""
         if self._services is None:
+            from isthmus.auth.upstream.login import UpstreamLogin
             from isthmus.auth.upstream.services import UpstreamServices
 
-            self._services = UpstreamServices(self, self._providers)
+            self._services = UpstreamServices(
+                self.settings,
+                self.store,
+                self._sessions,
+                providers=self._providers,
+                login=self.users.source if isinstance(self.users, UpstreamLogin) else None,
+            )
         return self._services
 
     def __repr__(self) -> str:
@@ -205,21 +210,44 @@ class AuthorizationServer:
     # Set up
 
     def _assemble(
-        self, front: "Callable[[AuthorizationServer], Front]", limits: Limits | None
+        self, front: "Callable[[AuthorizationServer], Front] | None", limits: Limits
     ) -> None:
-        """Make the parts, each of which knows this whole."""
+        """Build the parts, the lower ones first, and mount them."""
         require_library("authlib", "An authorization server")
-        self._verifier: LocalVerifier | None = None
-        self._tidied = float("-inf")
-        registration = self.settings.registration
-        schemes = tuple(registration.dcr.schemes)
-        documents = ClientDocuments(registration.cimd, self._network, schemes=schemes)
-        lookups = Lookups(self.settings, self.store, self.users, documents, self._network)
-        self._asking = AuthorizationRequests(self, lookups)
-        self.front = front(self)
-        endpoints = OAuthEndpoints(self, lookups, limits or Limits(registration.dcr.per_ip_hour))
+        settings, store, users = self.settings, self.store, self.users
+        policy = settings.registration
+        documents = ClientDocuments(policy.cimd, self._network, schemes=tuple(policy.dcr.schemes))
+        lookups = Lookups(settings, store, users, documents, self._network)
+        transactions = OAuthTransactions(
+            settings, store, self._keyring, clock=self.clock, sweep=self.sweep
+        )
+        self.requests = AuthorizationRequests(settings, store, lookups, transactions)
+        self.verifier = LocalVerifier(
+            settings,
+            store,
+            users,
+            self._keyring,
+            upstream_stands=self._upstream_stands,
+            clock=self.clock,
+        )
+        self._sessions = BrowserSessions(settings, store, users)
+        self.front = BrowserFront(self._sessions, self.requests) if front is None else front(self)
+        endpoints = OAuthEndpoints(
+            settings,
+            store,
+            self._keyring,
+            lookups=lookups,
+            requests=self.requests,
+            transactions=transactions,
+            limits=limits,
+            front=self.front,
+            after_revocation=self._after_revocation,
+        )
+        elsewhere: Mapping[str, AsgiApp] = {}
+        if front is None and users is not None and isinstance(users, Delegated):
+            elsewhere = users.attach(self)
         services = self.services.routes if self._providers else {}
-        self.routes = {**self.front.routes, **services, **endpoints.routes}
+        self.routes = {**self.front.routes, **elsewhere, **services, **endpoints.routes}
 
     def resource_auth(self, resource: str, **more: Any) -> ResourceAuth:
         """What guards an MCP server that takes our tokens.
@@ -263,13 +291,6 @@ class AuthorizationServer:
             self._replays = SQLiteReplays(f"{database.path}.proofs", clock=self.clock)
         return self._replays
 
-    @property
-    def verifier(self) -> LocalVerifier:
-        """Tells whose one of our tokens is, without a request to anybody."""
-        if self._verifier is None:
-            self._verifier = LocalVerifier(self)
-        return self._verifier
-
     # Requests for authorization
 
     async def ask(self, asked: OAuthParameters) -> PendingAuthorization | str:
@@ -281,7 +302,7 @@ class AuthorizationServer:
         Raises:
             Unfit: neither client nor redirect URI can be believed, and nobody is sent anywhere.
         """
-        return await self._asking.ask(asked)
+        return await self.requests.ask(asked)
 
     async def approve(
         self,
@@ -307,13 +328,9 @@ class AuthorizationServer:
         Raises:
             AuthRefused: it was answered before, or is too old.
         """
-        from isthmus.auth.authorization_server.core.oauth_core import Approval
-
-        if user.disabled:
-            return await self.deny(pending)
-        allowed = None if scopes is None else frozenset(scopes)
-        approval = Approval(user=user, scopes=allowed, upstream_id=upstream_id, ends_at=ends_at)
-        return await self._asking.approve(pending, approval)
+        return await self.requests.approve(
+            pending, user, scopes=scopes, upstream_id=upstream_id, ends_at=ends_at
+        )
 
     async def deny(self, pending: PendingAuthorization, error: str = "access_denied") -> str:
         """Tell the client that it gets nothing.
@@ -328,42 +345,7 @@ class AuthorizationServer:
         Raises:
             AuthRefused: it was answered before, or is too old.
         """
-        return await self._asking.deny(pending, error)
-
-    async def serve(
-        self,
-        work: "Callable[[OAuthCore], T]",
-        found: "LookupResult",
-        approval: "Approval | None" = None,
-    ) -> T:
-        """Have Authlib do something in one transaction: what it answers is committed.
-
-        Args:
-            work: what to do.
-            found: what was looked up before.
-            approval: what somebody said yes to.
-        """
-        work_in_store = bind_core(work, self.settings, self._keyring, found, approval)
-        await self._keep_house()  # before, so that nothing can go wrong after what was committed
-        return await self.store.write(work_in_store)
-
-    async def look(self, work: "Callable[[OAuthCore], T]", found: "LookupResult") -> T:
-        """As :meth:`serve`, for what changes nothing."""
-        return await self.store.read(bind_core(work, self.settings, self._keyring, found, None))
-
-    async def _keep_house(self) -> None:
-        now = self.clock()
-        if now - self._tidied <= HOUSEKEEPING_INTERVAL_S:
-            return
-        self._tidied = now
-        for _ in range(MAX_CLEANUP_ROUNDS):
-            if await self.store.write(self._tidy) < CLEANUP_BATCH_ROWS:
-                break
-        await self.sweep()
-
-    def _tidy(self, records: "Records") -> int:
-        self._keyring.retire(records)
-        return delete_expired(records)
+        return await self.requests.deny(pending, error)
 
     # What was granted
 
@@ -378,8 +360,7 @@ class AuthorizationServer:
 
     def forget(self) -> None:
         """Something was revoked: nothing that was looked up before counts any more."""
-        if self._verifier is not None:
-            self._verifier.forget()
+        self.verifier.forget()
 
     async def sweep(self) -> None:
         """End logins at providers on which no grant stands any more."""
@@ -392,22 +373,17 @@ class AuthorizationServer:
 
     async def public_keys(self) -> list[dict[str, Any]]:
         """The keys that tokens are verified with, as ``/jwks`` shows them."""
-
-        def made(records: "Records") -> list[dict[str, Any]]:
-            self._keyring.signing(records)
-            return self._keyring.public(records)
-
-        whole = await self.store.read(self._keyring.complete)
-        return await (self.store.read(self._keyring.public) if whole else self.store.write(made))
+        return await self._keyring.published(self.store)
 
     async def known_client(self, client_id: str) -> bool:
         """Whether a client that got a token may still use it: it was not removed."""
-        if client_id in self.settings.static or is_document_id(client_id):
-            return True
-        return await self.store.read(lambda records: records.client(client_id)) is not None
+        return await is_known_client(self.settings, self.store, client_id)
 
-    async def upstream_stands(self, upstream_id: str) -> bool:
-        """Whether the login at a provider that a grant stands on still does."""
+    async def _after_revocation(self) -> None:
+        self.forget()
+        await self.sweep()
+
+    async def _upstream_stands(self, upstream_id: str) -> bool:
         return await self.services.stands(upstream_id)
 
     # The app
@@ -445,16 +421,6 @@ def check_parts(users: object, store: object, consent: str) -> None:
     if users is not None:
         check_kind("users", users, "get", "PasswordUsers(path)")
     check_kind("store", store, "write", "SQLiteAuthStore(path)")
-
-
-def make_browser_front(authority: AuthorizationServer) -> Front:
-    """Our own pages."""
-    from isthmus.auth.authorization_server.pages.front import BrowserFront
-    from isthmus.auth.authorization_server.users.login_limits import LoginTries
-
-    login = authority.settings.login
-    tries = LoginTries(login.same_account_and_address, login.same_address, login.same_account)
-    return BrowserFront(authority, idle=login.idle, life=login.life, tries=tries)
 
 
 async def serve_lifespan(authority: AuthorizationServer, receive: Receive, send: Send) -> None:

@@ -1,25 +1,20 @@
-"""Requests to a provider's API with a token of its own: what ``ctx.upstream`` gives to tools.
-
-What can go wrong between a server and a provider behind it; never in the provider's own words.
+"""Requests to a provider's API with a token of its own (``ctx.upstream``), and what goes wrong with them.
 
 A provider's error texts may be written by whoever made the request, so nothing of them is shown,
 logged or handed on. What is kept is its code, where that is one that a specification defines.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from isthmus.auth.net.network import Fetched
+from isthmus.auth.net.network import Fetched, Network
 from isthmus.auth.net.urls import add_query, origin_of
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthError, AuthRefused, ToolError, UsageError
-
-if TYPE_CHECKING:
-    from isthmus.auth.upstream.provider import Provider
 
 __all__ = [
     "AccessTokenSource",
@@ -31,15 +26,74 @@ __all__ = [
     "read_error_code",
 ]
 
-MAX_API_ANSWER_BYTES = 4 * 1024 * 1024
-"""Bytes of an answer, unless the caller says otherwise."""
+MAX_API_ANSWER_BYTES = 4 * 1024 * 1024  # unless the caller says otherwise
 
 FORBIDDEN_HEADERS = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie",
                        "connection", "upgrade", "proxy-authorization"})  # fmt: skip
-"""Headers that are not a caller's to set."""
 
 HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """The name of a header (RFC 9110 5.1). Some servers read ``host `` with a space for ``host``."""
+
+LOGIN_ENDED_CODES = frozenset({
+    *("invalid_grant", "access_denied", "login_required", "interaction_required"),
+    *("consent_required", "account_selection_required", "bad_refresh_token"),
+})  # fmt: skip
+"""Codes that say: the user has to log in again. ``bad_refresh_token`` is GitHub's."""
+
+KNOWN_ERROR_CODES = LOGIN_ENDED_CODES | {
+    *("invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
+    *("invalid_scope", "invalid_target", "invalid_token", "insufficient_scope", "server_error"),
+    *("unsupported_response_type", "temporarily_unavailable", "bad_verification_code"),
+    *("incorrect_client_credentials", "redirect_uri_mismatch"),
+}
+"""Codes that may be named; any other text could say anything."""
+
+
+class UpstreamDenied(AuthRefused, ToolError):
+    """The provider, or its user there, says no for good: they would have to log in again.
+
+    Attributes:
+        error: the provider's code, where it is a registered one; else empty.
+    """
+
+
+class UpstreamUnavailable(ToolError):
+    """The provider gave no usable answer. It may tomorrow; nothing was taken from anybody."""
+
+
+class UpstreamFailed(ToolError):
+    """The provider's API answered with an error.
+
+    Attributes:
+        status: its HTTP status.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def read_error_code(answer: Any) -> str:
+    """The error code in an answer, or empty where it is none that is known."""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return error if isinstance(error, str) and error in KNOWN_ERROR_CODES else ""
+
+
+class ApiProvider(Protocol):
+    """A provider, as far as requests to its API need it."""
+
+    name: str
+    title: str
+    network: Network
+
+    @property
+    def api(self) -> Sequence[str]:
+        """The origins of its API, the first one for paths."""
+        ...
+
+    def unavailable(self, error: Exception) -> UpstreamUnavailable:
+        """The exception for a provider that gives no usable answer."""
+        ...
 
 
 class AccessTokenSource(Protocol):
@@ -92,7 +146,7 @@ class Upstream:
         subject: the user's id there; empty where that is not known.
     """
 
-    def __init__(self, provider: "Provider", tokens: AccessTokenSource, subject: str = "") -> None:
+    def __init__(self, provider: ApiProvider, tokens: AccessTokenSource, subject: str = "") -> None:
         self._provider = provider
         self._tokens = tokens
         self.subject = subject
@@ -204,7 +258,7 @@ class Upstream:
             raise self._provider.unavailable(error) from None
 
 
-def resolve_api_url(provider: "Provider", url: str, params: Mapping[str, str] | None) -> str:
+def resolve_api_url(provider: ApiProvider, url: str, params: Mapping[str, str] | None) -> str:
     """Where a request goes, if the provider's token may go there.
 
     Raises:
@@ -238,48 +292,3 @@ def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
     if wrong := FORBIDDEN_HEADERS & set(asked):
         raise UsageError(f"{', '.join(sorted(wrong))}: set by Upstream itself, leave it out")
     return asked
-
-
-LOGIN_ENDED_CODES = frozenset({
-    *("invalid_grant", "access_denied", "login_required", "interaction_required"),
-    *("consent_required", "account_selection_required", "bad_refresh_token"),
-})  # fmt: skip
-"""Codes that say: the user has to log in again. ``bad_refresh_token`` is GitHub's."""
-
-KNOWN_ERROR_CODES = LOGIN_ENDED_CODES | {
-    *("invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
-    *("invalid_scope", "invalid_target", "invalid_token", "insufficient_scope", "server_error"),
-    *("unsupported_response_type", "temporarily_unavailable", "bad_verification_code"),
-    *("incorrect_client_credentials", "redirect_uri_mismatch"),
-}
-"""Codes that may be named; any other text could say anything."""
-
-
-class UpstreamDenied(AuthRefused, ToolError):
-    """The provider, or its user there, says no for good: they would have to log in again.
-
-    Attributes:
-        error: the provider's code, where it is a registered one; else empty.
-    """
-
-
-class UpstreamUnavailable(ToolError):
-    """The provider gave no usable answer. It may tomorrow; nothing was taken from anybody."""
-
-
-class UpstreamFailed(ToolError):
-    """The provider's API answered with an error.
-
-    Attributes:
-        status: its HTTP status.
-    """
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-def read_error_code(answer: Any) -> str:
-    """The error code in an answer, or empty where it is none that is known."""
-    error = answer.get("error") if isinstance(answer, dict) else None
-    return error if isinstance(error, str) and error in KNOWN_ERROR_CODES else ""

@@ -1,35 +1,29 @@
-"""Upstream tokens while they are used: good ones, renewed once for everybody, or gone."""
+"""Upstream tokens in use: kept for everybody, refreshed once for all who wait, revoked when they are over."""
 
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.store import AuthStore
 from isthmus.auth.cache import BoundedDict, SingleFlight
 from isthmus.auth.tokens.secret import Secret
 from isthmus.auth.upstream import token_rows
 from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
 from isthmus.auth.upstream.identity import is_token_alive
+from isthmus.auth.upstream.provider import Provider
 from isthmus.auth.upstream.token_rows import EXPIRY_MARGIN_S, UpstreamRow, UpstreamTokens
 from isthmus.errors import UsageError
 
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.storage.store import AuthStore
-    from isthmus.auth.upstream.provider import Provider
-
 __all__ = ["StoredTokenSource", "UpstreamConnections"]
 
-RENEWAL_TURN_S = 60.0
-"""Seconds that a renewal may take until another process tries it."""
-
-RENEWAL_POLL_S = 0.2
-"""Seconds between two looks at whether another process is done."""
-
+RENEWAL_TURN_S = 60.0  # then another process tries it
+RENEWAL_POLL_S = 0.2  # between two looks at whether another process is done
+CONNECT_POLL_S = 1.0  # between two looks at whether another process has connected an account
 MAX_REMEMBERED_ROWS = 10_000
-"""Rows of which it is remembered until when they are good."""
 
 FOREVER = float("inf")
 
@@ -42,12 +36,13 @@ class UpstreamConnections:
         providers: whose they are.
     """
 
-    def __init__(self, store: "AuthStore", providers: "Iterable[Provider]") -> None:
+    def __init__(self, store: AuthStore, providers: Iterable[Provider]) -> None:
         self._store = store
         self.providers: Mapping[str, Provider] = {p.name: p for p in providers}
         self._flights: SingleFlight[UpstreamRow] = SingleFlight()
         self._good: BoundedDict[str, float] = BoundedDict(MAX_REMEMBERED_ROWS)
         self._ending: set[asyncio.Task[None]] = set()
+        self._added: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
 
     async def add(
         self, id: str, user_id: str, tokens: UpstreamTokens, *, waits: bool = False
@@ -61,10 +56,33 @@ class UpstreamConnections:
 
         self._good.pop(id, None)
         self._revoke_later(await self._store.write(work))
+        if (added := self._added.pop(id, None)) is not None:
+            added.set()
 
     async def get(self, id: str) -> UpstreamRow | None:
         """What is kept under an id, good or not."""
         return await self._store.read(lambda records: token_rows.load_row(records, id))
+
+    async def wait_until_added(self, id: str, seconds: float) -> bool:
+        """Wait until there are tokens under an id, kept here or by another process; False if not."""
+        added = self._added.setdefault(id, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                while await self.get(id) is None:
+                    try:
+                        async with asyncio.timeout(CONNECT_POLL_S):
+                            await added.wait()
+                    except TimeoutError:
+                        continue
+        except TimeoutError:
+            return False
+        return True
+
+    async def user_name(self, user_id: str, provider: str) -> str:
+        """What a user is called at a provider; empty where nobody knows."""
+        return await self._store.read(
+            lambda records: token_rows.load_user_name(records, user_id, provider)
+        )
 
     async def stands(self, id: str) -> bool:
         """Whether tokens can still be used; those that expired are renewed for that.
@@ -152,7 +170,7 @@ class UpstreamConnections:
             raise
 
     async def _judged(
-        self, provider: "Provider", row: UpstreamRow, refused: Secret | None
+        self, provider: Provider, row: UpstreamRow, refused: Secret | None
     ) -> UpstreamRow:
         now, tokens = provider.clock(), row.tokens
         if tokens.over(now):
@@ -167,13 +185,13 @@ class UpstreamConnections:
         self._note(provider, row)
         return row
 
-    async def _doubted(self, provider: "Provider", row: UpstreamRow) -> UpstreamRow:
+    async def _doubted(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
         """What to do about tokens that the API refuses."""
         if row.tokens.refresh is not None:
             return await self._renewed(provider, row)
         return await self._checked(provider, row)
 
-    async def _checked(self, provider: "Provider", row: UpstreamRow) -> UpstreamRow:
+    async def _checked(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
         """Ask the provider whether it still honours its token."""
         if not await is_token_alive(provider, row.tokens):
             if row.tokens.refresh is None:
@@ -183,7 +201,7 @@ class UpstreamConnections:
             provider, row, msgspec.structs.replace(row.tokens, checked_at=provider.clock())
         )
 
-    async def _renewed(self, provider: "Provider", row: UpstreamRow) -> UpstreamRow:
+    async def _renewed(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
         """Get the next tokens, or wait for the process that is getting them."""
         while not await self._store.write(
             lambda records: token_rows.take_renewal_turn(records, row, RENEWAL_TURN_S)
@@ -203,7 +221,7 @@ class UpstreamConnections:
         return await self._written(provider, row, tokens)
 
     async def _written(
-        self, provider: "Provider", row: UpstreamRow, tokens: UpstreamTokens
+        self, provider: Provider, row: UpstreamRow, tokens: UpstreamTokens
     ) -> UpstreamRow:
         if not await self._store.write(
             lambda records: token_rows.replace_tokens(records, row, tokens)
@@ -233,7 +251,7 @@ class UpstreamConnections:
             "the provider %s ended a login: %d grants revoked", row.provider, count
         )
 
-    def _note(self, provider: "Provider", row: UpstreamRow) -> None:
+    def _note(self, provider: Provider, row: UpstreamRow) -> None:
         """Remember until when a row is good."""
         tokens, interval = row.tokens, provider.check_interval
         until = min(
@@ -243,7 +261,7 @@ class UpstreamConnections:
         )
         self._good[row.id] = until
 
-    def _now(self, provider: "Provider | None") -> float:
+    def _now(self, provider: Provider | None) -> float:
         some = provider or next(iter(self.providers.values()))
         return some.clock()
 
@@ -281,7 +299,7 @@ class StoredTokenSource:
         return None if row.tokens.access == refused else row.tokens.access
 
 
-async def revoke_tokens(provider: "Provider", tokens: UpstreamTokens) -> None:
+async def revoke_tokens(provider: Provider, tokens: UpstreamTokens) -> None:
     """Take tokens back; that it did not work is logged."""
     try:
         await provider.revoke(tokens)

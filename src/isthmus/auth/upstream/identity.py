@@ -1,11 +1,18 @@
-"""Who a provider's user is: by ID token, by its user info, or by a function of the operator's."""
+"""Identity of a provider's user: by ID token, by user info, or by a function of the operator's."""
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from isthmus.auth.authorization_server.users.users import User
-from isthmus.auth.net.urls import is_same_issuer
+from isthmus.auth.tokens.jose import (
+    ALGORITHMS,
+    DEFAULT_ALGORITHMS,
+    Claims,
+    InvalidToken,
+    audiences_of,
+    check_times,
+)
 from isthmus.auth.tokens.protocol import parse_members
 from isthmus.auth.tokens.secret import Secret
 from isthmus.auth.upstream.api import (
@@ -15,20 +22,17 @@ from isthmus.auth.upstream.api import (
     UpstreamFailed,
     UpstreamUnavailable,
 )
+from isthmus.auth.upstream.provider import Endpoints, Provider, refuse_id_token
 from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthError
 
-if TYPE_CHECKING:
-    from isthmus.auth.tokens.jose import Claims
-    from isthmus.auth.upstream.provider import Endpoints, Provider
-
-__all__ = ["check_same_user", "identify", "is_token_alive", "make_user"]
+__all__ = ["identify", "is_token_alive", "make_user"]
 
 MAX_ID_CHARS, MAX_SUBJECT_CHARS, MAX_SHOWN_NAME_CHARS = 255, 255, 200
 
 
 async def identify(
-    provider: "Provider",
+    provider: Provider,
     tokens: UpstreamTokens,
     told: Mapping[str, Any],
     nonce: Secret,
@@ -69,7 +73,7 @@ async def identify(
     return read_subject(provider, claims.get("sub"), claims)
 
 
-def make_user(provider: "Provider", subject: str, name: str) -> User:
+def make_user(provider: Provider, subject: str, name: str) -> User:
     """A provider's user as one of ours: no other provider's user has the same id."""
     id = f"{provider.issuer}|{subject}"
     if len(id) > MAX_ID_CHARS:
@@ -77,7 +81,7 @@ def make_user(provider: "Provider", subject: str, name: str) -> User:
     return User(id=id, name=name)
 
 
-async def is_token_alive(provider: "Provider", tokens: UpstreamTokens) -> bool:
+async def is_token_alive(provider: Provider, tokens: UpstreamTokens) -> bool:
     """Whether the provider still honours an access token that has not expired.
 
     Raises:
@@ -98,7 +102,7 @@ async def is_token_alive(provider: "Provider", tokens: UpstreamTokens) -> bool:
     return tokens.subject in {"", subject}
 
 
-async def identify_by_function(provider: "Provider", tokens: UpstreamTokens) -> tuple[str, str]:
+async def identify_by_function(provider: Provider, tokens: UpstreamTokens) -> tuple[str, str]:
     """What the operator's function says."""
     if provider.user_id is None:
         return "", ""
@@ -113,9 +117,7 @@ async def identify_by_function(provider: "Provider", tokens: UpstreamTokens) -> 
     return read_subject(provider, str(found) if isinstance(found, int) else found, {})
 
 
-async def fetch_userinfo(
-    provider: "Provider", url: str, tokens: UpstreamTokens
-) -> Mapping[str, Any]:
+async def fetch_userinfo(provider: Provider, url: str, tokens: UpstreamTokens) -> Mapping[str, Any]:
     """What the user info endpoint says (OpenID Connect Core 5.3)."""
     headers = {"accept": "application/json", "authorization": f"Bearer {tokens.access.reveal()}"}
     try:
@@ -132,17 +134,9 @@ async def fetch_userinfo(
 
 
 async def verify_id_token(
-    provider: "Provider", endpoints: "Endpoints", id_token: Secret, nonce: Secret
-) -> "Claims":
+    provider: Provider, endpoints: Endpoints, id_token: Secret, nonce: Secret
+) -> Claims:
     """What an ID token says, once everything about it is right (OpenID Connect Core 3.1.3.7)."""
-    from isthmus.auth.tokens.jose import (
-        ALGORITHMS,
-        DEFAULT_ALGORITHMS,
-        InvalidToken,
-        audiences_of,
-        check_times,
-    )
-
     allowed = tuple(a for a in endpoints.algorithms if a in ALGORITHMS) or DEFAULT_ALGORITHMS
     try:
         claims = await provider.keys(endpoints).verify(id_token, algorithms=allowed)
@@ -161,35 +155,7 @@ async def verify_id_token(
     return claims
 
 
-def check_same_user(provider: "Provider", before: UpstreamTokens, told: Mapping[str, Any]) -> None:
-    """See that renewed tokens are still those of their user (OpenID Connect Core 12.2).
-
-    The provider's own answer holds the ID token, so that its signature proves nothing more.
-
-    Raises:
-        UpstreamDenied: they are somebody else's.
-    """
-    id_token = told.get("id_token")
-    if provider.user_id is not None or not before.subject or not isinstance(id_token, str):
-        return
-    from isthmus.auth.tokens.jose import InvalidToken, read_token  # loaded where one is read
-
-    try:
-        claims = read_token(Secret(id_token)).claims
-    except InvalidToken as error:
-        raise refuse_id_token(provider, str(error)) from None
-    issuer = claims.get("iss")
-    same = isinstance(issuer, str) and is_same_issuer(issuer, before.issuer)
-    if not same or claims.get("sub") != before.subject:
-        raise refuse_id_token(provider, "it is of another user")
-
-
-def refuse_id_token(provider: "Provider", why: str) -> UpstreamDenied:
-    """The exception for an ID token that proves nothing."""
-    return UpstreamDenied(f"the ID token of {provider.title} is refused: {why}")
-
-
-def read_subject(provider: "Provider", subject: Any, claims: Mapping[str, Any]) -> tuple[str, str]:
+def read_subject(provider: Provider, subject: Any, claims: Mapping[str, Any]) -> tuple[str, str]:
     """The id and the name of a user, if there is an id."""
     if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARS:
         raise UpstreamDenied(f"{provider.title} does not say who its user is")

@@ -11,33 +11,29 @@ spec 2025-03-26 basic/authorization#third-party-authorization-flow
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.auth.authorization_server.pages.browser import BrowserRequest, send_redirect
+from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
 from isthmus.auth.authorization_server.users.users import (
+    ApprovingServer,
     LoginRedirect,
     LoginRefused,
     LoginRequest,
     User,
 )
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream import token_rows
 from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
 from isthmus.auth.upstream.identity import identify, make_user
-from isthmus.auth.upstream.redirects import LOGIN_LOST_TEXT, ProviderResponse
+from isthmus.auth.upstream.provider import Provider
+from isthmus.auth.upstream.redirects import LOGIN_LOST_TEXT, ProviderResponse, log_denial
+from isthmus.auth.upstream.services import UpstreamServices
 from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthRefused, UsageError
-
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.server import AuthorizationServer
-    from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-    from isthmus.auth.upstream.provider import Provider
-    from isthmus.auth.upstream.services import UpstreamServices
-    from isthmus.transports.http.authorizer import AsgiApp
-    from isthmus.transports.http.reply import Send
+from isthmus.transports.http.authorizer import AsgiApp
+from isthmus.transports.http.reply import Send
 
 __all__ = ["UpstreamLogin"]
 
@@ -75,28 +71,29 @@ class UpstreamLogin:
         provider_scopes: what is asked of it.
     """
 
-    def __init__(self, provider: "Provider", *, allow: AllowUser | None = None) -> None:
+    def __init__(self, provider: Provider, *, allow: AllowUser | None = None) -> None:
         self.source = provider
         self.provider = provider.title
         self.provider_scopes = provider.scopes
         self._allow = allow
-        self._services: UpstreamServices | None = None
+        self._attachment: tuple[ApprovingServer, UpstreamServices] | None = None
 
-    def attach(self, authority: "AuthorizationServer") -> Mapping[str, "AsgiApp"]:
+    def attach(self, authority: ApprovingServer) -> Mapping[str, AsgiApp]:
         """The page where users come back; see ``Delegated.attach``."""
-        if self._services is not None:
+        if self._attachment is not None:
             raise UsageError("an UpstreamLogin is of one AuthorizationServer: make another one")
-        services = self._services = authority.services
-        services.login = self.source
+        services: UpstreamServices = authority.services
+        self._attachment = authority, services
         services.add(self.source, self._arrived)
         return services.routes
 
     async def begin(self, request: LoginRequest) -> LoginRedirect | LoginRefused:
         """Send a browser to the provider, once its user has agreed on our consent page."""
-        services = self._attached()
+        _, services = self._attached()
+        back = services.paths.redirect_uri(self.source)
         try:
-            url, cookies = await services.journeys.begin(
-                self.source, services.redirect_uri(self.source), "login", request.pending.txn
+            url, cookies = await services.redirects.begin(
+                self.source, back, "login", request.pending.txn
             )
         except UpstreamUnavailable:
             url, cookies = await self._denied(request.pending, "temporarily_unavailable"), ()
@@ -110,12 +107,10 @@ class UpstreamLogin:
         """The user of an id, if it is one of this provider's."""
         if not user_id.startswith((f"{self.source.issuer}|", f"{self.source.name}|")):
             return None
-        if self._allow is None or self._services is None:
+        if self._allow is None or self._attachment is None:
             return User(id=user_id)
-        store, provider = self._services.authority.store, self.source.name
-        name = await store.read(
-            lambda records: token_rows.load_user_name(records, user_id, provider)
-        )
+        _, services = self._attachment
+        name = await services.connections.user_name(user_id, self.source.name)
         user = User(id=user_id, name=name)
         # Who is let in no more has what they granted end, too.
         return msgspec.structs.replace(user, disabled=not await self._allows(user))
@@ -127,85 +122,84 @@ class UpstreamLogin:
         allowed = self._allow(user)
         return bool(await allowed if inspect.isawaitable(allowed) else allowed)
 
-    def _attached(self) -> "UpstreamServices":
-        if self._services is None:
+    def _attached(self) -> tuple[ApprovingServer, UpstreamServices]:
+        if self._attachment is None:
             raise UsageError("give this UpstreamLogin to an AuthorizationServer: users=…")
-        return self._services
+        return self._attachment
 
-    async def _arrived(self, provider: "Provider", visit: BrowserRequest, send: "Send") -> None:
+    async def _arrived(self, provider: Provider, request: BrowserRequest, send: Send) -> None:
         """Answer a browser that comes back."""
-        services = self._attached()
-        arrival = await services.journeys.end(provider, visit)
-        if arrival.journey.purpose == "know":
-            await self._known(arrival, send)
+        _, services = self._attached()
+        response = await services.redirects.end(provider, request)
+        if response.request.purpose == "know":
+            await self._known(response, send)
             return
-        about = arrival.journey.about
-        pending = await services.authority.store.read(lambda records: records.pending(about))
+        about = response.request.about
+        pending = await services.sessions.store.read(lambda records: records.pending(about))
         if pending is None:
             raise RequestRefused(LOGIN_LOST_TEXT, status=410)
-        await send_redirect(send, await self._answer(pending, arrival), arrival.cookies)
+        await send_redirect(send, await self._answer(pending, response), response.cookies)
 
-    async def _known(self, arrival: ProviderResponse, send: "Send") -> None:
+    async def _known(self, response: ProviderResponse, send: Send) -> None:
         """Somebody only had to be known; what the provider gave for that is not kept."""
-        services = self._attached()
+        _, services = self._attached()
         try:
-            user, _ = await self._user(arrival)
+            user, _ = await self._user(response)
         except UpstreamDenied as denial:
-            services.note(self.source, denial)
+            log_denial(self.source, denial)
             text = f"{self.provider} did not say who you are. Nothing was connected."
-            await services.desk.say(
-                send, "Not connected", text, status=403, cookies=arrival.cookies
+            await services.sessions.send_message(
+                send, "Not connected", text, status=403, cookies=response.cookies
             )
             return
-        await services.connect.known(user, arrival.journey.about, arrival.cookies, send)
+        await services.connect.known(user, response.request.about, response.cookies, send)
 
-    async def _answer(self, pending: "PendingAuthorization", arrival: ProviderResponse) -> str:
+    async def _answer(self, pending: PendingAuthorization, response: ProviderResponse) -> str:
         """Where a browser goes on: to the client, with a code of ours or an error."""
-        if arrival.code is None:
+        if response.code is None:
             # spec 2026-07-28 basic/authorization: nothing of the provider's error is handed on
-            code = arrival.error if arrival.error in FORWARDED_ERRORS else "server_error"
+            code = response.error if response.error in FORWARDED_ERRORS else "server_error"
             return await self._denied(pending, code)
         try:
-            user, tokens = await self._user(arrival)
+            user, tokens = await self._user(response)
         except UpstreamDenied as denial:
-            self._attached().note(self.source, denial)
+            log_denial(self.source, denial)
             return await self._denied(pending, "access_denied")
         except UpstreamUnavailable:
             return await self._denied(pending, "temporarily_unavailable")
         return await self._approved(pending, user, tokens)
 
     async def _approved(
-        self, pending: "PendingAuthorization", user: User, tokens: UpstreamTokens
+        self, pending: PendingAuthorization, user: User, tokens: UpstreamTokens
     ) -> str:
         """Keep the provider's tokens under a new grant, and give the client a code."""
-        services, id = self._attached(), f"login-{secrets.token_urlsafe(16)}"
+        (authority, services), id = self._attached(), f"login-{secrets.token_urlsafe(16)}"
         await services.connections.add(id, user.id, tokens, waits=True)
         try:
-            return await services.authority.approve(
-                pending, user, upstream_id=id, ends_at=tokens.ends_at
-            )
+            return await authority.approve(pending, user, upstream_id=id, ends_at=tokens.ends_at)
         except AuthRefused:
             await services.connections.end(id)
             raise
 
-    async def _user(self, arrival: ProviderResponse) -> tuple[User, UpstreamTokens]:
+    async def _user(self, response: ProviderResponse) -> tuple[User, UpstreamTokens]:
         """Who came back, and the tokens that the provider gave for them.
 
         Raises:
             UpstreamDenied: nobody that is let in.
             UpstreamUnavailable: the provider gives no usable answer.
         """
-        journey, provider = arrival.journey, self.source
-        if arrival.code is None:
+        request, provider = response.request, self.source
+        if response.code is None:
             raise UpstreamDenied(f"{provider.title} gave no code")
         tokens, told = await provider.exchange(
-            arrival.code, Secret(journey.verifier), journey.redirect_uri
+            response.code, Secret(request.verifier), request.redirect_uri
         )
-        subject, name = await identify(provider, tokens, told, Secret(journey.nonce))
+        subject, name = await identify(provider, tokens, told, Secret(request.nonce))
         user = make_user(provider, subject, name)
         if not await self._allows(user):
             raise UpstreamDenied(f"this user of {provider.title} is not one of ours")
         return user, msgspec.structs.replace(tokens, subject=subject, name=name)
 
-    async def _denied(self, pending: "PendingAuthorization", error: str) -> str:
-        return await self._attached().authority.deny(pending, error)
+    async def _denied(self, pending: PendingAuthorization, error: str) -> str:
+        authority, _ = self._attached()
+        return await authority.deny(pending, error)

@@ -1,18 +1,16 @@
-"""A service behind the server that has an authorization server of its own: who it is, what to ask.
-
-Where a provider takes what: from its metadata, or written down by hand.
-"""
+"""Provider: a service behind the server that has an authorization server of its own, and its endpoints."""
 
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from isthmus.auth.arguments import check_number
 from isthmus.auth.cache import SingleFlight
 from isthmus.auth.net.network import (
+    Fetched,
     Network,
     NetworkFailed,
     NetworkPolicy,
@@ -28,6 +26,7 @@ from isthmus.auth.net.urls import (
     metadata_urls,
     origin_of,
 )
+from isthmus.auth.tokens.jose import InvalidToken, PrivateKey, read_token
 from isthmus.auth.tokens.jwks import Jwks
 from isthmus.auth.tokens.protocol import (
     ClientIdentity,
@@ -40,20 +39,15 @@ from isthmus.auth.tokens.protocol import (
 from isthmus.auth.tokens.secret import Secret
 from isthmus.auth.upstream.api import (
     LOGIN_ENDED_CODES,
+    Upstream,
     UpstreamDenied,
     UpstreamUnavailable,
     read_error_code,
 )
-from isthmus.auth.upstream.identity import check_same_user
 from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthError, UsageError
 
-if TYPE_CHECKING:
-    from isthmus.auth.net.network import Fetched
-    from isthmus.auth.tokens.jose import PrivateKey
-    from isthmus.auth.upstream.api import Upstream
-
-__all__ = ["Endpoints", "Provider", "UserId", "check_secure_urls", "list_urls", "read_metadata"]
+__all__ = ["Endpoints", "Provider", "UserId", "read_metadata", "refuse_id_token"]
 
 
 class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +138,7 @@ def check_secure_urls(name: str, urls: Sequence[str]) -> None:
             raise UsageError(f"the provider {name!r} has {url!r}: it takes https, or this machine")
 
 
-UserId: TypeAlias = Callable[["Upstream"], Awaitable[Any]]
+UserId: TypeAlias = Callable[[Upstream], Awaitable[Any]]
 """Finds out who a provider's user is, by its API."""
 
 PROVIDER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -199,7 +193,7 @@ class Provider:
         issuer: str | None = None,
         endpoints: Endpoints | None = None,
         client_secret: Secret | str | None = None,
-        key: "PrivateKey | None" = None,
+        key: PrivateKey | None = None,
         scopes: Sequence[str] = (),
         api: Sequence[str] = (),
         title: str = "",
@@ -376,7 +370,7 @@ class Provider:
             raise UpstreamUnavailable(f"{self.title} does not say whether a token is good")
         return bool(told["active"])
 
-    async def post(self, url: str, fields: Mapping[str, str]) -> "Fetched":
+    async def post(self, url: str, fields: Mapping[str, str]) -> Fetched:
         """Post a form as the client that we are there.
 
         Raises:
@@ -490,3 +484,29 @@ def read_origin(url: str) -> str:
     if not is_same_resource(found, url):
         raise ValueError(f"a path does not keep a token below it: {found}")
     return found
+
+
+def check_same_user(provider: Provider, before: UpstreamTokens, told: Mapping[str, Any]) -> None:
+    """See that renewed tokens are still those of their user (OpenID Connect Core 12.2).
+
+    The provider's own answer holds the ID token, so that its signature proves nothing more.
+
+    Raises:
+        UpstreamDenied: they are somebody else's.
+    """
+    id_token = told.get("id_token")
+    if provider.user_id is not None or not before.subject or not isinstance(id_token, str):
+        return
+    try:
+        claims = read_token(Secret(id_token)).claims
+    except InvalidToken as error:
+        raise refuse_id_token(provider, str(error)) from None
+    issuer = claims.get("iss")
+    same = isinstance(issuer, str) and is_same_issuer(issuer, before.issuer)
+    if not same or claims.get("sub") != before.subject:
+        raise refuse_id_token(provider, "it is of another user")
+
+
+def refuse_id_token(provider: Provider, why: str) -> UpstreamDenied:
+    """The exception for an ID token that proves nothing."""
+    return UpstreamDenied(f"the ID token of {provider.title} is refused: {why}")

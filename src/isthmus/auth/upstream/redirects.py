@@ -1,11 +1,11 @@
-"""A browser's way to a provider and back: state, verifier and nonce, good once and in that browser.
+"""Redirects to a provider and back: state, PKCE verifier and nonce, good once and in one browser.
 
-A journey begins when somebody has agreed on a page of ours, and never before: the provider may
-approve without asking, so that whatever begins a journey is as good as an approval.
+A browser is sent away when somebody has agreed on a page of ours, and never before: the provider may
+approve without asking, so that to be sent there is as good as an approval.
 """
 
 import logging
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -15,18 +15,23 @@ from isthmus.auth.authorization_server.pages.browser import (
     BrowserRequest,
     browser_binding,
 )
+from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.store import AuthStore
+from isthmus.auth.net.urls import split_url
 from isthmus.auth.tokens.secret import Secret, s256, sha256_digest
-from isthmus.auth.upstream.api import read_error_code
+from isthmus.auth.upstream.api import UpstreamDenied, read_error_code
+from isthmus.auth.upstream.provider import Provider
 
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.storage.records import Records
-    from isthmus.auth.authorization_server.storage.store import AuthStore
-    from isthmus.auth.upstream.provider import Provider
-
-__all__ = ["LOGIN_LOST_TEXT", "ProviderRedirects", "ProviderRequest", "ProviderResponse"]
+__all__ = [
+    "LOGIN_LOST_TEXT",
+    "ProviderPaths",
+    "ProviderRedirects",
+    "ProviderRequest",
+    "ProviderResponse",
+    "log_denial",
+]
 
 REDIRECT_LIFE_S = 600
-"""Seconds from leaving to coming back."""
 
 STATE_TICKET = "upstream-state"
 
@@ -36,6 +41,34 @@ LOGIN_LOST_TEXT = (
 )
 
 LoginPurpose: TypeAlias = Literal["login", "know", "connect"]
+
+
+class ProviderPaths:
+    """URLs of the pages for providers.
+
+    Args:
+        issuer: the authorization server's URL.
+
+    Attributes:
+        connect: the path of the page where an account is connected.
+    """
+
+    def __init__(self, issuer: str) -> None:
+        parts = split_url(issuer)
+        self._issuer = issuer.rstrip("/")
+        self._origin = parts.origin
+        self.connect = f"{parts.path.rstrip('/')}/auth/connect"
+
+    def redirect_uri(self, provider: Provider) -> str:
+        """Where a provider sends browsers back to; to be registered there.
+
+        Each has one of its own, so that no provider's answer passes for another's.
+        """
+        return f"{self._issuer}/auth/upstream/{provider.name}"
+
+    def connect_url(self, ticket: str) -> str:
+        """The URL of the page where an account is connected."""
+        return f"{self._origin}{self.connect}?ticket={ticket}"
 
 
 class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,20 +96,20 @@ class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uri: str
 
     def __repr__(self) -> str:
-        return f"Journey(provider={self.provider!r}, purpose={self.purpose!r})"
+        return f"ProviderRequest(provider={self.provider!r}, purpose={self.purpose!r})"
 
 
 class ProviderResponse(msgspec.Struct, frozen=True):
     """A browser that came back, and what it brought.
 
     Attributes:
-        journey: what it left for.
+        request: what it left for.
         code: the provider's code; None where it brought none that can be used.
         error: the code of the provider's error, where it is one that is known.
         cookies: values of ``Set-Cookie`` that go with the answer.
     """
 
-    journey: ProviderRequest
+    request: ProviderRequest
     code: Secret | None
     error: str
     cookies: tuple[str, ...]
@@ -90,13 +123,13 @@ class ProviderRedirects:
         cookies: how our cookies are set.
     """
 
-    def __init__(self, store: "AuthStore", cookies: BrowserCookies) -> None:
+    def __init__(self, store: AuthStore, cookies: BrowserCookies) -> None:
         self._store = store
         self._cookies = cookies
 
     async def begin(
         self,
-        provider: "Provider",
+        provider: Provider,
         redirect_uri: str,
         purpose: LoginPurpose,
         about: str,
@@ -113,7 +146,7 @@ class ProviderRedirects:
         url = await provider.login_url(
             state=state, challenge=s256(verifier), nonce=nonce, redirect_uri=redirect_uri
         )
-        journey = ProviderRequest(
+        login = ProviderRequest(
             provider=provider.name,
             purpose=purpose,
             about=about,
@@ -124,54 +157,59 @@ class ProviderRedirects:
             redirect_uri=redirect_uri,
         )
 
-        def keep(records: "Records") -> None:
-            packed = msgspec.json.encode(journey)
+        def keep(records: Records) -> None:
+            packed = msgspec.json.encode(login)
             records.put_ticket(STATE_TICKET, state.reveal(), packed, records.now + REDIRECT_LIFE_S)
 
         await self._store.write(keep)
         return url, (self._cookies.set(self._name(state), browser, REDIRECT_LIFE_S),)
 
-    async def end(self, provider: "Provider", visit: BrowserRequest) -> ProviderResponse:
+    async def end(self, provider: Provider, request: BrowserRequest) -> ProviderResponse:
         """Take a browser back.
 
         The order is: our state, once; the same browser; the provider that we sent it to; and only
         then what it brought.
 
         Raises:
-            Unfit: there is no such journey, or it is another browser's.
+            RequestRefused: there is no such login, or it is another browser's.
         """
-        state = Secret(visit.fields.get("state", ""))
+        state = Secret(request.fields.get("state", ""))
         packed = await self._store.write(
             lambda records: records.take_ticket(STATE_TICKET, state.reveal()) if state else None
         )
         if packed is None:
             raise RequestRefused(LOGIN_LOST_TEXT, status=410)
-        journey = msgspec.json.decode(packed, type=ProviderRequest)
+        login = msgspec.json.decode(packed, type=ProviderRequest)
         name = self._name(state)
-        binding = browser_binding(self._cookies.opaque(visit, name))
-        if Secret(journey.binding) != binding or journey.provider != provider.name:
+        binding = browser_binding(self._cookies.opaque(request, name))
+        if Secret(login.binding) != binding or login.provider != provider.name:
             raise RequestRefused(LOGIN_LOST_TEXT, status=410)
         cookies = (self._cookies.clear(name),)
-        if not await is_from_provider(provider, visit):
-            return ProviderResponse(journey, None, "", cookies)
-        error, code = visit.fields.get("error"), visit.fields.get("code")
+        if not await is_from_provider(provider, request):
+            return ProviderResponse(login, None, "", cookies)
+        error, code = request.fields.get("error"), request.fields.get("code")
         if error is not None or not code:
-            return ProviderResponse(journey, None, read_error_code({"error": error}), cookies)
-        return ProviderResponse(journey, Secret(code), "", cookies)
+            return ProviderResponse(login, None, read_error_code({"error": error}), cookies)
+        return ProviderResponse(login, Secret(code), "", cookies)
 
     def _name(self, state: Secret) -> str:
-        """One cookie for each journey: two of them in one browser do not disturb each other."""
+        """One cookie for each login: two in one browser do not disturb each other."""
         return self._cookies.named(f"isthmus-upstream-{sha256_digest(state).hex()[:16]}")
 
 
-async def is_from_provider(provider: "Provider", visit: BrowserRequest) -> bool:
+def log_denial(provider: Provider, denial: UpstreamDenied) -> None:
+    """Log why somebody was not let in; it holds none of the provider's words."""
+    logging.getLogger("isthmus.auth").warning("the provider %s: %s", provider.name, denial)
+
+
+async def is_from_provider(provider: Provider, request: BrowserRequest) -> bool:
     """Whether an answer is from the provider that was asked (RFC 9207).
 
     What is not says nothing, not even an error.
     """
     # spec 2026-07-28 basic/authorization/security-considerations#mix-up-attacks
     endpoints = await provider.endpoints()
-    iss = visit.fields.get("iss")
+    iss = request.fields.get("iss")
     if (iss is None and not endpoints.says_issuer) or (iss is not None and iss == endpoints.issuer):
         return True
     logging.getLogger("isthmus.auth").warning(

@@ -1,18 +1,17 @@
 """The services behind an authorization server: logins at one, and accounts connected at others."""
 
-import asyncio
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 import msgspec
 
 from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
 from isthmus.auth.authorization_server.pages.browser import BrowserRequest
 from isthmus.auth.authorization_server.pages.login import BrowserSessions, PageHandler
+from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.store import AuthStore
 from isthmus.auth.net.urls import split_url
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
 from isthmus.auth.upstream import token_rows
@@ -24,59 +23,68 @@ from isthmus.auth.upstream.connect import (
     ConnectTicket,
 )
 from isthmus.auth.upstream.connections import StoredTokenSource, UpstreamConnections
-from isthmus.auth.upstream.redirects import ProviderRedirects
+from isthmus.auth.upstream.provider import Provider
+from isthmus.auth.upstream.redirects import ProviderPaths, ProviderRedirects
+from isthmus.core.principal import Principal
 from isthmus.errors import UpstreamRequired, UsageError
+from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Send
-
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.server import AuthorizationServer
-    from isthmus.auth.authorization_server.storage.records import Records
-    from isthmus.auth.upstream.provider import Provider
-    from isthmus.core.principal import Principal
-    from isthmus.transports.http.authorizer import AsgiApp
 
 __all__ = ["UpstreamServices"]
 
-CONNECT_POLL_S = 1.0
-"""Seconds between two looks at whether another process has connected an account."""
-
 PROVIDER_RETRY_S = 5.0
-"""Seconds after which a client may try again where a provider does not answer."""
 
 PROVIDER_DOWN_TEXT = (
     "The service that you were to sign in at does not answer at the moment. Try again later."
 )
 
-ArrivalHandler = Callable[["Provider", BrowserRequest, Send], Awaitable[None]]
+ArrivalHandler = Callable[[Provider, BrowserRequest, Send], Awaitable[None]]
 
 
 class UpstreamServices:
     """Everything between an authorization server and the providers behind it.
 
     Args:
-        authority: whose users have accounts there.
-        providers: where they may have them, beside the login.
+        settings: what the authorization server was set up with.
+        store: where it keeps everything.
+        sessions: opens requests and keeps logins.
+        providers: where users may have accounts, beside the login.
+        login: where users log in; None where they log in here.
+
+    Attributes:
+        sessions: as given.
+        paths: where the pages for providers are.
+        redirects: sends browsers to providers, and takes them back.
+        connections: keeps the tokens of providers.
+        connect: the page that connects an account.
+        routes: the pages by exact path.
     """
 
-    def __init__(self, authority: "AuthorizationServer", providers: "Iterable[Provider]") -> None:
-        self.authority = authority
-        self.desk = BrowserSessions(authority)
-        self.journeys = ProviderRedirects(authority.store, self.desk.cookies)
-        self.connections = UpstreamConnections(authority.store, ())
-        self.connect = ConnectPage(self)
-        self.login: Provider | None = None
-        self.extra: list[Provider] = []
-        self._arrived: WeakValueDictionary[tuple[str, str], asyncio.Event] = WeakValueDictionary()
-        base = split_url(authority.issuer).path.rstrip("/")
-        self.connect_path = f"{base}/auth/connect"
+    def __init__(
+        self,
+        settings: AuthorizationSettings,
+        store: AuthStore,
+        sessions: BrowserSessions,
+        *,
+        providers: Iterable[Provider],
+        login: Provider | None,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self.sessions = sessions
+        self.paths = ProviderPaths(settings.issuer)
+        self.redirects = ProviderRedirects(store, sessions.cookies)
+        self.connections = UpstreamConnections(store, ())
+        self.connect = ConnectPage(sessions, self.connections, self.redirects, self.paths, login)
+        self._extra: list[Provider] = []
         self.routes: dict[str, AsgiApp] = {}
         for provider in providers:
             self.add(provider, self.connect.arrived)
-            self.extra.append(provider)
-        if self.extra:
-            self.routes[self.connect_path] = self.page(self.connect.page)
+            self._extra.append(provider)
+        if self._extra:
+            self.routes[self.paths.connect] = self._page(self.connect.page)
 
-    def add(self, provider: "Provider", arrived: ArrivalHandler) -> None:
+    def add(self, provider: Provider, arrived: ArrivalHandler) -> None:
         """Know one more provider.
 
         Args:
@@ -89,40 +97,23 @@ class UpstreamServices:
         if provider.name in self.connections.providers:
             raise UsageError(f"there are two providers {provider.name!r}: give one another name")
         self.connections.providers = {**self.connections.providers, provider.name: provider}
-        self.routes[split_url(self.redirect_uri(provider)).path] = self.page(
-            partial(arrived, provider)
-        )
+        path = split_url(self.paths.redirect_uri(provider)).path
+        self.routes[path] = self._page(partial(arrived, provider))
 
-    def redirect_uri(self, provider: "Provider") -> str:
-        """Where a provider sends browsers back to; to be registered there.
+    def _page(self, handler: PageHandler) -> AsgiApp:
+        """A page for browsers, which says besides that a provider does not answer."""
 
-        Each has one of its own, so that no provider's answer passes for another's.
-        """
-        return f"{self.authority.issuer.rstrip('/')}/auth/upstream/{provider.name}"
-
-    def connect_url(self, ticket: str) -> str:
-        """The page where an account is connected."""
-        where = split_url(self.authority.issuer).origin + self.connect_path
-        return f"{where}?ticket={ticket}"
-
-    def page(self, handler: PageHandler) -> "AsgiApp":
-        """A page of the desk's, which says besides that a provider does not answer."""
-
-        async def answer(visit: BrowserRequest, send: Send) -> None:
+        async def answer(request: BrowserRequest, send: Send) -> None:
             try:
-                await handler(visit, send)
+                await handler(request, send)
             except UpstreamUnavailable:
                 raise RequestRefused(PROVIDER_DOWN_TEXT, status=503) from None
 
-        return self.desk.page(answer)
-
-    def note(self, provider: "Provider", denial: UpstreamDenied) -> None:
-        """Log why somebody was not let in; it holds none of the provider's words."""
-        logging.getLogger("isthmus.auth").warning("the provider %s: %s", provider.name, denial)
+        return self.sessions.serve_page(answer)
 
     # What others ask
 
-    async def upstream(self, principal: "Principal", name: str) -> Upstream:
+    async def upstream(self, principal: Principal, name: str) -> Upstream:
         """A provider's API as somebody's; see ``ctx.upstream``.
 
         Raises:
@@ -136,9 +127,9 @@ class UpstreamServices:
             known = ", ".join(sorted(self.connections.providers)) or "none"
             raise UsageError(f"there is no provider {name!r}: there are {known}; see providers=")
         # Somebody else's users may have the same ids as ours.
-        if principal.issuer != self.authority.issuer:
+        if principal.issuer != self._settings.issuer:
             raise UsageError(
-                f"ctx.upstream works for users of {self.authority.issuer}, and this caller is one "
+                f"ctx.upstream works for users of {self._settings.issuer}, and this caller is one "
                 f"of {principal.issuer}"
             )
         # A program's name may be that of a user.
@@ -149,7 +140,7 @@ class UpstreamServices:
             try:
                 row = await self.connections.usable(id)
             except UpstreamDenied:
-                if provider not in self.extra:
+                if provider not in self._extra:
                     raise
             else:
                 return Upstream(
@@ -157,18 +148,18 @@ class UpstreamServices:
                 )
         raise self._required(principal, provider)
 
-    async def _row_of(self, principal: "Principal", provider: "Provider") -> str | None:
+    async def _row_of(self, principal: Principal, provider: Provider) -> str | None:
         """Where somebody's tokens of a provider are."""
-        if provider in self.extra:
+        if provider in self._extra:
             id = token_rows.make_connection_id(principal.subject, provider.name)
             return id if await self.connections.get(id) is not None else None
         grant_id = str(principal.claims.get("gid", ""))
-        grant = await self.authority.store.read(lambda records: records.grant(grant_id))
+        grant = await self._store.read(lambda records: records.grant(grant_id))
         if grant is None or grant.upstream_id is None:
             raise UpstreamDenied(f"this caller has not logged in through {provider.title}")
         return grant.upstream_id
 
-    def _required(self, principal: "Principal", provider: "Provider") -> UpstreamRequired:
+    def _required(self, principal: Principal, provider: Provider) -> UpstreamRequired:
         message = f"Connect your account at {provider.title} to go on."
 
         async def page() -> str:
@@ -176,7 +167,7 @@ class UpstreamServices:
             # opens nothing by itself
             name = secrets.token_urlsafe(32)
 
-            def keep(records: "Records") -> None:
+            def keep(records: Records) -> None:
                 ticket = ConnectTicket(
                     user_id=principal.subject,
                     provider=provider.name,
@@ -188,43 +179,21 @@ class UpstreamServices:
                     CONNECT_TICKET, name, packed, records.now + CONNECT_TICKET_LIFE_S
                 )
 
-            await self.authority.store.write(keep)
-            return self.connect_url(name)
+            await self._store.write(keep)
+            return self.paths.connect_url(name)
 
         async def connected(seconds: float) -> bool:
-            return await self._connected(principal.subject, provider, seconds)
+            id = token_rows.make_connection_id(principal.subject, provider.name)
+            return await self.connections.wait_until_added(id, seconds)
 
         return UpstreamRequired(message, page, connected)
 
-    def _name_of(self, client_id: str, records: "Records") -> str:
+    def _name_of(self, client_id: str, records: Records) -> str:
         """What a client calls itself; its id where that is all there is."""
-        known = self.authority.settings.static.get(client_id)
+        known = self._settings.static.get(client_id)
         if known is None and (found := records.client(client_id)) is not None:
             known = found[0]
         return client_id if known is None else known.label
-
-    async def _connected(self, user_id: str, provider: "Provider", seconds: float) -> bool:
-        """Wait until somebody has connected an account, here or in another process."""
-        key = (user_id, provider.name)
-        arrived = self._arrived.setdefault(key, asyncio.Event())
-        id = token_rows.make_connection_id(user_id, provider.name)
-        try:
-            async with asyncio.timeout(seconds):
-                while await self.connections.get(id) is None:
-                    try:
-                        async with asyncio.timeout(CONNECT_POLL_S):
-                            await arrived.wait()
-                    except TimeoutError:
-                        continue
-        except TimeoutError:
-            return False
-        return True
-
-    def arrived(self, user_id: str, provider: "Provider") -> None:
-        """Somebody has connected an account; whoever waits for it goes on."""
-        waiting = self._arrived.pop((user_id, provider.name), None)
-        if waiting is not None:
-            waiting.set()
 
     async def stands(self, upstream_id: str) -> bool:
         """Whether the login that a grant stands on still does; see :meth:`Connections.stands`.
@@ -252,9 +221,7 @@ class UpstreamServices:
 
     async def connected(self, user_id: str) -> list[str]:
         """The providers that somebody has an account with here."""
-        found = await self.authority.store.read(
-            lambda records: token_rows.list_user_rows(records, user_id)
-        )
+        found = await self._store.read(lambda records: token_rows.list_user_rows(records, user_id))
         return sorted({provider for _, provider in found})
 
     async def close(self) -> None:

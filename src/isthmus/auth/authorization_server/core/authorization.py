@@ -1,25 +1,31 @@
-"""A request for authorization from its arrival to its answer; between the two people decide."""
+"""Authorization requests (RFC 6749 4.1): judged on arrival, then approved or denied by people."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from isthmus.auth.authorization_server.core.lookups import Lookups
+from isthmus.auth.authorization_server.core.lookups import Approval, LookupResult, Lookups
 from isthmus.auth.authorization_server.core.requests import (
     OAuthParameters,
     RequestRefused,
     UntrustedRedirect,
 )
+from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
 from isthmus.auth.authorization_server.core.tokens import make_id
-from isthmus.auth.authorization_server.storage.clients import is_app_redirect
+from isthmus.auth.authorization_server.core.transactions import OAuthTransactions
+from isthmus.auth.authorization_server.storage.clients import (
+    AuthlibClient,
+    RegisteredClient,
+    is_app_redirect,
+)
 from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-from isthmus.auth.authorization_server.storage.store import StoreLocked
+from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.store import AuthStore, StoreLocked
+from isthmus.auth.authorization_server.users.users import User
 from isthmus.auth.net.urls import add_query, split_url
 from isthmus.errors import AuthRefused
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.core.oauth_core import Approval, FormRequest, OAuthCore
-    from isthmus.auth.authorization_server.server import AuthorizationServer
-    from isthmus.auth.authorization_server.storage.clients import AuthlibClient, RegisteredClient
-    from isthmus.auth.authorization_server.storage.records import Records
+    from isthmus.auth.authorization_server.core.oauth_core import FormRequest, OAuthCore
 
 __all__ = ["AuthorizationRequests"]
 
@@ -30,19 +36,26 @@ class AuthorizationRequests:
     """Judges requests for authorization, and answers them.
 
     Args:
-        authority: whose they are.
+        settings: what they are judged by.
+        store: keeps them until they are answered.
         lookups: finds their clients.
+        transactions: has Authlib judge and answer them.
     """
 
-    def __init__(self, authority: "AuthorizationServer", lookups: Lookups) -> None:
-        self._authority = authority
-        self._settings = authority.settings
+    def __init__(
+        self,
+        settings: AuthorizationSettings,
+        store: AuthStore,
+        lookups: Lookups,
+        transactions: OAuthTransactions,
+    ) -> None:
+        self._settings = settings
+        self._store = store
         self._lookups = lookups
+        self._transactions = transactions
 
     async def ask(self, asked: OAuthParameters) -> PendingAuthorization | str:
         """Judge a request; see :meth:`AuthorizationServer.ask`."""
-        from isthmus.auth.authorization_server.core.oauth_core import LookupResult
-
         if not self._settings.has_users:
             raise RequestRefused("nobody can log in at this server", status=400)
         try:
@@ -53,10 +66,10 @@ class AuthorizationRequests:
             raise RequestRefused(unfit.text) from None  # to people it is one and the same
         try:
             try:
-                return await self._authority.serve(lambda core: self._judge(core, asked), found)
+                return await self._transactions.write(lambda core: self._judge(core, asked), found)
             except StoreLocked:
                 # RFC 6749 4.1.2.1: a 503 would not reach the client through the browser
-                return await self._authority.look(lambda core: self._busy(core, asked), found)
+                return await self._transactions.read(lambda core: self._busy(core, asked), found)
         except ValueError:
             # Authlib raises it for an error text with characters that none may have.
             raise RequestRefused("the link has characters that it must not have") from None
@@ -118,10 +131,20 @@ class AuthorizationRequests:
             expires_at=now + self._settings.login.request_ttl,
         )
 
-    async def approve(self, pending: PendingAuthorization, approval: "Approval") -> str:
+    async def approve(
+        self,
+        pending: PendingAuthorization,
+        user: User,
+        *,
+        scopes: Collection[str] | None = None,
+        upstream_id: str | None = None,
+        ends_at: float | None = None,
+    ) -> str:
         """Give the client a code; see :meth:`AuthorizationServer.approve`."""
-        from isthmus.auth.authorization_server.core.oauth_core import LookupResult
-
+        if user.disabled:
+            return await self.deny(pending)
+        allowed = None if scopes is None else frozenset(scopes)
+        approval = Approval(user=user, scopes=allowed, upstream_id=upstream_id, ends_at=ends_at)
         try:
             found = LookupResult(document=await self._lookups.document(pending.client_id))
         except RequestRefused as unfit:
@@ -143,17 +166,17 @@ class AuthorizationRequests:
             response = core.create_authorization_response(request, approval.user, grant)
             return str(response.location)
 
-        return await self._authority.serve(work, found, approval)
+        return await self._transactions.write(work, found, approval)
 
-    async def deny(self, pending: PendingAuthorization, error: str) -> str:
+    async def deny(self, pending: PendingAuthorization, error: str = "access_denied") -> str:
         """Tell the client that it gets nothing; see :meth:`AuthorizationServer.deny`."""
 
-        def work(records: "Records") -> PendingAuthorization:
+        def work(records: Records) -> PendingAuthorization:
             kept = take_pending(records, pending)
             records.audit("denied", client_id=kept.client_id, detail=error)
             return kept
 
-        kept = await self._authority.store.write(work)
+        kept = await self._store.write(work)
         return self._refused(kept.redirect_uri, error, kept.state)
 
     def _refused(self, redirect_uri: str, error: str, state: str | None) -> str:
@@ -168,7 +191,7 @@ class AuthorizationRequests:
         return FormRequest(asked, self._settings.url("authorize"))
 
 
-def take_pending(records: "Records", pending: PendingAuthorization) -> PendingAuthorization:
+def take_pending(records: Records, pending: PendingAuthorization) -> PendingAuthorization:
     """Take a request out of the store, since it is being answered; what is there counts.
 
     Raises:
@@ -180,7 +203,7 @@ def take_pending(records: "Records", pending: PendingAuthorization) -> PendingAu
     return kept
 
 
-def is_trusted_redirect(client: "RegisteredClient", redirect_uri: str) -> bool:
+def is_trusted_redirect(client: RegisteredClient, redirect_uri: str) -> bool:
     """Whether a browser may be sent there before its user was asked anything.
 
     Anybody can register a page of theirs, or publish a document that names it: a link to this
@@ -200,7 +223,7 @@ def home_page_of(uri: str) -> str:
     return uri
 
 
-def explain_refusal(error: str, named: "AuthlibClient | None", back: str | None) -> str:
+def explain_refusal(error: str, named: AuthlibClient | None, back: str | None) -> str:
     """What a page says about a request that nobody is redirected for; nothing of it is repeated."""
     if error == "invalid_client":
         return "the program that sent you here is not known to this server"

@@ -1,7 +1,4 @@
-"""The endpoints of the authorization server, as ASGI callables by exact path.
-
-What the authorization server says of itself (RFC 8414).
-"""
+"""The endpoints of the authorization server as ASGI callables: authorize, token, revoke, metadata and more."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from isthmus.auth.arguments import missing_library_error
-from isthmus.auth.authorization_server.core.lookups import Lookups
+from isthmus.auth.authorization_server.core.authorization import AuthorizationRequests
+from isthmus.auth.authorization_server.core.lookups import LookupResult, Lookups
 from isthmus.auth.authorization_server.core.requests import (
     Limits,
     OAuthParameters,
+    OAuthResponse,
     RequestRefused,
     UntrustedRedirect,
     body_type,
@@ -24,9 +22,15 @@ from isthmus.auth.authorization_server.core.requests import (
     read_query,
 )
 from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
+from isthmus.auth.authorization_server.core.tokens import Keyring
+from isthmus.auth.authorization_server.core.transactions import OAuthTransactions
 from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-from isthmus.auth.authorization_server.storage.store import LOCKED_RETRY_S, StoreLocked
-from isthmus.auth.tokens.dpop import DPOP_ALGORITHMS as PROOF_ALGORITHMS
+from isthmus.auth.authorization_server.storage.store import (
+    LOCKED_RETRY_S,
+    AuthStore,
+    StoreLocked,
+)
+from isthmus.auth.tokens.dpop import DPOP_ALGORITHMS
 from isthmus.auth.tokens.jose import DEFAULT_ALGORITHMS
 from isthmus.auth.tokens.protocol import (
     AUTH_METHODS,
@@ -40,23 +44,16 @@ from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import JSON_TYPE, Receive, Scope, Send, send_response
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.core.oauth_core import (
-        LookupResult,
-        OAuthCore,
-        OAuthResponse,
-    )
-    from isthmus.auth.authorization_server.server import AuthorizationServer
+    from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
     from isthmus.auth.authorization_server.storage.clients import AuthlibClient
-    from isthmus.auth.authorization_server.storage.records import Records
 
-__all__ = ["Front", "OAuthEndpoints", "bind_core", "make_metadata"]
+__all__ = ["Front", "OAuthEndpoints"]
 
 T = TypeVar("T")
-EndpointHandler = Callable[[Scope, Receive], Awaitable["OAuthResponse"]]
+EndpointHandler = Callable[[Scope, Receive], Awaitable[OAuthResponse]]
 HeaderPairs = list[tuple[bytes, bytes]]
 
 MAX_REGISTRATION_BYTES = 16 * 1024
-"""Bytes of a registration."""
 
 NO_STORE_HEADERS: HeaderPairs = [(b"cache-control", b"no-store"), (b"pragma", b"no-cache")]
 CORS_HEADERS: HeaderPairs = [
@@ -73,50 +70,95 @@ JSON_HEADERS: HeaderPairs = [
     (b"x-content-type-options", b"nosniff"),
 ]
 
+ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
+
 BUSY_MESSAGE = "the server is busy: try again in a few seconds"
 BROKEN_MESSAGE = "the server could not answer; its log says why"
 
 
-def bind_core(work: "Callable[[OAuthCore], T]", *given: Any) -> "Callable[[Records], T]":
-    """Work with an :class:`OAuthCore`, as work for the store: one request, one transaction.
+class Front(Protocol):
+    """What a browser sees of an authorization server.
 
-    Args:
-        work: what to do with it.
-        given: what it is made of: settings, keyring, what was found, and what was approved.
-
-    Raises:
-        UsageError: Authlib is not installed.
+    Attributes:
+        routes: its pages by exact path.
     """
-    try:
-        from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
-    except ImportError as error:
-        raise missing_library_error("An authorization server", error) from error
-    settings, keyring, found, *approval = given
 
-    def run(records: "Records") -> T:
-        return work(OAuthCore(settings, keyring, records, found, *approval))
+    routes: Mapping[str, AsgiApp]
 
-    return run
+    async def begin(
+        self, pending: PendingAuthorization, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a validated request to ``/authorize``: log in, ask, or go on at once.
+
+        Args:
+            pending: what was asked; it is in the store.
+            scope: the ASGI scope of the request; its body has been read, its query judged.
+            receive: the ASGI callable.
+            send: the ASGI callable.
+        """
+        ...
+
+    async def problem(self, status: int, text: str, send: Send) -> None:
+        """Show a page that says what was wrong; the browser is sent nowhere.
+
+        Args:
+            status: of the HTTP response.
+            text: a sentence without anything that came with the request.
+            send: the ASGI callable.
+        """
+        ...
+
+    async def astray(self, back: str, send: Send) -> None:
+        """Say that a request failed, and leave it to people whether they go on to its client.
+
+        Args:
+            back: a URL of the client's, which nobody vouches for.
+            send: the ASGI callable.
+        """
+        ...
 
 
 class OAuthEndpoints:
     """Serves the requests to an authorization server that are no pages.
 
     Args:
-        authority: what it is.
+        settings: what requests are judged by.
+        store: where everything is kept.
+        keyring: the keys that tokens are signed with.
         lookups: finds what a request needs.
+        requests: judges requests for authorization.
+        transactions: has Authlib serve the others.
         limits: how often one may ask.
+        front: what browsers see.
+        after_revocation: is called when a token was revoked.
 
     Attributes:
         routes: the endpoints by path.
     """
 
-    def __init__(self, authority: "AuthorizationServer", lookups: Lookups, limits: Limits) -> None:
-        self._authority = authority
-        self._settings = authority.settings
+    def __init__(
+        self,
+        settings: AuthorizationSettings,
+        store: AuthStore,
+        keyring: Keyring,
+        *,
+        lookups: Lookups,
+        requests: AuthorizationRequests,
+        transactions: OAuthTransactions,
+        limits: Limits,
+        front: Front,
+        after_revocation: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._keyring = keyring
         self._lookups = lookups
+        self._requests = requests
+        self._transactions = transactions
         self._limits = limits
-        self._metadata = msgspec.json.encode(make_metadata(self._settings))
+        self._front = front
+        self._after_revocation = after_revocation
+        self._metadata = msgspec.json.encode(make_metadata(settings))
         self.routes: Mapping[str, AsgiApp] = self._routes()
 
     def _routes(self) -> dict[str, AsgiApp]:
@@ -148,11 +190,11 @@ class OAuthEndpoints:
 
     async def authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
         """``/authorize``: the one endpoint that a browser opens, and so without CORS."""
-        front = self._authority.front
+        front = self._front
         try:
             check_method(scope, {"GET"})
             self._limits.address(peer_address(scope))
-            found = await self._authority.ask(read_query(scope))
+            found = await self._requests.ask(read_query(scope))
         except UntrustedRedirect as astray:
             await front.astray(astray.back, send)
         except RequestRefused as unfit:
@@ -215,14 +257,14 @@ class OAuthEndpoints:
 
         return endpoint
 
-    async def _served(self, work: "Callable[[OAuthCore], T]", found: "LookupResult") -> T:
+    async def _served(self, work: "Callable[[OAuthCore], T]", found: LookupResult) -> T:
         """Have Authlib serve a request in a transaction of its own.
 
         Raises:
             Unfit: what came with the request does not fit into any answer.
         """
         try:
-            return await self._authority.serve(work, found)
+            return await self._transactions.write(work, found)
         except ValueError:
             # Authlib raises it for an error text with characters that none may have: they came
             # with the request, and are not sent back.
@@ -230,7 +272,7 @@ class OAuthEndpoints:
 
     async def _client_form(
         self, scope: Scope, receive: Receive
-    ) -> "tuple[OAuthParameters, LookupResult]":
+    ) -> tuple[OAuthParameters, LookupResult]:
         """A form that a client sends, and what it takes to serve it."""
         asked = await self._form(scope, receive)
         return asked, await self._lookups.find(asked)
@@ -239,7 +281,7 @@ class OAuthEndpoints:
         self._limits.address(peer_address(scope))
         return await read_form(scope, receive)
 
-    async def _token(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+    async def _token(self, scope: Scope, receive: Receive) -> OAuthResponse:
         asked = await self._form(scope, receive)
         if asked.get("grant_type") is None:  # RFC 6749 5.2: a required parameter is missing
             raise RequestRefused("grant_type is missing")
@@ -256,36 +298,33 @@ class OAuthEndpoints:
                 self._limits.not_of(client_id)
         return done
 
-    async def _tokens(self, asked: OAuthParameters) -> "OAuthResponse":
+    async def _tokens(self, asked: OAuthParameters) -> OAuthResponse:
         found = await self._lookups.find(asked)
 
-        def work(core: "OAuthCore") -> "OAuthResponse":
-            from isthmus.auth.authorization_server.core.oauth_core import FormRequest
+        def work(core: "OAuthCore") -> OAuthResponse:
+            from isthmus.auth.authorization_server.core.oauth_core import FormRequest, make_nonces
 
             done: OAuthResponse = core.create_token_response(
                 FormRequest(asked, self._settings.url("token"))
             )
             if self._settings.dpop_nonce and asked.proof is not None:
-                from isthmus.auth.authorization_server.core.minting import make_nonces
-
                 now = core.records.now
                 done.headers.append(("DPoP-Nonce", make_nonces(core).current(now)))
             return done
 
         return await self._served(work, found)
 
-    async def _revoke(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+    async def _revoke(self, scope: Scope, receive: Receive) -> OAuthResponse:
         done = await self._endpoint("revocation", "revoke", scope, receive)
-        self._authority.forget()
-        await self._authority.sweep()
+        await self._after_revocation()
         return done
 
-    async def _introspect(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+    async def _introspect(self, scope: Scope, receive: Receive) -> OAuthResponse:
         return await self._endpoint("introspection", "introspect", scope, receive)
 
     async def _endpoint(
         self, name: str, place: str, scope: Scope, receive: Receive
-    ) -> "OAuthResponse":
+    ) -> OAuthResponse:
         asked, found = await self._client_form(scope, receive)
 
         def work(core: "OAuthCore") -> "tuple[OAuthResponse, bool]":
@@ -302,7 +341,7 @@ class OAuthEndpoints:
             self._limits.not_from(peer_address(scope))
         return done
 
-    async def _register(self, scope: Scope, receive: Receive) -> "OAuthResponse":
+    async def _register(self, scope: Scope, receive: Receive) -> OAuthResponse:
         self._limits.registration(peer_address(scope))
         if scope.get("query_string"):
             raise RequestRefused("a registration is the body of the request, not part of its URL")
@@ -316,7 +355,7 @@ class OAuthEndpoints:
         if not isinstance(data, dict):
             raise RequestRefused("the body is no JSON object", error="invalid_client_metadata")
 
-        def work(core: "OAuthCore") -> "OAuthResponse":
+        def work(core: "OAuthCore") -> OAuthResponse:
             from isthmus.auth.authorization_server.core.oauth_core import JsonRegistration
             from isthmus.auth.authorization_server.core.registration import RegistrationEndpoint
 
@@ -326,27 +365,20 @@ class OAuthEndpoints:
             )
             return done
 
-        return await self._served(work, self._nothing())
+        return await self._served(work, LookupResult())
 
-    async def _jwks(self, scope: Scope, receive: Receive) -> "OAuthResponse":  # noqa: ARG002 - every handler gets them
-        keys = await self._authority.public_keys()
+    async def _jwks(self, scope: Scope, receive: Receive) -> OAuthResponse:  # noqa: ARG002 - every handler gets them
+        keys = await self._keyring.published(self._store)
         return self._document(msgspec.json.encode({"keys": keys}))
 
-    async def _describe(self, scope: Scope, receive: Receive) -> "OAuthResponse":  # noqa: ARG002 - every handler gets them
+    async def _describe(self, scope: Scope, receive: Receive) -> OAuthResponse:  # noqa: ARG002 - every handler gets them
         return self._document(self._metadata)
 
-    def _document(self, body: bytes) -> "OAuthResponse":
-        from isthmus.auth.authorization_server.core.oauth_core import OAuthResponse
-
+    def _document(self, body: bytes) -> OAuthResponse:
         headers = [("Cache-Control", "public, max-age=300"), ("Content-Type", "application/json")]
         done = OAuthResponse(200, None, headers)
         done.body = body
         return done
-
-    def _nothing(self) -> "LookupResult":
-        from isthmus.auth.authorization_server.core.oauth_core import LookupResult
-
-        return LookupResult()
 
 
 def check_method(scope: Scope, methods: set[str]) -> None:
@@ -374,9 +406,6 @@ def refusal_body(unfit: RequestRefused) -> bytes:
     return msgspec.json.encode({"error": unfit.error, "error_description": unfit.text})
 
 
-ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
-
-
 def make_metadata(settings: AuthorizationSettings) -> dict[str, Any]:
     """The metadata."""
     # spec 2025-06-18 basic/authorization#overview: RFC 8414
@@ -397,7 +426,7 @@ def make_metadata(settings: AuthorizationSettings) -> dict[str, Any]:
         "code_challenge_methods_supported": ["S256"],
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": settings.registration.cimd.enabled,
-        "dpop_signing_alg_values_supported": list(PROOF_ALGORITHMS),
+        "dpop_signing_alg_values_supported": list(DPOP_ALGORITHMS),
         "protected_resources": list(settings.resources),
     }
     for endpoint, methods in (
@@ -413,45 +442,3 @@ def make_metadata(settings: AuthorizationSettings) -> dict[str, Any]:
         # spec 2026-07-28 basic/authorization#mcp-authorization-extensions
         found["authorization_grant_profiles_supported"] = [ID_JAG_PROFILE]
     return found
-
-
-class Front(Protocol):
-    """What a browser sees of an authorization server.
-
-    Attributes:
-        routes: its pages by exact path.
-    """
-
-    routes: Mapping[str, AsgiApp]
-
-    async def begin(
-        self, pending: PendingAuthorization, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        """Answer a validated request to ``/authorize``: log in, ask, or go on at once.
-
-        Args:
-            pending: what was asked; it is in the store.
-            scope: the ASGI scope of the request; its body has been read, its query judged.
-            receive: the ASGI callable.
-            send: the ASGI callable.
-        """
-        ...
-
-    async def problem(self, status: int, text: str, send: Send) -> None:
-        """Show a page that says what was wrong; the browser is sent nowhere.
-
-        Args:
-            status: of the HTTP response.
-            text: a sentence without anything that came with the request.
-            send: the ASGI callable.
-        """
-        ...
-
-    async def astray(self, back: str, send: Send) -> None:
-        """Say that a request failed, and leave it to people whether they go on to its client.
-
-        Args:
-            back: a URL of the client's, which nobody vouches for.
-            send: the ASGI callable.
-        """
-        ...

@@ -1,11 +1,8 @@
 """The grants: how a client gets tokens. Each is Authlib's, with what MCP wants of it laid over.
 
-Importing this takes the extra ``auth``.
-
-Assertions: signed by clients to authenticate, by others to vouch for a user or a program.
-
-Signatures were verified before the transaction, since that may take a request for keys. What is left
-is judged here: for whom an assertion is, until when, and that it is new.
+``authorization_code`` and ``client_credentials``, and the assertions by which others vouch for a user
+(ID-JAG) or a program (RFC 7523). Signatures of assertions were verified before the transaction, since that
+may take a request for keys. What is left is judged here: for whom one is, until when, and that it is new.
 
 Importing this takes the extra ``auth``.
 """
@@ -13,7 +10,7 @@ Importing this takes the extra ``auth``.
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from authlib.oauth2.drafts.id_jag import IDJAGGrant
 from authlib.oauth2.rfc6749 import (
@@ -25,26 +22,23 @@ from authlib.oauth2.rfc6749 import (
     TokenEndpointMixin,
     UnauthorizedClientError,
 )
-from authlib.oauth2.rfc6749.grants import (
-    AuthorizationCodeGrant,
-    ClientCredentialsGrant,
-    RefreshTokenGrant,
-)
+from authlib.oauth2.rfc6749.grants import AuthorizationCodeGrant, ClientCredentialsGrant
 from authlib.oauth2.rfc7636 import CodeChallenge
 
 from isthmus.auth.authorization_server.core.introspection import Introspection, Revocation
-from isthmus.auth.authorization_server.core.minting import (
+from isthmus.auth.authorization_server.core.oauth_core import (
+    FormRequest,
+    OAuthCore,
     ProofBoundGrant,
     check_request_proof,
     choose_resource,
+    earliest_end,
 )
+from isthmus.auth.authorization_server.core.refresh_grant import RefreshGrant
 from isthmus.auth.authorization_server.core.tokens import (
     TokenAnswer,
-    is_genuine,
-    judge_refresh,
     make_id,
     make_refresh_token,
-    parse_refresh_token,
 )
 from isthmus.auth.authorization_server.storage.clients import AuthlibClient
 from isthmus.auth.authorization_server.storage.records import AuthorizationCode, ClientGrant
@@ -66,19 +60,14 @@ from isthmus.auth.tokens.protocol import (
 )
 from isthmus.auth.tokens.secret import Secret, sha256_digest
 
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.core.oauth_core import FormRequest, OAuthCore
+__all__ = ["register_grants"]
 
-__all__ = [
-    "IdJagGrant",
-    "WorkloadGrant",
-    "authenticate_basic",
-    "make_assertion_method",
-    "register_grants",
-]
+S256_CHALLENGE = re.compile(r"[A-Za-z0-9\-_]{43}")  # a SHA-256 in base64url
 
-S256_CHALLENGE = re.compile(r"[A-Za-z0-9\-_]{43}")
-"""A SHA-256 in base64url: nothing else is a challenge of S256."""
+REQUIRED_ID_JAG_CLAIMS = ("sub", "client_id", "resource", "jti")
+MAX_ASSERTION_LIFE_S = 3600.0  # its id is remembered that long
+
+ClientQuery = Callable[[str], AuthlibClient | None]
 
 
 class S256Required(CodeChallenge):  # type: ignore[misc]  # Authlib has no types
@@ -146,7 +135,7 @@ class CodeGrant(ProofBoundGrant, AuthorizationCodeGrant):  # type: ignore[misc] 
         self.secret = Secret(secrets.token_urlsafe(32))
         return self.secret.reveal()
 
-    def save_authorization_code(self, code: str, request: "FormRequest") -> None:
+    def save_authorization_code(self, code: str, request: FormRequest) -> None:
         """Keep a code, and the grant that it stands for."""
         core: OAuthCore = self.server
         records, settings, approval = core.records, core.settings, core.approval
@@ -219,7 +208,7 @@ class CodeGrant(ProofBoundGrant, AuthorizationCodeGrant):  # type: ignore[misc] 
 
     def authenticate_user(self, authorization_code: StoredCode) -> User | None:
         """Who said yes, as long as they may."""
-        return find_active_user(self.server, authorization_code.grant)
+        return self.server.active_user(authorization_code.grant)
 
     def delete_authorization_code(self, authorization_code: StoredCode) -> None:
         """Redeem the code. It is kept, so that its replay is known for one."""
@@ -246,84 +235,6 @@ class CodeGrant(ProofBoundGrant, AuthorizationCodeGrant):  # type: ignore[misc] 
         )
 
 
-class StoredRefresh:
-    """A refresh token, as Authlib asks about it."""
-
-    def __init__(self, grant: ClientGrant, gen: int) -> None:
-        self.grant = grant
-        self.gen = gen
-
-    def check_client(self, client: Any) -> bool:
-        """Whether it is this client's."""
-        return bool(client.client_id == self.grant.client_id)
-
-    def get_scope(self) -> str:
-        """What it allows at most."""
-        return self.grant.scope
-
-
-class RefreshGrant(ProofBoundGrant, RefreshTokenGrant):  # type: ignore[misc]  # Authlib has no types
-    """``make_refresh_token``: rotated on each use, in a way that parallel uses agree on."""
-
-    TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
-    # spec 2026-07-28 basic/authorization/security-considerations#token-theft
-    INCLUDE_NEW_REFRESH_TOKEN = True
-
-    def authenticate_refresh_token(self, refresh_token: str) -> StoredRefresh | None:
-        """The grant that a refresh token belongs to; None where it is good for nothing."""
-        core: OAuthCore = self.server
-        records, client = core.records, self.request.client
-        presented = parse_refresh_token(refresh_token)
-        mac = core.keyring.mac(records)
-        if presented is None or not is_genuine(mac, presented, client.client_id):
-            return None
-        grant = records.grant(presented.grant_id)
-        if grant is None or grant.revoked_at is not None or grant.expires_at <= records.now:
-            return None
-        if grant.jkt is not None and grant.jkt != self.request.jkt:
-            return None
-        if find_active_user(core, grant) is None:
-            return None
-        if not judge_refresh(records, grant, presented.gen, core.settings.rotation_grace):
-            return None
-        return StoredRefresh(grant, presented.gen)
-
-    def validate_token_request(self) -> None:
-        """Judge a token request; by the end of it, everything is known."""
-        super().validate_token_request()
-        self.request.resource = choose_resource(
-            self.server.settings, self.request.asked, self.request.refresh_token.grant.resource
-        )
-
-    def authenticate_user(self, refresh_token: StoredRefresh) -> User | None:
-        """Who said yes, as long as they may."""
-        return find_active_user(self.server, refresh_token.grant)
-
-    def issue_token(self, user: User, refresh_token: StoredRefresh) -> TokenAnswer:
-        """The next tokens of a grant, or once more those that were the next."""
-        return self.next_token(refresh_token.grant, refresh_token.gen)
-
-    def next_token(self, grant: ClientGrant, gen: int) -> TokenAnswer:
-        """Go on from one generation of a grant."""
-        core: OAuthCore = self.server
-        records = core.records
-        if gen == grant.gen:
-            end = earliest_end(records.now + core.settings.refresh_ttl, grant.ends_at)
-            if not records.rotate(grant.id, gen, end):  # pragma: no cover - we hold the lock
-                raise InvalidGrantError
-        mac = core.keyring.mac(records)
-        return core.mint(
-            self.request,
-            subject=grant.user_id,
-            scope=self.request.payload.scope or grant.scope,
-            grant_id=grant.id,
-            refresh=make_refresh_token(mac, grant.id, gen + 1, grant.client_id),
-        )
-
-    def revoke_old_credential(self, refresh_token: StoredRefresh) -> None:
-        """The old one ended when the generation changed."""
-
-
 class ClientCredentialsFlow(ProofBoundGrant, ClientCredentialsGrant):  # type: ignore[misc]  # Authlib has no types
     """``client_credentials``: for clients that act for themselves."""
 
@@ -341,84 +252,6 @@ class ClientCredentialsFlow(ProofBoundGrant, ClientCredentialsGrant):  # type: i
         core: OAuthCore = self.server
         allowed = core.allowed_scope(self.request.client, scope)
         return core.mint(self.request, subject=self.request.client.client_id, scope=allowed)
-
-
-def find_active_user(core: "OAuthCore", grant: ClientGrant) -> User | None:
-    """The user behind a grant, unless they are gone or disabled."""
-    user = core.found.user
-    return user if user is not None and user.id == grant.user_id and not user.disabled else None
-
-
-def earliest_end(usual: float, ends_at: float | None) -> float:
-    """When something ends that must not outlive something else."""
-    return usual if ends_at is None else min(usual, ends_at)
-
-
-def register_grants(core: "OAuthCore") -> None:
-    """Give an authorization server its grants, its ways to authenticate, and its other endpoints."""
-    core.register_client_auth_method("client_secret_basic", authenticate_basic)
-    core.register_client_auth_method("private_key_jwt", make_assertion_method(core))
-    core.register_grant(CodeGrant, [S256Required(), ResourceIndicator()])
-    core.register_grant(RefreshGrant)
-    core.register_grant(ClientCredentialsFlow)
-    core.register_grant(IdJagGrant)
-    core.register_grant(WorkloadGrant)
-    core.register_endpoint(Revocation)
-    core.register_endpoint(Introspection)
-
-
-REQUIRED_ID_JAG_CLAIMS = ("sub", "client_id", "resource", "jti")
-
-MAX_ASSERTION_LIFE_S = 3600.0
-"""Seconds that an assertion may be good for, since its id is remembered that long."""
-
-ClientQuery = Callable[[str], AuthlibClient | None]
-
-
-def authenticate_basic(query_client: ClientQuery, request: Any) -> AuthlibClient | None:
-    """Authenticate a client by its id and secret in the header, both form-encoded."""
-    basic = request.asked.basic
-    if basic is None:
-        return None
-    client = query_client(basic.client_id)
-    if client is None or not client.check_client_secret(basic.secret):
-        raise InvalidClientError(status_code=401, description="The client is unknown, or its secret wrong.")  # fmt: skip
-    return client
-
-
-def make_assertion_method(core: "OAuthCore") -> Callable[[ClientQuery, Any], AuthlibClient | None]:
-    """The way to authenticate a client by what it has signed (RFC 7523, ``private_key_jwt``)."""
-
-    def authenticate(query_client: ClientQuery, request: Any) -> AuthlibClient | None:
-        if request.form.get("client_assertion_type") != CLIENT_ASSERTION_TYPE:
-            return None
-        claims = core.found.client_assertion
-        if claims is None:
-            raise InvalidClientError(description="The client assertion is not accepted.")
-        client_id, settings = claims.get("sub"), core.settings
-        named = request.form.get("client_id", client_id)
-        if not isinstance(client_id, str) or claims.get("iss") != client_id or named != client_id:
-            raise InvalidClientError(description="The client assertion is of another client.")
-        # The issuer, or the endpoint as older clients have it; and nobody else beside it.
-        if not audiences_of(claims) or not audiences_of(claims) <= {settings.issuer, settings.url("token")}:  # fmt: skip
-            raise InvalidClientError(description="The client assertion is for somebody else.")
-        if not use_assertion_once(core, claims, client_id):
-            raise InvalidClientError(description="The client assertion is too old, or was used before.")  # fmt: skip
-        return query_client(client_id)
-
-    return authenticate
-
-
-def use_assertion_once(core: "OAuthCore", claims: Mapping[str, Any], issuer: str) -> bool:
-    """Whether an assertion is good now, and for the first time; then it was."""
-    now, jti = core.records.now, claims.get("jti")
-    try:
-        end = check_times(claims, now)
-    except InvalidToken:
-        return False
-    if not isinstance(jti, str) or not 0 < len(jti) <= 256 or end > now + MAX_ASSERTION_LIFE_S:
-        return False
-    return core.records.first_use(f"assertion {issuer}", jti, end + 60)
 
 
 class IdJagGrant(ProofBoundGrant, IDJAGGrant):  # type: ignore[misc]  # Authlib has no types
@@ -523,3 +356,62 @@ class WorkloadGrant(BaseGrant, TokenEndpointMixin):  # type: ignore[misc]  # Aut
         scope = core.allowed_scope(client, self.request.payload.scope)
         answer = core.mint(self.request, subject=client.client_id, scope=scope)
         return 200, answer, self.TOKEN_RESPONSE_HEADER
+
+
+def authenticate_basic(query_client: ClientQuery, request: Any) -> AuthlibClient | None:
+    """Authenticate a client by its id and secret in the header, both form-encoded."""
+    basic = request.asked.basic
+    if basic is None:
+        return None
+    client = query_client(basic.client_id)
+    if client is None or not client.check_client_secret(basic.secret):
+        raise InvalidClientError(status_code=401, description="The client is unknown, or its secret wrong.")  # fmt: skip
+    return client
+
+
+def make_assertion_method(core: OAuthCore) -> Callable[[ClientQuery, Any], AuthlibClient | None]:
+    """The way to authenticate a client by what it has signed (RFC 7523, ``private_key_jwt``)."""
+
+    def authenticate(query_client: ClientQuery, request: Any) -> AuthlibClient | None:
+        if request.form.get("client_assertion_type") != CLIENT_ASSERTION_TYPE:
+            return None
+        claims = core.found.client_assertion
+        if claims is None:
+            raise InvalidClientError(description="The client assertion is not accepted.")
+        client_id, settings = claims.get("sub"), core.settings
+        named = request.form.get("client_id", client_id)
+        if not isinstance(client_id, str) or claims.get("iss") != client_id or named != client_id:
+            raise InvalidClientError(description="The client assertion is of another client.")
+        # The issuer, or the endpoint as older clients have it; and nobody else beside it.
+        if not audiences_of(claims) or not audiences_of(claims) <= {settings.issuer, settings.url("token")}:  # fmt: skip
+            raise InvalidClientError(description="The client assertion is for somebody else.")
+        if not use_assertion_once(core, claims, client_id):
+            raise InvalidClientError(description="The client assertion is too old, or was used before.")  # fmt: skip
+        return query_client(client_id)
+
+    return authenticate
+
+
+def use_assertion_once(core: OAuthCore, claims: Mapping[str, Any], issuer: str) -> bool:
+    """Whether an assertion is good now, and for the first time; then it was."""
+    now, jti = core.records.now, claims.get("jti")
+    try:
+        end = check_times(claims, now)
+    except InvalidToken:
+        return False
+    if not isinstance(jti, str) or not 0 < len(jti) <= 256 or end > now + MAX_ASSERTION_LIFE_S:
+        return False
+    return core.records.first_use(f"assertion {issuer}", jti, end + 60)
+
+
+def register_grants(core: OAuthCore) -> None:
+    """Give an authorization server its grants, its ways to authenticate, and its other endpoints."""
+    core.register_client_auth_method("client_secret_basic", authenticate_basic)
+    core.register_client_auth_method("private_key_jwt", make_assertion_method(core))
+    core.register_grant(CodeGrant, [S256Required(), ResourceIndicator()])
+    core.register_grant(RefreshGrant)
+    core.register_grant(ClientCredentialsFlow)
+    core.register_grant(IdJagGrant)
+    core.register_grant(WorkloadGrant)
+    core.register_endpoint(Revocation)
+    core.register_endpoint(Introspection)

@@ -3,26 +3,24 @@
 Importing this takes the extra ``auth``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 
+from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
 from isthmus.auth.authorization_server.core.tokens import (
     ACCESS_JWT_TYPE,
     REVOKED_ISSUER,
     is_genuine,
     parse_refresh_token,
 )
+from isthmus.auth.authorization_server.storage.clients import AuthlibClient
 from isthmus.auth.authorization_server.storage.records import ClientGrant
 from isthmus.auth.tokens.jose import InvalidToken, check_times, read_token, verify_jwt
 from isthmus.auth.tokens.protocol import AUTH_METHODS, CONFIDENTIAL_METHODS
-
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
-    from isthmus.auth.authorization_server.storage.clients import AuthlibClient
 
 __all__ = ["Introspection", "Revocation"]
 
@@ -42,7 +40,7 @@ class TokenStatus(msgspec.Struct, frozen=True, kw_only=True):
     gen: int | None
     ended: bool
 
-    def check_client(self, client: "AuthlibClient") -> bool:
+    def check_client(self, client: AuthlibClient) -> bool:
         """Whether it was issued to this client."""
         return bool(self.claims.get("client_id") == client.client_id)
 
@@ -55,12 +53,12 @@ class TokenStatus(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended
 
 
-def recognize_token(core: "OAuthCore", text: str) -> TokenStatus | None:
+def recognize_token(core: OAuthCore, text: str) -> TokenStatus | None:
     """Recognise a token of ours; None for what is none."""
     return recognize_refresh(core, text) if text.startswith("rt.") else recognize_access(core, text)
 
 
-def recognize_refresh(core: "OAuthCore", text: str) -> TokenStatus | None:
+def recognize_refresh(core: OAuthCore, text: str) -> TokenStatus | None:
     """Recognise a refresh token."""
     records = core.records
     presented = parse_refresh_token(text)
@@ -83,7 +81,7 @@ def recognize_refresh(core: "OAuthCore", text: str) -> TokenStatus | None:
     )
 
 
-def recognize_access(core: "OAuthCore", text: str) -> TokenStatus | None:
+def recognize_access(core: OAuthCore, text: str) -> TokenStatus | None:
     """Recognise an access token."""
     records = core.records
     try:
@@ -113,7 +111,7 @@ class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no ty
 
     CLIENT_AUTH_METHODS = AUTH_METHODS
 
-    def check_params(self, request: Any, client: "AuthlibClient") -> None:
+    def check_params(self, request: Any, client: AuthlibClient) -> None:
         """See that there is a token; hints are not needed, so that none is wrong."""
         if "token" not in request.form:
             raise InvalidRequestError("The token is missing.")
@@ -122,7 +120,7 @@ class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no ty
         """The token, if it is one of ours."""
         return recognize_token(self.server, token_string)
 
-    def authenticate_token(self, request: Any, client: "AuthlibClient") -> TokenStatus | None:
+    def authenticate_token(self, request: Any, client: AuthlibClient) -> TokenStatus | None:
         """The token, if it is this client's; what is somebody else's does not exist for it."""
         self.check_params(request, client)
         token = self.query_token(request.form["token"], None)
@@ -150,7 +148,7 @@ class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has
 
     CLIENT_AUTH_METHODS = CONFIDENTIAL_METHODS
 
-    def check_params(self, request: Any, client: "AuthlibClient") -> None:
+    def check_params(self, request: Any, client: AuthlibClient) -> None:
         """See that there is a token; hints are not needed, so that none is wrong."""
         if "token" not in request.form:
             raise InvalidRequestError("The token is missing.")
@@ -159,7 +157,7 @@ class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has
         """The token, if it is one of ours."""
         return recognize_token(self.server, token_string)
 
-    def check_permission(self, token: TokenStatus, client: "AuthlibClient", request: Any) -> bool:
+    def check_permission(self, token: TokenStatus, client: AuthlibClient, request: Any) -> bool:
         """Whether a client may know of it."""
         return client.client.introspects or token.check_client(client)
 

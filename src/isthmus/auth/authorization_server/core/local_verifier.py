@@ -1,10 +1,18 @@
-"""The verifier of an MCP server whose authorization server runs beside it, on the same store."""
+"""LocalVerifier: checks the tokens of an authorization server that runs beside the MCP server, on its store."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
-from isthmus.auth.authorization_server.core.tokens import ACCESS_JWT_TYPE, REVOKED_ISSUER
-from isthmus.auth.authorization_server.storage.store import LOCKED_RETRY_S, StoreLocked
+from isthmus.auth.authorization_server.core.lookups import is_known_client
+from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
+from isthmus.auth.authorization_server.core.tokens import ACCESS_JWT_TYPE, REVOKED_ISSUER, Keyring
+from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.store import (
+    LOCKED_RETRY_S,
+    AuthStore,
+    StoreLocked,
+)
+from isthmus.auth.authorization_server.users.users import UserBackend
 from isthmus.auth.cache import BoundedDict
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.tokens.jose import (
@@ -20,23 +28,12 @@ from isthmus.auth.tokens.jose import (
 from isthmus.auth.tokens.secret import sha256_digest
 from isthmus.core.principal import Principal
 
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.server import AuthorizationServer
-    from isthmus.auth.authorization_server.storage.records import Records
-
 __all__ = ["LocalVerifier"]
 
-STANDING_LIFE_S = 2.0
-"""Seconds after which it is looked up again whether a token still stands."""
-
-KEYS_LIFE_S = 30.0
-"""Seconds after which the keys are read again."""
-
-KEYS_PAUSE_S = 1.0
-"""Seconds between two looks for a key that is unknown."""
-
+STANDING_LIFE_S = 2.0  # after which it is looked up again whether a token still stands
+KEYS_LIFE_S = 30.0  # after which the keys are read again
+KEYS_PAUSE_S = 1.0  # between two looks for a key that is unknown
 MAX_REMEMBERED_TOKENS = 10_000
-"""Tokens that are remembered."""
 
 
 class LocalVerifier:
@@ -46,12 +43,30 @@ class LocalVerifier:
     two seconds.
 
     Args:
-        authority: whose tokens they are.
+        settings: what the server was set up with.
+        store: keeps what was granted and revoked.
+        users: knows the users; None where there are none.
+        keyring: the keys that tokens are signed with.
+        upstream_stands: whether the login at a provider that a grant stands on still does.
+        clock: says the seconds since the epoch.
     """
 
-    def __init__(self, authority: "AuthorizationServer") -> None:
-        self._authority = authority
-        self._clock = authority.clock
+    def __init__(
+        self,
+        settings: AuthorizationSettings,
+        store: AuthStore,
+        users: UserBackend | None,
+        keyring: Keyring,
+        *,
+        upstream_stands: Callable[[str], Awaitable[bool]],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._users = users
+        self._keyring = keyring
+        self._upstream_stands = upstream_stands
+        self._clock = clock
         self._keys: Keys | None = None
         self._algorithms: tuple[str, ...] = ()
         self._read = float("-inf")
@@ -81,7 +96,7 @@ class LocalVerifier:
             return None
         # spec 2026-07-28
         # basic/authorization/security-considerations#token-audience-binding-and-validation
-        if claims.get("iss") != self._authority.issuer or resource not in audiences_of(claims):
+        if claims.get("iss") != self._settings.issuer or resource not in audiences_of(claims):
             return None
         principal = make_principal(claims)
         return principal if await self._lasts(principal) else None
@@ -106,9 +121,7 @@ class LocalVerifier:
         import sqlite3
 
         try:
-            found = await self._authority.store.read(
-                lambda records: find_standing(records, principal)
-            )
+            found = await self._store.read(lambda records: find_standing(records, principal))
         except sqlite3.Error as error:
             raise VerifierUnavailable(
                 f"the store does not answer: {error}", LOCKED_RETRY_S
@@ -116,16 +129,16 @@ class LocalVerifier:
         if found is None:
             return False
         client_id, upstream_id = found
-        if not await self._authority.known_client(client_id):
+        if not await is_known_client(self._settings, self._store, client_id):
             return False
         # A program's name may be that of a user; grants are of users alone.
         itself = principal.subject == principal.client_id and "gid" not in principal.claims
         if not itself and not await self._is_user(principal):
             return False
-        return upstream_id is None or await self._authority.upstream_stands(upstream_id)
+        return upstream_id is None or await self._upstream_stands(upstream_id)
 
     async def _is_user(self, principal: Principal) -> bool:
-        users = self._authority.users
+        users = self._users
         if users is None:
             return True
         user = await users.get(principal.subject)
@@ -159,11 +172,11 @@ class LocalVerifier:
 
     def _is_said_to_be_ours(self, token: str) -> bool:
         parsed = read_token(token)
-        return parsed.claims.get("iss") == self._authority.issuer
+        return parsed.claims.get("iss") == self._settings.issuer
 
     async def _read_keys(self, life: float) -> Keys:
         if self._keys is None or self._clock() - self._read >= life:
-            listed = await self._authority.public_keys()
+            listed = await self._keyring.published(self._store)
             self._keys = Keys(listed)
             self._algorithms = tuple({key["alg"] for key in listed})
             self._read = self._clock()
@@ -186,7 +199,7 @@ def make_principal(claims: Mapping[str, Any]) -> Principal:
     )
 
 
-def find_standing(records: "Records", principal: Principal) -> tuple[str, str | None] | None:
+def find_standing(records: Records, principal: Principal) -> tuple[str, str | None] | None:
     """The client of a token and the upstream tokens behind it; None where it was revoked."""
     if records.used(REVOKED_ISSUER, str(principal.claims.get("jti"))):
         return None

@@ -1,9 +1,8 @@
-"""What has to be awaited before a request is served: documents and keys of clients, users.
+"""Lookups before a request is served: client id metadata documents, keys of clients, and users.
 
-Nothing of a request is believed here but by a signature, and what is found is looked at again inside
-the transaction.
-
-Clients whose id is the URL of a document about them: fetched, checked, and kept for a while.
+All that has to be awaited is awaited here. Nothing of a request is believed but by a signature, and what
+is found is looked at again inside the transaction. A client whose id is a URL is described by the document
+there, which is fetched, checked, and kept for a while.
 """
 
 import math
@@ -54,24 +53,54 @@ from isthmus.auth.tokens.protocol import (
 )
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.core.oauth_core import LookupResult
     from isthmus.auth.authorization_server.storage.store import AuthStore
 
-__all__ = ["ClientDocuments", "DocumentUnreachable", "FetchSlots", "Lookups", "is_document_id"]
+__all__ = [
+    "Approval",
+    "ClientDocuments",
+    "DocumentUnreachable",
+    "FetchSlots",
+    "LookupResult",
+    "Lookups",
+    "is_document_id",
+    "is_known_client",
+]
 
 MAX_DOCUMENT_BYTES = 5 * 1024
-"""Bytes of a document."""
-
 MAX_DOCUMENTS = 1000
-"""Documents that are remembered."""
-
-MIN_DOCUMENT_LIFE_S = 60.0
-"""Seconds that a document is believed at least, unless it must not be kept at all."""
+MIN_DOCUMENT_LIFE_S = 60.0  # unless it must not be kept at all
+DOCUMENT_RETRY_S = 5
+MAX_KEY_SETS = 500
 
 PATH_DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
 JSON_TYPE = re.compile(r"application/(?:[a-z0-9.\-]+\+)?json", re.IGNORECASE)
 DOCUMENT_AUTH_METHODS = frozenset({"none", "private_key_jwt"})
 FORBIDDEN_MEMBERS = frozenset({"client_secret", "client_secret_expires_at"})
+
+
+class LookupResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked up before the transaction began.
+
+    Attributes:
+        document: the client whose id is a URL, from its document.
+        client_assertion: what a client's assertion says, its signature verified.
+        assertion: what the assertion of a grant says, its signature verified.
+        user: the user behind a code, a refresh token or an assertion, as they are now.
+    """
+
+    document: RegisteredClient | None = None
+    client_assertion: Claims | None = None
+    assertion: Claims | None = None
+    user: User | None = None
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody said yes to."""
+
+    user: User
+    scopes: frozenset[str] | None = None
+    upstream_id: str | None = None
+    ends_at: float | None = None
 
 
 class DocumentUnreachable(UnacceptableClient):
@@ -304,13 +333,6 @@ def choose_document_auth(metadata: ClientMetadata) -> Any:
     return method
 
 
-DOCUMENT_RETRY_S = 5
-"""After which a document that could not be had is worth another try."""
-
-MAX_KEY_SETS = 500
-"""Sets of keys that are remembered."""
-
-
 class Lookups:
     """Finds what a request needs.
 
@@ -359,14 +381,12 @@ class Lookups:
         except UnacceptableClient as flaw:
             raise RequestRefused(str(flaw), error="invalid_client") from None
 
-    async def find(self, asked: OAuthParameters) -> "LookupResult":
+    async def find(self, asked: OAuthParameters) -> LookupResult:
         """What a request to an endpoint with client authentication needs.
 
         Raises:
             Unfit: something is not to be had.
         """
-        from isthmus.auth.authorization_server.core.oauth_core import LookupResult
-
         assertion = asked.get("client_assertion")
         client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
         if assertion is not None:
@@ -488,6 +508,15 @@ class Lookups:
     def _set(self, url: str) -> Jwks:
         found = self._sets[url] = self._sets.get(url) or Jwks(url, self._network)
         return found
+
+
+async def is_known_client(
+    settings: AuthorizationSettings, store: "AuthStore", client_id: str
+) -> bool:
+    """Whether a client that got a token may still use it: it was not removed."""
+    if client_id in settings.static or is_document_id(client_id):
+        return True
+    return await store.read(lambda records: records.client(client_id)) is not None
 
 
 def make_busy_refusal(text: str) -> RequestRefused:

@@ -1,4 +1,4 @@
-"""Authlib's core, made fit for MCP: what it asks of a framework, and what is ours to decide.
+"""Authlib's authorization server, made fit for MCP: tokens are minted here, for one resource and key.
 
 One :class:`OAuthCore` serves one request, in the store's thread, inside one transaction. Whatever has to be
 awaited - documents and keys of clients, the user - was awaited before, and is in :class:`LookupResult`.
@@ -6,82 +6,31 @@ awaited - documents and keys of clients, the user - was awaited before, and is i
 Importing this takes the extra ``auth``; nothing imports it before the first request.
 """
 
-import json
+import hmac
 import re
 from typing import Any
 
-import msgspec
+from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc6749 import AuthorizationServer as AuthlibServer
 from authlib.oauth2.rfc6749 import InvalidClientError, InvalidScopeError, OAuth2Request
 from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload, JsonRequest
 from authlib.oauth2.rfc9207 import IssuerParameter
 
-from isthmus.auth.authorization_server.core.grants import register_grants
-from isthmus.auth.authorization_server.core.requests import OAuthParameters
+from isthmus.auth.authorization_server.core.lookups import Approval, LookupResult
+from isthmus.auth.authorization_server.core.requests import OAuthParameters, OAuthResponse
 from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
 from isthmus.auth.authorization_server.core.tokens import AccessToken, Keyring, TokenAnswer
 from isthmus.auth.authorization_server.storage.clients import AuthlibClient, RegisteredClient
-from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.records import ClientGrant, Records
 from isthmus.auth.authorization_server.users.users import User
-from isthmus.auth.tokens.jose import Claims
+from isthmus.auth.net.urls import canonical_resource
+from isthmus.auth.tokens.dpop import InvalidProof, NonceNeeded, Nonces, ReplayCache, check_proof
 from isthmus.auth.tokens.secret import Secret
 
-__all__ = ["Approval", "FormRequest", "LookupResult", "OAuthCore", "OAuthResponse"]
+__all__ = ["FormRequest", "JsonRegistration", "OAuthCore", "ProofBoundGrant", "check_request_proof",
+           "choose_resource", "earliest_end", "make_nonces"]  # fmt: skip
 
-
-ERROR_TEXT = re.compile(r"[ !#-\[\]-~]*")
-"""What an error may say (RFC 6749 5.2)."""
-
-
-class LookupResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked up before the transaction began.
-
-    Attributes:
-        document: the client whose id is a URL, from its document.
-        client_assertion: what a client's assertion says, its signature verified.
-        assertion: what the assertion of a grant says, its signature verified.
-        user: the user behind a code, a refresh token or an assertion, as they are now.
-    """
-
-    document: RegisteredClient | None = None
-    client_assertion: Claims | None = None
-    assertion: Claims | None = None
-    user: User | None = None
-
-
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody said yes to."""
-
-    user: User
-    scopes: frozenset[str] | None = None
-    upstream_id: str | None = None
-    ends_at: float | None = None
-
-
-class OAuthResponse:
-    """A response on its way.
-
-    Attributes:
-        status: of HTTP.
-        body: the JSON text, or nothing.
-        headers: names and values.
-    """
-
-    def __init__(self, status: int, body: Any, headers: Any) -> None:
-        self.status = status
-        self.body = json.dumps(body).encode() if isinstance(body, dict | list) else b""
-        self.headers: list[tuple[str, str]] = list(headers)
-        self.content = body if isinstance(body, dict) else {}
-
-    @property
-    def location(self) -> str | None:
-        """Where it sends the browser."""
-        return next((value for name, value in self.headers if name == "Location"), None)
-
-    @location.setter
-    def location(self, url: str) -> None:
-        self.headers = [pair for pair in self.headers if pair[0] != "Location"]
-        self.headers.append(("Location", url))
+ERROR_TEXT = re.compile(r"[ !#-\[\]-~]*")  # RFC 6749 5.2
 
 
 class FormRequest(OAuth2Request):  # type: ignore[misc]  # Authlib has no types
@@ -174,7 +123,6 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
         self.approval = approval
         # The class alone would be ignored: it is called with the server.
         self.register_extension(OwnIssuerParameter(settings.issuer))
-        register_grants(self)
 
     # What Authlib asks of a framework
 
@@ -233,6 +181,11 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
         if allowed is None:
             raise InvalidScopeError
         return allowed
+
+    def active_user(self, grant: ClientGrant) -> User | None:
+        """The user behind a grant, unless they are gone or disabled."""
+        user = self.found.user
+        return user if user is not None and user.id == grant.user_id and not user.disabled else None
 
     def mint(
         self,
@@ -294,3 +247,107 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
         if grant is None or grant.ends_at is None:
             return usual
         return max(1, min(usual, int(grant.ends_at - self.records.now)))
+
+
+def earliest_end(usual: float, ends_at: float | None) -> float:
+    """When something ends that must not outlive something else."""
+    return usual if ends_at is None else min(usual, ends_at)
+
+
+class ProofBoundGrant:
+    """A grant whose tokens are ours: it knows the key they are bound to before it judges anything."""
+
+    server: OAuthCore
+    request: Any
+
+    def authenticate_token_endpoint_client(self) -> Any:
+        """The client of a token request, after its proof of possession."""
+        self.request.jkt = check_request_proof(self.server, self.request.asked)
+        self.request.client = super().authenticate_token_endpoint_client()  # type: ignore[misc]  # Authlib's grant comes next
+        return self.request.client
+
+
+def choose_resource(
+    settings: AuthorizationSettings, asked: OAuthParameters, granted: str | None = None
+) -> str:
+    """The MCP server that tokens are for, spelt as ours.
+
+    Args:
+        settings: which there are.
+        asked: the request, which may name one.
+        granted: what was granted before: it may be repeated, not changed.
+
+    Raises:
+        OAuth2Error: ``invalid_target``.
+    """
+    # spec 2026-07-28 basic/authorization#resource-parameter-implementation: RFC 8707
+    found = {find_resource(settings, one) for one in asked.all("resource")}
+    if granted is not None:
+        found.add(find_resource(settings, granted))
+    resource = found.pop() if found else settings.resources[0]
+    if found or resource is None:
+        raise OAuth2Error(
+            error="invalid_target",
+            description="The resource is none that tokens are issued for here, or not the one "
+            "that was granted.",
+        )
+    return resource
+
+
+def find_resource(settings: AuthorizationSettings, resource: str) -> str | None:
+    """A resource as we spell it; None for what is none of ours."""
+    try:
+        named = canonical_resource(resource)
+    except ValueError:
+        return None
+    return next((one for one in settings.resources if canonical_resource(one) == named), None)
+
+
+class StoredProofs(ReplayCache):
+    """The proofs that were taken already, by any process.
+
+    Args:
+        records: the store, in a transaction.
+    """
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(0)
+        self._records = records
+
+    def first(self, jkt: str, jti: str, now: float, until: float) -> bool:
+        """Whether a proof is new; see :meth:`ReplayCache.first`."""
+        return self._records.first_use(f"dpop {jkt}", jti, until)
+
+
+def check_request_proof(core: OAuthCore, asked: OAuthParameters) -> str | None:
+    """The thumbprint of the key that a request proves; None where it proves none.
+
+    Raises:
+        OAuth2Error: it has a proof, which is not good.
+    """
+    if asked.proof is None:
+        return None
+    wanted = make_nonces(core) if core.settings.dpop_nonce else None
+    try:
+        return check_proof(
+            asked.proof,
+            method="POST",
+            url=core.settings.url("token"),
+            token=None,
+            now=core.records.now,
+            replays=StoredProofs(core.records),
+            nonce=wanted,
+        )
+    except NonceNeeded:
+        raise OAuth2Error(
+            error="use_dpop_nonce", description="The proof needs the nonce that is given here."
+        ) from None
+    except InvalidProof as flaw:
+        text = "".join(sign for sign in str(flaw) if sign not in '"\\' and " " <= sign <= "~")
+        raise OAuth2Error(error="invalid_dpop_proof", description=text) from None
+
+
+def make_nonces(core: OAuthCore) -> Nonces:
+    """The nonces for proofs, the same in every process."""
+    mac = core.keyring.mac(core.records)
+    return Nonces(hmac.digest(mac, b"dpop nonces", "sha256"))

@@ -5,12 +5,13 @@ Importing this takes the extra ``auth``.
 
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc7591 import ClientRegistrationEndpoint
 
+from isthmus.auth.authorization_server.core.oauth_core import JsonRegistration, OAuthCore
 from isthmus.auth.authorization_server.storage.clients import (
     ClientMetadata,
     RegisteredClient,
@@ -23,9 +24,6 @@ from isthmus.auth.authorization_server.storage.clients import (
 from isthmus.auth.tokens.protocol import AUTH_METHODS, SECRET_METHODS
 from isthmus.auth.tokens.secret import Secret
 
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.core.oauth_core import JsonRegistration, OAuthCore
-
 __all__ = ["RegistrationEndpoint"]
 
 DAY_S = 86_400.0
@@ -36,9 +34,9 @@ REGISTRATION_HEADERS = [("Content-Type", "application/json"), ("Cache-Control", 
 class RegistrationEndpoint(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authlib has no types
     """The registration endpoint during one request."""
 
-    server: "OAuthCore"
+    server: OAuthCore
 
-    def create_registration_response(self, request: "JsonRegistration") -> tuple[int, Any, Any]:
+    def create_registration_response(self, request: JsonRegistration) -> tuple[int, Any, Any]:
         """Register a client, or say what is wrong with it."""
         try:
             client, metadata = self.read(request.payload.data)
@@ -109,9 +107,7 @@ class RegistrationEndpoint(ClientRegistrationEndpoint):  # type: ignore[misc]  #
         wanted = [one for one in dict.fromkeys(scope.split()) if one in self.server.settings.scopes]
         return tuple(wanted) or None
 
-    def generate_client_info(
-        self, request: "JsonRegistration", client: Any = None
-    ) -> dict[str, Any]:
+    def generate_client_info(self, request: JsonRegistration, client: Any = None) -> dict[str, Any]:
         """What we give the client: an id, and a secret if it is to authenticate by one."""
         info: dict[str, Any] = {
             "client_id": f"c.{secrets.token_urlsafe(18)}",
@@ -122,7 +118,7 @@ class RegistrationEndpoint(ClientRegistrationEndpoint):  # type: ignore[misc]  #
         return info
 
     def save_client(
-        self, client_info: Mapping[str, Any], client_metadata: Any, request: "JsonRegistration"
+        self, client_info: Mapping[str, Any], client_metadata: Any, request: JsonRegistration
     ) -> RegisteredClient:
         """Keep the client, for a day unless it gets a token."""
         records, dcr = self.server.records, self.server.settings.registration.dcr

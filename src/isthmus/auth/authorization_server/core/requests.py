@@ -1,11 +1,10 @@
-"""A request to the authorization server, read whole and judged before anybody looks into it.
+"""Requests to the authorization server: read whole, judged, refused, and limited per address and client.
 
 URIs come from the configured issuer, never from the request: a proxy in front usually speaks TLS.
-
-How often somebody may ask, per address and per client.
 """
 
 import asyncio
+import json
 import math
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -22,6 +21,7 @@ __all__ = [
     "BasicCredentials",
     "Limits",
     "OAuthParameters",
+    "OAuthResponse",
     "RequestRefused",
     "TooManyRequests",
     "UntrustedRedirect",
@@ -117,6 +117,32 @@ class OAuthParameters(msgspec.Struct, frozen=True, kw_only=True):
     def all(self, name: str) -> list[str]:
         """All values of a parameter."""
         return [value for key, value in self.pairs if key == name]
+
+
+class OAuthResponse:
+    """A response on its way.
+
+    Attributes:
+        status: of HTTP.
+        body: the JSON text, or nothing.
+        headers: names and values.
+    """
+
+    def __init__(self, status: int, body: Any, headers: Any) -> None:
+        self.status = status
+        self.body = json.dumps(body).encode() if isinstance(body, dict | list) else b""
+        self.headers: list[tuple[str, str]] = list(headers)
+        self.content = body if isinstance(body, dict) else {}
+
+    @property
+    def location(self) -> str | None:
+        """Where it sends the browser."""
+        return next((value for name, value in self.headers if name == "Location"), None)
+
+    @location.setter
+    def location(self, url: str) -> None:
+        self.headers = [pair for pair in self.headers if pair[0] != "Location"]
+        self.headers.append(("Location", url))
 
 
 def header_values(scope: Scope, name: bytes) -> list[str]:

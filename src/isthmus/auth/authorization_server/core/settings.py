@@ -1,7 +1,7 @@
 """What an authorization server was set up with, in the form that its parts read it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -175,6 +175,7 @@ class AuthorizationSettings(msgspec.Struct, frozen=True, kw_only=True):
     key_life: float
     dpop_nonce: bool
     has_users: bool
+    consent: Literal["always", "remember"]
     legacy_paths: bool
     openid_alias: bool
     login: LoginPolicy

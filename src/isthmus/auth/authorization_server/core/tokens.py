@@ -19,7 +19,8 @@ from typing import Any
 
 import msgspec
 
-from isthmus.auth.authorization_server.storage.records import ClientGrant, Records, StoredKey
+from isthmus.auth.authorization_server.storage.records import Records, StoredKey
+from isthmus.auth.authorization_server.storage.store import AuthStore
 from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
 from isthmus.auth.tokens.secret import Secret
 from isthmus.core.encoding import encode_base64url
@@ -32,7 +33,6 @@ __all__ = [
     "RefreshParts",
     "TokenAnswer",
     "is_genuine",
-    "judge_refresh",
     "make_id",
     "make_refresh_token",
     "parse_refresh_token",
@@ -144,34 +144,6 @@ def is_genuine(mac_key: bytes, presented: RefreshParts, client_id: str) -> bool:
     return hmac.compare_digest(mine.encode(), given)
 
 
-def judge_refresh(records: Records, grant: ClientGrant, gen: int, grace: float) -> bool:
-    """Whether a generation of a grant's refresh token may be used now.
-
-    One that was used before, and longer ago than the grace that is given to those who came late,
-    ends the grant.
-
-    Args:
-        records: the store.
-        grant: the grant, which holds.
-        gen: the generation that was presented, which is genuine.
-        grace: seconds that the one before the current is good for; 0 for none.
-    """
-    if gen == grant.gen:
-        return True
-    late = records.now - (grant.rotated_at or 0.0)
-    if grant.gen == gen + 1 and grace > 0 and late <= grace:
-        return True
-    records.revoke_grant(grant.id)
-    records.audit(
-        "refresh_reuse",
-        client_id=grant.client_id,
-        user_id=grant.user_id,
-        grant_id=grant.id,
-        detail=f"generation {gen} of {grant.gen}",
-    )
-    return False
-
-
 MAC_NAME = "refresh"
 
 
@@ -205,6 +177,16 @@ class Keyring:
     def public(self, records: Records) -> list[dict[str, Any]]:
         """All public keys, as ``/jwks`` shows them."""
         return [dict(self._open(records, key).jwk) for key in load_keys(records)]
+
+    async def published(self, store: AuthStore) -> list[dict[str, Any]]:
+        """The keys that tokens are verified with, as ``/jwks`` shows them; made where there are none."""
+
+        def made(records: Records) -> list[dict[str, Any]]:
+            self.signing(records)
+            return self.public(records)
+
+        whole = await store.read(self.complete)
+        return await (store.read(self.public) if whole else store.write(made))
 
     def complete(self, records: Records) -> bool:
         """Whether there are keys to sign with, and none has to change now."""

@@ -113,9 +113,9 @@ class BrowserCookies:
         """The value of a ``Set-Cookie`` header that takes a cookie away."""
         return self.set(name, Secret(""), 0)
 
-    def opaque(self, visit: BrowserRequest, name: str) -> Secret | None:
+    def opaque(self, request: BrowserRequest, name: str) -> Secret | None:
         """The random value of a cookie; None where it is missing or is none of ours."""
-        value = visit.cookies.get(name, "")
+        value = request.cookies.get(name, "")
         return Secret(value) if OPAQUE_VALUE.fullmatch(value) else None
 
 
@@ -208,17 +208,17 @@ def _parse_cookies(header: str) -> dict[str, str]:
     return found
 
 
-def is_cross_site(visit: BrowserRequest, origin: str) -> bool:
+def is_cross_site(request: BrowserRequest, origin: str) -> bool:
     """Whether a browser says that a form came from another page than ours.
 
     ``Origin: null`` is what our own pages send, since they let no referrer out.
 
     Args:
-        visit: the request.
+        request: the request.
         origin: ours.
     """
-    site = visit.headers.get("sec-fetch-site", "same-origin")
-    sender = visit.headers.get("origin", "null")
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    sender = request.headers.get("origin", "null")
     return site not in {"same-origin", "none"} or sender not in {"null", origin}
 
 

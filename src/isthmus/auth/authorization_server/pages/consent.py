@@ -1,7 +1,8 @@
-"""Asking whether a client may, and remembering what was said where that is safe."""
+"""The consent page: asks whether a client may act for somebody, and remembers that where it is safe."""
 
 import re
 
+from isthmus.auth.authorization_server.core.authorization import AuthorizationRequests
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.auth.authorization_server.pages.browser import BrowserRequest, send_page, send_redirect
 from isthmus.auth.authorization_server.pages.login import BrowserSessions, OpenedRequest
@@ -29,109 +30,113 @@ class ConsentPage:
     """The page that asks.
 
     Args:
-        desk: opens requests and keeps logins.
+        sessions: opens requests and keeps logins.
+        requests: approves and denies what was asked.
     """
 
-    def __init__(self, desk: BrowserSessions) -> None:
-        self._desk = desk
+    def __init__(self, sessions: BrowserSessions, requests: AuthorizationRequests) -> None:
+        self._sessions = sessions
+        self._requests = requests
 
-    async def page(self, visit: BrowserRequest, send: Send) -> None:
+    async def page(self, request: BrowserRequest, send: Send) -> None:
         """Answer a request to the consent page."""
-        desk = self._desk
-        opened = await desk.open(visit)
+        sessions = self._sessions
+        opened = await sessions.open_request(request)
         # Where users are elsewhere, they are asked first: that place may log them in silently.
         user: User | None = None
-        if not isinstance(desk.users, Delegated):
-            found = await desk.recognise(visit, opened)
+        if not isinstance(sessions.users, Delegated):
+            found = await sessions.identify(request, opened)
             if not isinstance(found, User):
-                await send_redirect(send, desk.at(desk.places.login, opened.handle))
+                await send_redirect(send, sessions.page_url(sessions.paths.login, opened.handle))
                 return
             user = found
         if opened.pending.login_only:
             await send_redirect(send, opened.pending.redirect_uri)
             return
-        token = await desk.token("consent", opened, user)
-        if not visit.posted:
+        token = await sessions.form_token("consent", opened, user)
+        if not request.posted:
             await send_page(send, 200, await self._question(opened, user, token))
             return
-        desk.check(visit, token)
-        await self._answered(visit, opened, user, send)
+        sessions.check_form(request, token)
+        await self._answered(request, opened, user, send)
 
-    async def silently(
-        self, visit: BrowserRequest, pending: PendingAuthorization, user: User
+    async def approve_silently(
+        self, request: BrowserRequest, pending: PendingAuthorization, user: User
     ) -> str | None:
         """Where to go on where the same was approved before; None where it has to be asked.
 
         Args:
-            visit: the browser's request to ``/authorize``.
+            request: the browser's request to ``/authorize``.
             pending: what is asked.
             user: who is logged in.
         """
-        authority = self._desk.authority
-        if authority.consent != "remember" or not may_remember_consent(pending):
+        settings, store = self._sessions.settings, self._sessions.store
+        if settings.consent != "remember" or not may_remember_consent(pending):
             return None
         # Otherwise another site could use what was approved once, without anybody seeing it.
-        if visit.headers.get("sec-fetch-site") not in OWN_SITE_VALUES:
+        if request.headers.get("sec-fetch-site") not in OWN_SITE_VALUES:
             return None
-        known = await authority.store.read(
+        known = await store.read(
             lambda records: records.consent(
                 user.id, pending.client_id, pending.redirect_uri, pending.resource
             )
         )
         if not known or not known.issuperset(pending.scopes):
             return None
-        return await authority.approve(pending, user)
+        return await self._requests.approve(pending, user)
 
     async def _answered(
-        self, visit: BrowserRequest, opened: OpenedRequest, user: User | None, send: Send
+        self, request: BrowserRequest, opened: OpenedRequest, user: User | None, send: Send
     ) -> None:
-        authority, pending = self._desk.authority, opened.pending
-        decision = visit.fields.get("decision")
+        pending = opened.pending
+        decision = request.fields.get("decision")
         if decision == "deny":
-            await send_redirect(send, await authority.deny(pending))
+            await send_redirect(send, await self._requests.deny(pending))
         elif decision != "allow":
             raise RequestRefused("That form says neither yes nor no.", status=400)
         elif user is None:
-            await self._elsewhere(visit, opened, send)
+            await self._elsewhere(request, opened, send)
         else:
-            url = await authority.approve(pending, user)
-            if authority.consent == "remember" and may_remember_consent(pending):
+            url = await self._requests.approve(pending, user)
+            if self._sessions.settings.consent == "remember" and may_remember_consent(pending):
                 await self._remember(pending, user)
             await send_redirect(send, url)
 
-    async def _elsewhere(self, visit: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
+    async def _elsewhere(self, request: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
         """It was approved: now users are logged in where that is done."""
-        desk = self._desk
-        outcome = await desk.users.begin(desk.request(visit, opened))
+        sessions = self._sessions
+        outcome = await sessions.users.begin(sessions.login_request(request, opened))
         match outcome:
             case LoginRedirect():
                 await send_redirect(send, outcome.url, outcome.cookies)
             case LoginRefused():
-                await desk.say(send, "You cannot sign in", outcome.text, status=outcome.status)
+                await sessions.send_message(
+                    send, "You cannot sign in", outcome.text, status=outcome.status
+                )
             case User():
-                await send_redirect(send, await desk.authority.approve(opened.pending, outcome))
+                await send_redirect(send, await self._requests.approve(opened.pending, outcome))
             case LoginPage():
                 raise RequestRefused("This server cannot sign anybody in.", status=500)
 
     async def _remember(self, pending: PendingAuthorization, user: User) -> None:
-        await self._desk.authority.store.write(
+        await self._sessions.store.write(
             lambda records: records.save_consent(
                 user.id, pending.client_id, pending.redirect_uri, pending.resource, pending.scopes
             )
         )
 
     async def _question(self, opened: OpenedRequest, user: User | None, token: str) -> bytes:
-        desk, pending = self._desk, opened.pending
-        users = desk.users
+        sessions, pending = self._sessions, opened.pending
+        users = sessions.users
         elsewhere = users if isinstance(users, Delegated) else None
         target, local = describe_target(pending.redirect_uri)
         session = opened.session
         logout = None
         if session is not None:
-            logout = (await desk.seal()).tie("logout", session.reveal())
-        texts = desk.authority.scopes
+            logout = (await sessions.seal()).tie("logout", session.reveal())
+        texts = sessions.settings.scopes
         view = ConsentView(
-            place=desk.place,
+            place=sessions.place,
             client=pending.client_name,
             kind=pending.client_kind,
             domain=client_domain(pending),
@@ -148,7 +153,7 @@ class ConsentPage:
             token=token,
             logout=logout,
         )
-        return render_consent_page(view, desk.places)
+        return render_consent_page(view, sessions.paths)
 
 
 def describe_target(redirect_uri: str) -> tuple[str, bool]:

@@ -1,9 +1,8 @@
-"""What browsers see of the authorization server: its pages by path, and where each visit begins."""
+"""BrowserFront: the pages that browsers see of the authorization server, by path."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from isthmus.auth.arguments import check_number
+from isthmus.auth.authorization_server.core.authorization import AuthorizationRequests
 from isthmus.auth.authorization_server.pages.browser import (
     browser_binding,
     read_request_head,
@@ -20,9 +19,6 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Receive, Scope, Send, send_response
 
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.server import AuthorizationServer
-
 __all__ = ["BrowserFront"]
 
 STYLE_HEADERS = [
@@ -37,10 +33,9 @@ class BrowserFront:
     """Login, consent, logout, and what is said where none of them is possible.
 
     Args:
-        authority: whose pages they are.
-        idle: seconds that a login lasts without being used.
-        life: seconds that it lasts at most.
-        tries: how often a password may be tried; the tries are counted in the store.
+        sessions: opens requests and keeps logins.
+        requests: approves and denies what was asked.
+        tries: how often a password may be tried, if not as the settings say; counted in the store.
 
     Attributes:
         routes: the pages by exact path.
@@ -50,27 +45,24 @@ class BrowserFront:
 
     def __init__(
         self,
-        authority: "AuthorizationServer",
+        sessions: BrowserSessions,
+        requests: AuthorizationRequests,
         *,
-        idle: float = 3600.0,
-        life: float = 12 * 3600.0,
         tries: LoginTries | None = None,
     ) -> None:
-        check_number("idle", idle, above=0)
-        check_number("life", life, above=0)
-        desk = self._desk = BrowserSessions(authority, idle, life)
-        self._consent = ConsentPage(desk)
-        login = LoginPages(desk, StoredLoginTries(authority.store, tries))
-        routes = {
-            desk.places.login: desk.page(login.page),
-            desk.places.consent: desk.page(self._consent.page),
-            desk.places.logout: desk.page(login.leave),
-            desk.places.style: serve_style,
+        self._sessions = sessions
+        self._consent = ConsentPage(sessions, requests)
+        policy = sessions.settings.login
+        rules = tries or LoginTries(
+            policy.same_account_and_address, policy.same_address, policy.same_account
+        )
+        login = LoginPages(sessions, StoredLoginTries(sessions.store, rules))
+        self.routes = {
+            sessions.paths.login: sessions.serve_page(login.page),
+            sessions.paths.consent: sessions.serve_page(self._consent.page),
+            sessions.paths.logout: sessions.serve_page(login.log_out),
+            sessions.paths.style: serve_style,
         }
-        users = authority.users
-        if users is not None and isinstance(users, Delegated):
-            routes.update(users.attach(authority))
-        self.routes = routes
 
     async def begin(
         self,
@@ -80,37 +72,37 @@ class BrowserFront:
         send: Send,
     ) -> None:
         """Answer a validated request to ``/authorize``: log in, ask, or go on at once."""
-        await self._desk.guarded(self._begin(pending, scope, send), send)
+        await self._sessions.send_or_explain(self._begin(pending, scope, send), send)
 
     async def problem(self, status: int, text: str, send: Send) -> None:
         """Show a page that says what was wrong; the browser is sent nowhere."""
-        await self._desk.problem(status, text, send)
+        await self._sessions.send_problem(status, text, send)
 
     async def astray(self, back: str, send: Send) -> None:
         """Show a page that says what was wrong, with a link to whoever asked for it."""
-        desk = self._desk
-        page = render_astray_page(desk.places, desk.place, describe_target(back)[0], back)
+        sessions = self._sessions
+        page = render_astray_page(sessions.paths, sessions.place, describe_target(back)[0], back)
         await send_page(send, 400, page)
 
     async def _begin(self, pending: PendingAuthorization, scope: Scope, send: Send) -> None:
-        desk = self._desk
-        visit = read_request_head(scope)
-        known = desk.cookies.opaque(visit, desk.cookies.browser)
+        sessions = self._sessions
+        request = read_request_head(scope)
+        known = sessions.cookies.opaque(request, sessions.cookies.browser)
         browser = known or Secret.random()
-        cookies = () if known else (desk.cookies.set(desk.cookies.browser, browser),)
+        cookies = () if known else (sessions.cookies.set(sessions.cookies.browser, browser),)
         binding = browser_binding(browser)
-        handle = await desk.handle(pending, binding)
-        place = desk.places.consent
-        if not isinstance(desk.users, Delegated):
-            session, user = await desk.login(visit)
+        handle = await sessions.make_handle(pending, binding)
+        place = sessions.paths.consent
+        if not isinstance(sessions.users, Delegated):
+            session, user = await sessions.find_login(request)
             opened = OpenedRequest(pending, handle, binding, session, user)
-            found = await desk.recognise(visit, opened)
+            found = await sessions.identify(request, opened)
             if not isinstance(found, User):
-                place = desk.places.login
-            elif (url := await self._consent.silently(visit, pending, found)) is not None:
+                place = sessions.paths.login
+            elif (url := await self._consent.approve_silently(request, pending, found)) is not None:
                 await send_redirect(send, url, cookies)
                 return
-        await send_redirect(send, desk.at(place, handle), cookies)
+        await send_redirect(send, sessions.page_url(place, handle), cookies)
 
 
 async def serve_style(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001 - an ASGI app

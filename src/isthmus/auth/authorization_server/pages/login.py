@@ -1,15 +1,14 @@
-"""Logging in with a name and a password, and out again.
-
-What the pages share: whose request it is, who is at the browser, and how both are told.
-"""
+"""Logins of browsers: sessions, the requests that they opened, and the pages for logging in and out."""
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from isthmus.auth.arguments import check_number
 from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
 from isthmus.auth.authorization_server.pages.browser import (
     BrowserCookies,
     BrowserRequest,
@@ -27,7 +26,12 @@ from isthmus.auth.authorization_server.pages.templates import (
     render_message_page,
 )
 from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-from isthmus.auth.authorization_server.storage.store import LOCKED_RETRY_S, StoreLocked
+from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.store import (
+    LOCKED_RETRY_S,
+    AuthStore,
+    StoreLocked,
+)
 from isthmus.auth.authorization_server.users.login_limits import StoredLoginTries
 from isthmus.auth.authorization_server.users.users import (
     LoginOutcome,
@@ -44,14 +48,7 @@ from isthmus.errors import AuthRefused
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.server import AuthorizationServer
-    from isthmus.auth.authorization_server.storage.records import Records
-
 __all__ = ["REQUEST_OVER_TEXT", "BrowserSessions", "LoginPages", "OpenedRequest"]
-
-LOGIN_IDLE_S, LOGIN_LIFE_S = 3600.0, 12 * 3600.0
-"""Seconds that a login lasts without being used, and at most."""
 
 REQUEST_OVER_TEXT = (
     "This request was answered already, or it is too old, or it was begun in another browser. If "
@@ -97,28 +94,46 @@ class OpenedRequest(msgspec.Struct, frozen=True):
 
 
 class BrowserSessions:
-    """Opens requests and keeps logins.
+    """Opens requests, keeps logins, and answers browsers with pages.
 
     Args:
-        authority: whose pages they are.
-        idle: seconds that a login lasts without being used.
-        life: seconds that it lasts at most.
+        settings: what the server was set up with.
+        store: keeps requests and logins.
+        users: who can log in; None where nobody can.
+        idle: seconds that a login lasts without being used; None is what the settings say.
+        life: seconds that it lasts at most; None is what the settings say.
+
+    Attributes:
+        settings: as given.
+        store: as given.
+        origin: of the pages.
+        place: its host, for people.
+        paths: where the pages are.
+        cookies: how ours are set.
     """
 
     def __init__(
         self,
-        authority: "AuthorizationServer",
-        idle: float = LOGIN_IDLE_S,
-        life: float = LOGIN_LIFE_S,
+        settings: AuthorizationSettings,
+        store: AuthStore,
+        users: UserBackend | None,
+        *,
+        idle: float | None = None,
+        life: float | None = None,
     ) -> None:
-        parts = split_url(authority.issuer)
-        self.authority = authority
+        for name, seconds in (("idle", idle), ("life", life)):
+            if seconds is not None:
+                check_number(name, seconds, above=0)
+        parts = split_url(settings.issuer)
+        self.settings = settings
+        self.store = store
+        self._users = users
         self.origin = parts.origin
         self.place = parts.origin.partition("://")[2]
-        self.places = PagePaths(parts.path.rstrip("/"))
-        self.cookies = BrowserCookies(authority.issuer)
-        self._idle = idle
-        self._life = life
+        self.paths = PagePaths(parts.path.rstrip("/"))
+        self.cookies = BrowserCookies(settings.issuer)
+        self._idle = settings.login.idle if idle is None else idle
+        self._life = settings.login.life if life is None else life
         self._seal: CsrfSeal | None = None
 
     @property
@@ -128,99 +143,99 @@ class BrowserSessions:
         Raises:
             Unfit: nobody can.
         """
-        if self.authority.users is None:
+        if self._users is None:
             raise RequestRefused(NO_USERS_TEXT, status=403)
-        return self.authority.users
+        return self._users
 
     async def seal(self) -> CsrfSeal:
         """What ties links and forms to a browser."""
         if self._seal is None:
-            vault = await self.authority.store.read(lambda records: records.vault)
+            vault = await self.store.read(lambda records: records.vault)
             self._seal = CsrfSeal(vault.digest)
         return self._seal
 
-    async def handle(self, pending: PendingAuthorization, binding: str) -> str:
+    async def make_handle(self, pending: PendingAuthorization, binding: str) -> str:
         """How links and forms of one browser name a request; of no use in another browser."""
         return f"{pending.txn}.{(await self.seal()).tie('request', pending.txn, binding)}"
 
-    def at(self, place: str, handle: str) -> str:
+    def page_url(self, place: str, handle: str) -> str:
         """The URL of a page for a request."""
         from urllib.parse import quote  # slow to import
 
         return f"{place}?request={quote(handle, safe='')}"
 
-    async def open(self, visit: BrowserRequest) -> OpenedRequest:
+    async def open_request(self, request: BrowserRequest) -> OpenedRequest:
         """The request that a page is about.
 
         Raises:
             Unfit: there is none, or this is not the browser that brought it.
         """
-        handle = visit.fields.get("request", "")
+        handle = request.fields.get("request", "")
         txn, _, tied = handle.rpartition(".")
-        binding = browser_binding(self.cookies.opaque(visit, self.cookies.browser))
+        binding = browser_binding(self.cookies.opaque(request, self.cookies.browser))
         # spec 2025-11-25 basic/authorization#confused-deputy-problem: bound to this browser
         if not binding or not (await self.seal()).holds(tied, "request", txn, binding):
             raise RequestRefused(REQUEST_OVER_TEXT, status=410)
-        pending = await self.authority.store.read(lambda records: records.pending(txn))
+        pending = await self.store.read(lambda records: records.pending(txn))
         if pending is None:
             raise RequestRefused(REQUEST_OVER_TEXT, status=410)
-        session, user = await self.login(visit)
+        session, user = await self.find_login(request)
         return OpenedRequest(pending, handle, binding, session, user)
 
-    async def login(self, visit: BrowserRequest) -> tuple[Secret | None, User | None]:
+    async def find_login(self, request: BrowserRequest) -> tuple[Secret | None, User | None]:
         """The login of a browser and whose it is; ``(None, None)`` without a good one."""
-        token = self.cookies.opaque(visit, self.cookies.session)
-        if token is None or self.authority.users is None:
+        token = self.cookies.opaque(request, self.cookies.session)
+        if token is None or self._users is None:
             return None, None
-        user_id = await self.authority.store.read(lambda records: records.session(token.reveal()))
-        user = None if user_id is None else await self.authority.users.get(user_id)
+        user_id = await self.store.read(lambda records: records.session(token.reveal()))
+        user = None if user_id is None else await self._users.get(user_id)
         if user is None or user.disabled:
             return None, None
-        await self.authority.store.write(
+        await self.store.write(
             lambda records: records.prolong_session(token.reveal(), self._idle, self._life)
         )
         return token, user
 
-    async def log_in(self, user: User, before: Secret | None) -> Secret:
+    async def start_login(self, user: User, before: Secret | None) -> Secret:
         """Begin a login, in the place of the one that the browser had before.
 
         It gets a new name, so that nobody who knew the old one is logged in, too.
         """
         token = Secret.random()
 
-        def begin(records: "Records") -> None:
+        def begin(records: Records) -> None:
             if before is not None:
                 records.end_session(before.reveal())
             until = records.now + min(self._idle, self._life)
             records.add_session(token.reveal(), user.id, until)
             records.audit("login", user_id=user.id)
 
-        await self.authority.store.write(begin)
+        await self.store.write(begin)
         return token
 
-    async def log_out(self, session: Secret) -> None:
+    async def end_login(self, session: Secret) -> None:
         """End a login."""
-        await self.authority.store.write(lambda records: records.end_session(session.reveal()))
+        await self.store.write(lambda records: records.end_session(session.reveal()))
 
-    def request(self, visit: BrowserRequest, opened: OpenedRequest) -> LoginRequest:
+    def login_request(self, request: BrowserRequest, opened: OpenedRequest) -> LoginRequest:
         """What the users' backend may know."""
         return LoginRequest(
             pending=opened.pending,
-            address=visit.address,
-            headers=visit.headers,
+            address=request.address,
+            headers=request.headers,
             binding=opened.binding,
         )
 
-    async def recognise(self, visit: BrowserRequest, opened: OpenedRequest) -> LoginOutcome:
+    async def identify(self, request: BrowserRequest, opened: OpenedRequest) -> LoginOutcome:
         """Who is at the browser, or what it takes to find out."""
         if opened.user is not None:
             return opened.user
-        found = await self.users.begin(self.request(visit, opened))
+        found = await self.users.begin(self.login_request(request, opened))
         if isinstance(found, User) and found.disabled:
             raise RequestRefused(DISABLED_TEXT, status=403)
         return found
 
-    async def token(self, form: str, opened: OpenedRequest, user: User | None = None) -> str:
+    async def form_token(self, form: str, opened: OpenedRequest, user: User | None = None) -> str:
         """What proves that a form came from our page, for this browser, request and user.
 
         Args:
@@ -237,40 +252,40 @@ class BrowserSessions:
 
     # Answers
 
-    def page(self, handler: PageHandler) -> AsgiApp:
+    def serve_page(self, handler: PageHandler) -> AsgiApp:
         """What answers visits, as an ASGI app; what goes wrong in it is a page, too."""
 
         async def page(scope: Scope, receive: Receive, send: Send) -> None:
             async def answer() -> None:
                 await handler(await read_browser_request(scope, receive), send)
 
-            await self.guarded(answer(), send)
+            await self.send_or_explain(answer(), send)
 
         return page
 
-    async def guarded(self, answer: Awaitable[None], send: Send) -> None:
+    async def send_or_explain(self, answer: Awaitable[None], send: Send) -> None:
         """Wait for an answer to be sent; where it goes wrong, a page says so."""
         try:
             await answer
         except RequestRefused as unfit:
-            await self.problem(unfit.status, unfit.text, send)
+            await self.send_problem(unfit.status, unfit.text, send)
         except StoreLocked:
-            await self.problem(503, BUSY_TEXT, send)
+            await self.send_problem(503, BUSY_TEXT, send)
         except AuthRefused:  # approved or denied before, perhaps at this moment
-            await self.problem(410, REQUEST_OVER_TEXT, send)
+            await self.send_problem(410, REQUEST_OVER_TEXT, send)
         except Exception:
             logging.getLogger("isthmus.auth").exception("a page of the authorization server failed")
-            await self.problem(500, BROKEN_TEXT, send)
+            await self.send_problem(500, BROKEN_TEXT, send)
 
-    async def problem(self, status: int, text: str, send: Send) -> None:
+    async def send_problem(self, status: int, text: str, send: Send) -> None:
         """Answer with a page that says what was wrong; the browser is sent nowhere."""
         heading = PROBLEM_HEADINGS.get(
             status, PROBLEM_HEADINGS[400] if status < 500 else PROBLEM_HEADINGS[500]
         )
-        page = render_message_page(self.places, self.place, heading, text)
+        page = render_message_page(self.paths, self.place, heading, text)
         await send_page(send, status, page, retry_after=LOCKED_RETRY_S if status == 503 else None)
 
-    async def say(
+    async def send_message(
         self,
         send: Send,
         heading: str,
@@ -290,16 +305,16 @@ class BrowserSessions:
             cookies: values of ``Set-Cookie``.
             logout: what proves that a form to sign out came from this page; None for no such form.
         """
-        page = render_message_page(self.places, self.place, heading, text, logout=logout)
+        page = render_message_page(self.paths, self.place, heading, text, logout=logout)
         await send_page(send, status, page, cookies)
 
-    def check(self, visit: BrowserRequest, token: str) -> None:
+    def check_form(self, request: BrowserRequest, token: str) -> None:
         """See that a form is ours.
 
         Raises:
             Unfit: it is not.
         """
-        if is_cross_site(visit, self.origin) or Secret(token) != visit.fields.get("token", ""):
+        if is_cross_site(request, self.origin) or Secret(token) != request.fields.get("token", ""):
             raise RequestRefused(FOREIGN_FORM_TEXT, status=403)
 
 
@@ -310,59 +325,65 @@ class LoginPages:
     """The pages for logging in and out.
 
     Args:
-        desk: opens requests and keeps logins.
+        sessions: opens requests and keeps logins.
         tries: how often a password may be tried.
     """
 
-    def __init__(self, desk: BrowserSessions, tries: StoredLoginTries) -> None:
-        self._desk = desk
+    def __init__(self, sessions: BrowserSessions, tries: StoredLoginTries) -> None:
+        self._sessions = sessions
         self._tries = tries
 
-    async def page(self, visit: BrowserRequest, send: Send) -> None:
+    async def page(self, request: BrowserRequest, send: Send) -> None:
         """Answer a request to the login page."""
-        opened = await self._desk.open(visit)
-        if visit.posted:
-            self._desk.check(visit, await self._desk.token("login", opened))
-            await self._submitted(visit, opened, send)
+        opened = await self._sessions.open_request(request)
+        if request.posted:
+            self._sessions.check_form(request, await self._sessions.form_token("login", opened))
+            await self._submitted(request, opened, send)
             return
-        await self._next(await self._desk.recognise(visit, opened), opened, send)
+        await self._next(await self._sessions.identify(request, opened), opened, send)
 
-    async def leave(self, visit: BrowserRequest, send: Send) -> None:
+    async def log_out(self, request: BrowserRequest, send: Send) -> None:
         """Answer a request to the logout page."""
-        desk = self._desk
-        session, user = await desk.login(visit)
+        sessions = self._sessions
+        session, user = await sessions.find_login(request)
         if session is None or user is None:
-            await desk.say(send, "Signed out", "You are not signed in here.")
+            await sessions.send_message(send, "Signed out", "You are not signed in here.")
             return
-        token = (await desk.seal()).tie("logout", session.reveal())
-        if not visit.posted:
+        token = (await sessions.seal()).tie("logout", session.reveal())
+        if not request.posted:
             text = f"You are signed in as {user.label}."
-            await desk.say(send, "Sign out?", text, logout=token)
+            await sessions.send_message(send, "Sign out?", text, logout=token)
             return
-        desk.check(visit, token)
-        await desk.log_out(session)
-        cleared = (desk.cookies.clear(desk.cookies.session),)
-        if "request" in visit.fields:  # somebody else goes on with the same request
-            where = desk.at(desk.places.login, visit.fields["request"])
+        sessions.check_form(request, token)
+        await sessions.end_login(session)
+        cleared = (sessions.cookies.clear(sessions.cookies.session),)
+        if "request" in request.fields:  # somebody else goes on with the same request
+            where = sessions.page_url(sessions.paths.login, request.fields["request"])
             await send_redirect(send, where, cleared)
         else:
-            await desk.say(send, "Signed out", "You may close this page.", cookies=cleared)
+            await sessions.send_message(
+                send, "Signed out", "You may close this page.", cookies=cleared
+            )
 
-    async def _submitted(self, visit: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
-        desk = self._desk
-        account = visit.fields.get("account", "")
-        wait = await self._tries.take(account, visit.address)
+    async def _submitted(self, request: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
+        sessions = self._sessions
+        account = request.fields.get("account", "")
+        wait = await self._tries.take(account, request.address)
         if wait:
             # without the name: people type passwords there
-            log.warning("too many logins were tried from %s", visit.address or "a socket")
+            log.warning("too many logins were tried from %s", request.address or "a socket")
             await self._form(opened, make_throttled_page(account, wait), send)
             return
-        outcome = await desk.users.submit(desk.request(visit, opened), visit.fields)
+        outcome = await sessions.users.submit(
+            sessions.login_request(request, opened), request.fields
+        )
         if isinstance(outcome, User) and not outcome.disabled:
-            await self._tries.succeeded(account, visit.address)
-            session = await desk.log_in(outcome, opened.session)
-            cookies = (desk.cookies.set(desk.cookies.session, session),)
-            await send_redirect(send, desk.at(desk.places.consent, opened.handle), cookies)
+            await self._tries.succeeded(account, request.address)
+            session = await sessions.start_login(outcome, opened.session)
+            cookies = (sessions.cookies.set(sessions.cookies.session, session),)
+            await send_redirect(
+                send, sessions.page_url(sessions.paths.consent, opened.handle), cookies
+            )
         else:
             await self._next(outcome, opened, send)
 
@@ -378,23 +399,25 @@ class LoginPages:
             case LoginRedirect():
                 await send_redirect(send, outcome.url, outcome.cookies)
             case LoginRefused():
-                await self._desk.say(
+                await self._sessions.send_message(
                     send, "You cannot sign in", outcome.text, status=outcome.status
                 )
             case User():
-                await send_redirect(send, self._desk.at(self._desk.places.consent, opened.handle))
+                await send_redirect(
+                    send, self._sessions.page_url(self._sessions.paths.consent, opened.handle)
+                )
 
     async def _form(self, opened: OpenedRequest, form: LoginPage, send: Send) -> None:
-        desk = self._desk
+        sessions = self._sessions
         view = LoginView(
-            place=desk.place,
+            place=sessions.place,
             client=opened.pending.client_name,
             handle=opened.handle,
-            token=await desk.token("login", opened),
+            token=await sessions.form_token("login", opened),
             account=form.account,
             notice=form.notice,
         )
-        page = render_login_page(view, desk.places)
+        page = render_login_page(view, sessions.paths)
         await send_page(send, form.status, page, retry_after=form.retry_after)
 
 

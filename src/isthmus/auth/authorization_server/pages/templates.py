@@ -14,7 +14,7 @@ from string import Template
 
 import msgspec
 
-from isthmus.auth.authorization_server.storage.pending import ClientKind
+from isthmus.auth.authorization_server.storage.clients import ClientKind
 
 __all__ = [
     "STYLE_NAME",

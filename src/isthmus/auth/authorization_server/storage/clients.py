@@ -1,7 +1,4 @@
-"""Clients as the authorization server knows them, and what is allowed to each.
-
-What clients may say of themselves, whether in a document of their own or by registering.
-"""
+"""Clients of the authorization server: how they are known, what each may do, and their metadata (RFC 7591)."""
 
 import hashlib
 import re
@@ -10,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from isthmus.auth.authorization_server.storage.pending import ClientKind
 from isthmus.auth.net.urls import is_loopback, redirect_matches, split_url
 from isthmus.auth.tokens.jose import PRIVATE_MEMBERS
 from isthmus.auth.tokens.protocol import AUTHORIZATION_CODE_GRANT, REFRESH_GRANT, SECRET_METHODS
@@ -20,6 +16,7 @@ from isthmus.core.encoding import decode_base64url
 __all__ = [
     "AuthMethod",
     "AuthlibClient",
+    "ClientKind",
     "ClientMetadata",
     "RegisteredClient",
     "UnacceptableClient",
@@ -33,6 +30,9 @@ __all__ = [
 AuthMethod: TypeAlias = Literal[
     "none", "client_secret_basic", "client_secret_post", "private_key_jwt"
 ]
+
+# set up by the operator, described by the document that its id names, or registered by itself
+ClientKind: TypeAlias = Literal["static", "document", "dynamic"]
 
 
 class RegisteredClient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

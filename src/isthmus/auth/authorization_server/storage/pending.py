@@ -4,17 +4,13 @@ Between the two stand the pages for login and consent, or another authorization 
 :class:`PendingAuthorization`, and end by :meth:`AuthorizationServer.approve` or :meth:`AuthorizationServer.deny`.
 """
 
-from typing import Literal, TypeAlias
-
 import msgspec
 
-__all__ = ["PENDING_LIFE_S", "ClientKind", "PendingAuthorization"]
+from isthmus.auth.authorization_server.storage.clients import ClientKind
+
+__all__ = ["PENDING_LIFE_S", "PendingAuthorization"]
 
 PENDING_LIFE_S = 600.0
-"""Seconds that somebody has to log in and decide."""
-
-ClientKind: TypeAlias = Literal["static", "document", "dynamic"]
-"""How a client is known: set up by the operator, by the document its id names, by registering."""
 
 
 class PendingAuthorization(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,18 +1,16 @@
-"""Who the users of the embedded authorization server are, and how one of them is recognised.
+"""Users of the embedded authorization server, and the backends that know them.
 
 Three backends come with isthmus: a file of passwords
 (:class:`~isthmus.auth.authorization_server.users.passwords.PasswordUsers`), a proxy in front that has
 logged people in already (:class:`~isthmus.auth.authorization_server.users.users.HeaderUsers`), and
 another authorization server (:class:`~isthmus.auth.upstream.login.UpstreamLogin`).
-
-Users whom a proxy in front of this server has logged in already.
 """
 
 import ipaddress
 import logging
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -20,10 +18,10 @@ from isthmus.errors import UsageError
 from isthmus.transports.http.authorizer import AsgiApp
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.server import AuthorizationServer
     from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
 
 __all__ = [
+    "ApprovingServer",
     "Delegated",
     "HeaderUsers",
     "LoginOutcome",
@@ -140,6 +138,35 @@ class UserBackend(Protocol):
         ...
 
 
+class ApprovingServer(Protocol):
+    """An authorization server, as far as a :class:`Delegated` backend needs it.
+
+    Attributes:
+        services: the providers behind it, for logins at one of them.
+    """
+
+    @property
+    def services(self) -> Any:
+        """The providers behind it."""
+        ...
+
+    async def approve(
+        self,
+        pending: "PendingAuthorization",
+        user: User,
+        *,
+        scopes: Collection[str] | None = None,
+        upstream_id: str | None = None,
+        ends_at: float | None = None,
+    ) -> str:
+        """Give the client a code; see ``AuthorizationServer.approve``."""
+        ...
+
+    async def deny(self, pending: "PendingAuthorization", error: str = "access_denied") -> str:
+        """Tell the client that it gets nothing; see ``AuthorizationServer.deny``."""
+        ...
+
+
 @runtime_checkable
 class Delegated(Protocol):
     """A :class:`UserBackend` whose users are logged in elsewhere, after our own consent page.
@@ -156,7 +183,7 @@ class Delegated(Protocol):
     provider: str
     provider_scopes: Sequence[str]
 
-    def attach(self, authority: "AuthorizationServer") -> Mapping[str, AsgiApp]:
+    def attach(self, authority: ApprovingServer) -> Mapping[str, AsgiApp]:
         """Pages of its own by exact path, such as where users come back to.
 
         Args:
