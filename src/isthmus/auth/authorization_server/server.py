@@ -170,12 +170,9 @@ class AuthorizationServer:
         )
         self.issuer, self.users, self.store = issuer, users, store
         self.consent, self.clock = consent, clock
-        # Often nobody closes us.
         self._network = make_network(network or PUBLIC_ONLY, keep=False, total=TOTAL_TIMEOUT_S)
         self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
         self._providers = tuple(providers)
-        self._services: UpstreamServices | None = None
-        self._replays: SQLiteReplays | None = None
         self._assemble(front, limits or Limits(self.settings.registration.dcr.per_ip_hour))
 
     @property
@@ -214,6 +211,8 @@ class AuthorizationServer:
     ) -> None:
         """Build the parts, the lower ones first, and mount them."""
         require_library("authlib", "An authorization server")
+        self._services: UpstreamServices | None = None
+        self._replays: SQLiteReplays | None = None
         settings, store, users = self.settings, self.store, self.users
         policy = settings.registration
         documents = ClientDocuments(policy.cimd, self._network, schemes=tuple(policy.dcr.schemes))

@@ -417,7 +417,7 @@ def read_token(token: Secret | str, *, limit: int = MAX_JWT_CHARS) -> Unverified
     return UnverifiedToken(*decoded, text.rpartition(".")[0].encode(), signature)
 
 
-TrustedKeys: TypeAlias = "Keys | Iterable[Mapping[str, Any]] | Mapping[str, Any]"
+TrustedKeys: TypeAlias = Keys | Iterable[Mapping[str, Any]] | Mapping[str, Any]
 
 
 def verify_jwt(
