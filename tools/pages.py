@@ -119,7 +119,7 @@ def span(rule: LintRule) -> str:
 ROLES = {
     "isthmus.auth.resource_server": "A server that takes tokens",
     "isthmus.auth.authorization_server": "A server that issues them",
-    "isthmus.auth.upstream": "Services behind a server",
+    "isthmus.auth.authorization_server.upstream": "Services behind a server",
     "isthmus.auth.client": "A client that gets them",
     "isthmus": "All of them",
 }

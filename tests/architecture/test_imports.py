@@ -115,7 +115,6 @@ ROLES = {
     "client": set(),
     "resource_server": set(),
     "authorization_server": {"resource_server"},
-    "upstream": {"resource_server", "authorization_server"},
 }
 
 

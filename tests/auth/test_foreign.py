@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.auth.tokens.protocol import parse_lifetime, parse_members
+from isthmus.auth.protocol import parse_lifetime, parse_members
 
 
 @pytest.mark.parametrize("body", [b"", b"[1]", b"null", b"{", b'"\xff"', b"[" * 100_000])

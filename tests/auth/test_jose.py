@@ -17,7 +17,7 @@ from isthmus.auth.resource_server.verifier import ByIssuer, StaticTokens
 from isthmus.auth.tokens.jose import (
     ALGORITHMS,
     InvalidToken,
-    Keys,
+    KeySet,
     PrivateKey,
     UnknownKey,
     audiences_of,
@@ -114,10 +114,10 @@ def test_a_set_keeps_what_can_be_used():
         {**good.jwk, "key_ops": 7}, {**good.jwk, "crv": "P-999"}, {"kty": "RSA", "n": "AQAB", "e": "AQAB"},
     ]  # fmt: skip
 
-    assert 1 == len(Keys([*junk, good.jwk]))
-    assert 0 == len(Keys({"keys": 7})) == len(Keys({}))
-    assert 100 == len(Keys([good.jwk] * 200))
-    assert {"n": 1} == verify_jwt(sign_jwt({"n": 1}, good), Keys([*junk, good.jwk]))
+    assert 1 == len(KeySet([*junk, good.jwk]))
+    assert 0 == len(KeySet({"keys": 7})) == len(KeySet({}))
+    assert 100 == len(KeySet([good.jwk] * 200))
+    assert {"n": 1} == verify_jwt(sign_jwt({"n": 1}, good), KeySet([*junk, good.jwk]))
 
 
 def test_an_unknown_key_is_told_from_a_wrong_signature():

@@ -21,7 +21,7 @@ from isthmus.auth.net.challenge import parse_challenges, write_challenge
 from isthmus.auth.tokens.dpop import InvalidProof, ReplayCache, check_proof
 from isthmus.auth.tokens.jose import (
     InvalidToken,
-    Keys,
+    KeySet,
     PrivateKey,
     read_token,
     sign_jwt,
@@ -61,7 +61,7 @@ ED25519 = Ed25519PrivateKey.from_private_bytes(
 SIGNING = PrivateKey(
     ED25519.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), alg="Ed25519"
 )
-PUBLIC_KEYS = Keys([SIGNING.jwk])
+PUBLIC_KEYS = KeySet([SIGNING.jwk])
 SIGNED = sign_jwt({"sub": "ada", "exp": 1000}, SIGNING, typ="at+jwt")
 NAMES = [f"item {number}" for number in range(40)]
 

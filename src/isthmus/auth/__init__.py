@@ -1,7 +1,7 @@
 """Authorization, on all three roles of OAuth: resource server, authorization server and client.
 
 ``isthmus.auth.resource_server`` guards an MCP server, ``isthmus.auth.authorization_server`` issues
-tokens, ``isthmus.auth.client`` gets them, ``isthmus.auth.upstream`` reaches services behind a
+tokens, ``isthmus.auth.client`` gets them, ``isthmus.auth.authorization_server.upstream`` reaches services behind a
 server. What all of them are made of stands beside these packages.
 
 Names are imported when they are first used. What needs ``pip install 'isthmus[auth]'`` says so
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
         MemoryAuthStore,
         SQLiteAuthStore,
     )
+    from isthmus.auth.authorization_server.upstream.api import (
+        Upstream,
+        UpstreamDenied,
+        UpstreamFailed,
+        UpstreamUnavailable,
+    )
+    from isthmus.auth.authorization_server.upstream.login import UpstreamLogin
+    from isthmus.auth.authorization_server.upstream.provider import Endpoints, Provider
     from isthmus.auth.authorization_server.users.login_limits import Allowance
     from isthmus.auth.authorization_server.users.passwords import PasswordUsers
     from isthmus.auth.authorization_server.users.users import (
@@ -83,11 +91,6 @@ if TYPE_CHECKING:
     from isthmus.auth.tokens.dpop import Nonces
     from isthmus.auth.tokens.jose import PrivateKey
     from isthmus.auth.tokens.secret import Secret
-    from isthmus.auth.upstream.api import Upstream as Upstream
-    from isthmus.auth.upstream.api import UpstreamDenied, UpstreamFailed, UpstreamUnavailable
-    from isthmus.auth.upstream.login import UpstreamLogin as UpstreamLogin
-    from isthmus.auth.upstream.provider import Endpoints
-    from isthmus.auth.upstream.provider import Provider as Provider
     from isthmus.core.principal import Principal as Principal
 
 __all__ = [
@@ -176,7 +179,7 @@ _HOMES = {
     "Compat": "isthmus.auth.client.discovery",
     "DcrPolicy": "isthmus.auth.authorization_server.core.settings",
     "Delegated": "isthmus.auth.authorization_server.users.users",
-    "Endpoints": "isthmus.auth.upstream.provider",
+    "Endpoints": "isthmus.auth.authorization_server.upstream.provider",
     "EnterpriseManaged": "isthmus.auth.client.grants.enterprise",
     "Fetched": "isthmus.auth.net.network",
     "FileTokenStore": "isthmus.auth.client.store.file_store",
@@ -204,7 +207,7 @@ _HOMES = {
     "Presented": "isthmus.auth.resource_server.verifier",
     "Principal": "isthmus.core.principal",
     "PrivateKey": "isthmus.auth.tokens.jose",
-    "Provider": "isthmus.auth.upstream.provider",
+    "Provider": "isthmus.auth.authorization_server.upstream.provider",
     "RegisteredClient": "isthmus.auth.authorization_server.storage.clients",
     "Registration": "isthmus.auth.client.store.records",
     "RegistrationPolicy": "isthmus.auth.authorization_server.core.settings",
@@ -225,11 +228,11 @@ _HOMES = {
     "TokenVerifier": "isthmus.auth.resource_server.verifier",
     "Tokens": "isthmus.auth.client.store.records",
     "TrustedIdp": "isthmus.auth.authorization_server.core.settings",
-    "Upstream": "isthmus.auth.upstream.api",
-    "UpstreamDenied": "isthmus.auth.upstream.api",
-    "UpstreamFailed": "isthmus.auth.upstream.api",
-    "UpstreamLogin": "isthmus.auth.upstream.login",
-    "UpstreamUnavailable": "isthmus.auth.upstream.api",
+    "Upstream": "isthmus.auth.authorization_server.upstream.api",
+    "UpstreamDenied": "isthmus.auth.authorization_server.upstream.api",
+    "UpstreamFailed": "isthmus.auth.authorization_server.upstream.api",
+    "UpstreamLogin": "isthmus.auth.authorization_server.upstream.login",
+    "UpstreamUnavailable": "isthmus.auth.authorization_server.upstream.api",
     "User": "isthmus.auth.authorization_server.users.users",
     "UserBackend": "isthmus.auth.authorization_server.users.users",
     "VerifierUnavailable": "isthmus.auth.resource_server.verifier",

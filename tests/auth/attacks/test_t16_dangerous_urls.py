@@ -6,7 +6,7 @@ from isthmus.auth import NetworkPolicy, OAuth
 from isthmus.auth.client.discovery import DiscoveryResult, ServerMetadata
 from isthmus.auth.client.grants.authorization_code import AuthorizationRequest
 from isthmus.auth.client.redirect import open_default_browser, visit_in_browser
-from isthmus.auth.tokens.protocol import ClientIdentity
+from isthmus.auth.protocol import ClientIdentity
 from isthmus.errors import AuthRequired, AuthUnsafe
 
 URLS = (

@@ -6,13 +6,9 @@ import pytest
 
 from isthmus.auth.authorization_server.core.settings import RegistrationPolicy, TrustedIdp, Workload
 from isthmus.auth.authorization_server.storage.clients import RegisteredClient
+from isthmus.auth.protocol import CLIENT_ASSERTION_TYPE, CLIENT_CREDENTIALS_GRANT, JWT_BEARER_GRANT
 from isthmus.auth.tokens.dpop import DpopKey
 from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
-from isthmus.auth.tokens.protocol import (
-    CLIENT_ASSERTION_TYPE,
-    CLIENT_CREDENTIALS_GRANT,
-    JWT_BEARER_GRANT,
-)
 from isthmus.auth.tokens.secret import Secret
 from support.auth.documents import DocumentShelf
 from support.auth.small_authority import ISSUER, OTHER, RESOURCE, SmallAuthority

@@ -12,10 +12,10 @@ from isthmus.auth.authorization_server.server import AuthorizationServer
 from isthmus.auth.authorization_server.storage.clients import RegisteredClient
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.authorization_server.users.users import User
+from isthmus.auth.protocol import CLIENT_CREDENTIALS_GRANT
 from isthmus.auth.resource_server.resource_auth import ScopeModel
 from isthmus.auth.tokens.dpop import DpopKey
 from isthmus.auth.tokens.jose import read_token
-from isthmus.auth.tokens.protocol import CLIENT_CREDENTIALS_GRANT
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, UsageError
 from isthmus.store.meter import Rate

@@ -4,7 +4,7 @@ import pytest
 
 from isthmus.auth.authorization_server.storage.clients import AuthlibClient, RegisteredClient
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
-from isthmus.auth.tokens.protocol import AUTHORIZATION_CODE_GRANT
+from isthmus.auth.protocol import AUTHORIZATION_CODE_GRANT
 from isthmus.auth.tokens.secret import Secret
 
 OFFERED = ("read", "write", "admin")

@@ -3,7 +3,7 @@
 import pytest
 
 from isthmus.auth.authorization_server.pages.login import BrowserSessions, OpenedRequest
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 from isthmus.auth.authorization_server.users.users import User
 from support.auth.authority import (
     PASSWORD,

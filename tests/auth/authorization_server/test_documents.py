@@ -8,8 +8,8 @@ from isthmus.auth.authorization_server.core.lookups import ClientDocuments, Docu
 from isthmus.auth.authorization_server.core.settings import CimdPolicy
 from isthmus.auth.authorization_server.storage.clients import UnacceptableClient
 from isthmus.auth.net.addresses import NetworkRefused
+from isthmus.auth.protocol import CLIENT_ASSERTION_TYPE
 from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
-from isthmus.auth.tokens.protocol import CLIENT_ASSERTION_TYPE
 from support.auth.documents import DocumentShelf
 from support.auth.small_authority import BACK, ISSUER, SmallAuthority
 

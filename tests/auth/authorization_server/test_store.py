@@ -7,8 +7,11 @@ import stat
 import pytest
 
 from isthmus.auth.authorization_server.storage.clients import RegisteredClient
-from isthmus.auth.authorization_server.storage.pending import PENDING_LIFE_S, PendingAuthorization
-from isthmus.auth.authorization_server.storage.records import MAX_KEPT_ROWS
+from isthmus.auth.authorization_server.storage.records import (
+    MAX_KEPT_ROWS,
+    PENDING_LIFE_S,
+    PendingAuthorization,
+)
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore, SQLiteAuthStore
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError

@@ -8,14 +8,14 @@ from isthmus.auth import PrivateKey, Secret
 from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.client.token_request import DpopProofs, request_token
 from isthmus.auth.net.network import Fetched
-from isthmus.auth.tokens.dpop import DpopKey
-from isthmus.auth.tokens.jose import read_token, verify_jwt
-from isthmus.auth.tokens.protocol import (
+from isthmus.auth.protocol import (
     ClientIdentity,
     authenticate_form,
     choose_auth_method,
     quote_foreign,
 )
+from isthmus.auth.tokens.dpop import DpopKey
+from isthmus.auth.tokens.jose import read_token, verify_jwt
 from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe
 
 ISSUER, ENDPOINT = "https://login.example", "https://login.example/token"

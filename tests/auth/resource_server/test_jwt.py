@@ -4,7 +4,7 @@ import pytest
 
 from isthmus.auth.resource_server.jwt import JWTVerifier
 from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.tokens.jose import Keys, PrivateKey, sign_jwt
+from isthmus.auth.tokens.jose import KeySet, PrivateKey, sign_jwt
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
@@ -23,7 +23,7 @@ class Clock:
 
 def judge(clock=None, **options):
     """A verifier with one key."""
-    return JWTVerifier(ISSUER, jwks=Keys([KEY.jwk]), clock=clock or Clock(), **options)
+    return JWTVerifier(ISSUER, jwks=KeySet([KEY.jwk]), clock=clock or Clock(), **options)
 
 
 def presented(typ="at+jwt", without=(), **claims):

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from isthmus.auth.resource_server.verifier import Presented
-from isthmus.auth.tokens.jose import Keys, PrivateKey, sign_jwt
+from isthmus.auth.tokens.jose import KeySet, PrivateKey, sign_jwt
 from isthmus.auth.tokens.secret import Secret
 from support.docs import blocks
 from support.docs.blocks import ROOT, list_blocks
@@ -54,7 +54,7 @@ def entra(**changed):
 
 async def judged(auth, key, claims, typ="JWT"):
     """Whom the page's settings take a token for."""
-    auth._verifier._keys = Keys([key.jwk])
+    auth._verifier._keys = KeySet([key.jwk])
     token = Secret(sign_jwt({k: v for k, v in claims.items() if v is not None}, key, typ=typ))
     return await auth._verifier.verify(Presented("bearer", token), RESOURCE)
 

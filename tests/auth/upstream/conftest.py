@@ -3,7 +3,7 @@
 import pytest
 
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
-from isthmus.auth.upstream.connections import UpstreamConnections
+from isthmus.auth.authorization_server.upstream.connections import UpstreamConnections
 from support.auth.upstream_flow import Clock, make_upstream
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.api import (
+from isthmus.auth.authorization_server.upstream.api import (
     FixedToken,
     Upstream,
     UpstreamDenied,
     UpstreamFailed,
     UpstreamUnavailable,
 )
-from isthmus.auth.upstream.connections import StoredTokenSource
+from isthmus.auth.authorization_server.upstream.connections import StoredTokenSource
+from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 from support.auth.upstream_flow import log_in_user, make_upstream
 from support.auth.upstream_provider import RUDE, UpstreamProvider

@@ -8,9 +8,9 @@ import pytest
 from isthmus import Accepted, Cancelled, Client, Context, Declined, Principal, Server
 from isthmus.auth import LoginPolicy, StaticTokens
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied
+from isthmus.auth.authorization_server.upstream.login import UpstreamLogin
 from isthmus.auth.client.grants.bearer_token import BearerToken
-from isthmus.auth.upstream.api import UpstreamDenied
-from isthmus.auth.upstream.login import UpstreamLogin
 from isthmus.errors import ToolFailed, UpstreamRequired, UsageError
 from support.auth.authority import (
     PASSWORD,

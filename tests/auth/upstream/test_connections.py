@@ -7,9 +7,9 @@ import pytest
 
 from isthmus.auth.authorization_server.storage.records import ClientGrant
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore, SQLiteAuthStore
-from isthmus.auth.upstream import token_rows
-from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.connections import UpstreamConnections
+from isthmus.auth.authorization_server.upstream import token_rows
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.authorization_server.upstream.connections import UpstreamConnections
 from isthmus.errors import UsageError
 from support.auth.upstream_flow import log_in_user, make_upstream
 

@@ -5,11 +5,11 @@ import time
 import msgspec
 import pytest
 
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.authorization_server.upstream.identity import identify, is_token_alive, make_user
+from isthmus.auth.authorization_server.upstream.provider import Endpoints
 from isthmus.auth.authorization_server.users.users import User
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.identity import identify, is_token_alive, make_user
-from isthmus.auth.upstream.provider import Endpoints
 from support.auth.upstream_flow import log_in_user, make_upstream
 from support.auth.upstream_provider import UpstreamProvider
 

@@ -7,7 +7,7 @@ import pytest
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.auth.authorization_server.pages.browser import BrowserCookies, BrowserRequest
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
-from isthmus.auth.upstream.redirects import ProviderRedirects
+from isthmus.auth.authorization_server.upstream.redirects import ProviderRedirects
 from support.auth.upstream_flow import BACK, make_upstream
 
 ISSUER = "https://mcp.example"

@@ -6,7 +6,7 @@ import pytest
 
 from isthmus import Context, Server
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
-from isthmus.auth.upstream.login import UpstreamLogin
+from isthmus.auth.authorization_server.upstream.login import UpstreamLogin
 from isthmus.errors import UsageError
 from support.auth.authority import client_answer, make_authority, request_url
 from support.auth.upstream_flow import Traveller, make_upstream, post_form, redeem_code

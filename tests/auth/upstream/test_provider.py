@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.authorization_server.upstream.provider import Endpoints, Provider, read_metadata
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.provider import Endpoints, Provider, read_metadata
 from isthmus.errors import UsageError
 from support.auth.upstream_flow import BACK, authorize_user, log_in_user, make_upstream
 from support.auth.upstream_provider import RUDE, UpstreamProvider

@@ -3,8 +3,12 @@
 import msgspec
 import pytest
 
+from isthmus.auth.authorization_server.upstream.token_rows import (
+    UpstreamTokens,
+    decode_tokens,
+    encode_tokens,
+)
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.token_rows import UpstreamTokens, decode_tokens, encode_tokens
 
 TOKENS = UpstreamTokens(
     provider="acme",

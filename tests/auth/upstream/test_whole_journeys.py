@@ -7,7 +7,7 @@ import pytest
 from isthmus import Client, Context, Server
 from isthmus.auth import MemoryTokenStore, OAuth
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
-from isthmus.auth.upstream.login import UpstreamLogin
+from isthmus.auth.authorization_server.upstream.login import UpstreamLogin
 from isthmus.testing.person import Person
 from support.auth.authority import SCOPES, make_authority
 from support.browser.chromium import serve_in_browser

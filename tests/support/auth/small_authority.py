@@ -6,7 +6,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from isthmus.auth.authorization_server.server import AuthorizationServer
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.authorization_server.users.users import User
 from isthmus.auth.resource_server.verifier import Presented

@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import aiohttp
 
+from isthmus.auth.authorization_server.upstream.provider import Provider
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.provider import Provider
 from support.auth.authority import VERIFIER, Visitor, client_answer, s256_challenge
 from support.http.asgi_driver import fetch
 

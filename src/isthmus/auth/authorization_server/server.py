@@ -26,7 +26,7 @@ from isthmus.auth.authorization_server.core.tokens import Keyring
 from isthmus.auth.authorization_server.core.transactions import OAuthTransactions
 from isthmus.auth.authorization_server.pages.front import BrowserFront
 from isthmus.auth.authorization_server.pages.login import BrowserSessions
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 from isthmus.auth.authorization_server.storage.store import AuthStore
 from isthmus.auth.authorization_server.users.users import Delegated, User, UserBackend
 from isthmus.auth.net.network import (
@@ -44,9 +44,9 @@ from isthmus.transports.http.reply import Receive, Scope, Send
 from isthmus.transports.http.request import LingeringResponse
 
 if TYPE_CHECKING:
+    from isthmus.auth.authorization_server.upstream.provider import Provider
+    from isthmus.auth.authorization_server.upstream.services import UpstreamServices
     from isthmus.auth.resource_server.replays import SQLiteReplays
-    from isthmus.auth.upstream.provider import Provider
-    from isthmus.auth.upstream.services import UpstreamServices
     from isthmus.transports.http.authorizer import AsgiApp
 
 __all__ = ["AuthorizationServer"]
@@ -189,8 +189,8 @@ class AuthorizationServer:
     def services(self) -> "UpstreamServices":
         """The services behind it; see :meth:`resource_auth`."""
         if self._services is None:
-            from isthmus.auth.upstream.login import UpstreamLogin
-            from isthmus.auth.upstream.services import UpstreamServices
+            from isthmus.auth.authorization_server.upstream.login import UpstreamLogin
+            from isthmus.auth.authorization_server.upstream.services import UpstreamServices
 
             self._services = UpstreamServices(
                 self.settings,

@@ -24,7 +24,7 @@ from isthmus.auth.net.urls import (
     split_url,
     well_known_url,
 )
-from isthmus.auth.tokens.protocol import quote_foreign
+from isthmus.auth.protocol import quote_foreign
 from isthmus.core.principal import filter_scopes
 from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed, copy_error
 from isthmus.revisions import LATEST

@@ -17,7 +17,7 @@ from isthmus.auth.client.redirect import Redirect
 from isthmus.auth.client.store.records import Key, Registration, Tokens, TokenStore
 from isthmus.auth.net.network import Network
 from isthmus.auth.net.urls import is_same_issuer, redirect_matches
-from isthmus.auth.tokens.protocol import (
+from isthmus.auth.protocol import (
     AUTH_METHODS,
     PREFERRED_AUTH_METHODS,
     SECRET_METHODS,

@@ -1,6 +1,6 @@
 """The one request that every grant comes down to: a form to the token endpoint, and its answer.
 
-Who asks is an :class:`~isthmus.auth.tokens.protocol.ClientIdentity`; what is asked is a grant's
+Who asks is an :class:`~isthmus.auth.protocol.ClientIdentity`; what is asked is a grant's
 form. The answer is :class:`TokenResponse`, or the error that the authorization server names.
 
 How tokens are shown, and the proofs that go with those bound to a key (RFC 9449).
@@ -16,7 +16,7 @@ from isthmus.auth.client.discovery import DiscoveryResult
 from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.net.network import Fetched, Network
 from isthmus.auth.net.urls import origin_of
-from isthmus.auth.tokens.protocol import (
+from isthmus.auth.protocol import (
     ClientIdentity,
     authenticate_form,
     parse_lifetime,

@@ -16,6 +16,7 @@ from isthmus.auth.net.network import (
     desktop,
     make_network,
 )
+from isthmus.auth.protocol import encode_basic
 from isthmus.auth.resource_server.verifier import (
     Presented,
     VerifierUnavailable,
@@ -24,7 +25,6 @@ from isthmus.auth.resource_server.verifier import (
     read_text_claim,
 )
 from isthmus.auth.tokens.jose import LEEWAY_S, InvalidToken, audiences_of, check_times
-from isthmus.auth.tokens.protocol import encode_basic
 from isthmus.auth.tokens.secret import Secret, sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError

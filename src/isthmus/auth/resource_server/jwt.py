@@ -22,7 +22,7 @@ from isthmus.auth.tokens.jose import (
     LEEWAY_S,
     Claims,
     InvalidToken,
-    Keys,
+    KeySet,
     audiences_of,
     check_times,
     read_token,
@@ -82,7 +82,7 @@ class JWTVerifier:
         issuer: the only issuer that is believed, as it spells itself.
         audience: what ``aud`` must contain; the resource's URL by default. For issuers that
             name audiences in a way of their own.
-        jwks: where the keys are, or the keys: a JWK set, a list of JWKs, :class:`Keys`. None looks
+        jwks: where the keys are, or the keys: a JWK set, a list of JWKs, :class:`KeySet`. None looks
             into the issuer's metadata.
         algorithms: what tokens may be signed with; asymmetric ones only.
         profile: ``"rfc9068"`` takes access tokens that say so (``typ: at+jwt``). ``"compat"`` also takes
@@ -104,7 +104,7 @@ class JWTVerifier:
         issuer: str,
         *,
         audience: str | Collection[str] | None = None,
-        jwks: "str | Keys | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None" = None,
+        jwks: "str | KeySet | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None" = None,
         algorithms: Collection[str] = DEFAULT_ALGORITHMS,
         profile: Profile = "rfc9068",
         scope_claims: Sequence[str] = SCOPE_CLAIMS,
@@ -135,9 +135,9 @@ class JWTVerifier:
         self._keys = self._source(jwks, network)
         self._remembered: BoundedDict[bytes, VerifiedToken] = BoundedDict(remember)
 
-    def _source(self, jwks: Any, network: Network | NetworkPolicy | None) -> Jwks | Keys:
+    def _source(self, jwks: Any, network: Network | NetworkPolicy | None) -> Jwks | KeySet:
         if jwks is not None and not isinstance(jwks, str):
-            keys = jwks if isinstance(jwks, Keys) else Keys(jwks)
+            keys = jwks if isinstance(jwks, KeySet) else KeySet(jwks)
             if not keys:
                 raise UsageError("JWTVerifier: jwks= has no public key that can be used")
             return keys
@@ -181,7 +181,7 @@ class JWTVerifier:
 
     async def _believed(self, presented: Presented) -> Claims:
         keys, algorithms = self._keys, self._algorithms
-        if isinstance(keys, Keys):
+        if isinstance(keys, KeySet):
             return verify_jwt(presented.token, keys, algorithms=algorithms)
         return await keys.verify(presented.token, algorithms=algorithms)
 
@@ -240,12 +240,12 @@ class JWTVerifier:
 
     def _still(self, known: VerifiedToken, resource: str) -> bool:
         keys = self._keys
-        fresh = isinstance(keys, Keys) or (keys.current and keys.turn == known.turn)
+        fresh = isinstance(keys, KeySet) or (keys.current and keys.turn == known.turn)
         return fresh and known.resource == resource and self._clock() < known.until
 
     def _remember(self, name: bytes, principal: Principal, resource: str) -> None:
         if principal.expires_at is None:
             return
-        turn = 0 if isinstance(self._keys, Keys) else self._keys.turn
+        turn = 0 if isinstance(self._keys, KeySet) else self._keys.turn
         until = principal.expires_at + self._leeway
         self._remembered[name] = VerifiedToken(principal, resource, turn, until)

@@ -21,7 +21,7 @@ from isthmus.auth.net.urls import split_url
 from isthmus.auth.tokens.jose import (
     PRIVATE_MEMBERS,
     InvalidToken,
-    Keys,
+    KeySet,
     PrivateKey,
     jwk_thumbprint,
     parse_date,
@@ -347,14 +347,14 @@ def read_embedded_key(header: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def load_proof_key(members: tuple[tuple[str, str], ...]) -> tuple[Keys, str]:
+def load_proof_key(members: tuple[tuple[str, str], ...]) -> tuple[KeySet, str]:
     """A client's public key and its thumbprint, read once for the many proofs that it makes.
 
     Raises:
         InvalidToken: it is no asymmetric key.
     """
     jwk = dict(members)
-    return Keys([jwk]), jwk_thumbprint(jwk)
+    return KeySet([jwk]), jwk_thumbprint(jwk)
 
 
 def _check_request(

@@ -30,7 +30,7 @@ __all__ = [
     "PRIVATE_MEMBERS",
     "Claims",
     "InvalidToken",
-    "Keys",
+    "KeySet",
     "PrivateKey",
     "PublicKey",
     "UnknownKey",
@@ -174,7 +174,7 @@ def check_rsa_size(public: Mapping[str, Any]) -> None:
         )
 
 
-class Keys:
+class KeySet:
     """A set of public keys, as an issuer publishes it.
 
     Keys that cannot be used are left out: an issuer may have some for other purposes.
@@ -417,7 +417,7 @@ def read_token(token: Secret | str, *, limit: int = MAX_JWT_CHARS) -> Unverified
     return UnverifiedToken(*decoded, text.rpartition(".")[0].encode(), signature)
 
 
-TrustedKeys: TypeAlias = Keys | Iterable[Mapping[str, Any]] | Mapping[str, Any]
+TrustedKeys: TypeAlias = KeySet | Iterable[Mapping[str, Any]] | Mapping[str, Any]
 
 
 def verify_jwt(
@@ -444,7 +444,7 @@ def verify_jwt(
     """
     parsed = read_token(token, limit=limit)
     alg, kid = check_header(parsed.header, algorithms, typ)
-    known = keys if isinstance(keys, Keys) else Keys(keys)
+    known = keys if isinstance(keys, KeySet) else KeySet(keys)
     candidates = known.pick(alg, kid)
     if not candidates:
         raise UnknownKey("the token is signed with a key that is not known")

@@ -18,7 +18,7 @@ from isthmus.auth.net.urls import display_url, is_same_issuer, metadata_urls
 from isthmus.auth.tokens.jose import (
     DEFAULT_ALGORITHMS,
     Claims,
-    Keys,
+    KeySet,
     UnknownKey,
     read_token,
     verify_jwt,
@@ -92,7 +92,7 @@ class Jwks:
         self._network = network
         self._lives = (fresh, stale, cooldown)
         self._clock = clock
-        self._keys: Keys | None = None
+        self._keys: KeySet | None = None
         self._document: object = None
         self._fetched = self._tried = float("-inf")
         self._fault: AuthError | None = None
@@ -119,7 +119,7 @@ class Jwks:
     def _pause(self) -> float:
         return self._lives[2] if self._keys is not None else min(self._lives[2], FIRST_COOLDOWN_S)
 
-    async def keys(self) -> Keys:
+    async def keys(self) -> KeySet:
         """The keys.
 
         Raises:
@@ -191,7 +191,7 @@ class Jwks:
         try:
             url = self._url if isinstance(self._url, str) else await self._url()
             document = await self._network.json(url)
-            keys = Keys(document)
+            keys = KeySet(document)
             if not keys:
                 raise NetworkFailed(f"{display_url(url)} lists no key that can be used")
         except AuthError as error:
@@ -206,7 +206,7 @@ class Jwks:
         finally:
             self._fetching = None
 
-    def _retire(self, newer: Keys) -> None:
+    def _retire(self, newer: KeySet) -> None:
         """Remember the names of keys that the issuer lists no more."""
         before = frozenset[str]() if self._keys is None else self._keys.names
         for name in before - newer.names:

@@ -18,7 +18,7 @@ from isthmus.auth.client.store.vault import StoreBroken
 from isthmus.auth.client.token_request import DpopProofs
 from isthmus.auth.net.network import NetworkFailed
 from isthmus.auth.net.urls import is_same_resource
-from isthmus.auth.tokens.protocol import ClientIdentity, choose_auth_method
+from isthmus.auth.protocol import ClientIdentity, choose_auth_method
 from isthmus.auth.tokens.secret import Secret
 from isthmus.cli.exits import Exit
 from isthmus.cli.output import print_json, print_line, print_note

@@ -17,7 +17,7 @@ from isthmus.auth.net.urls import (
     origin_of,
     resource_covers,
 )
-from isthmus.auth.tokens.protocol import quote_foreign
+from isthmus.auth.protocol import quote_foreign
 
 __all__ = [
     "CHALLENGE_CHECKS",

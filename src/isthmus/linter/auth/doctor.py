@@ -14,7 +14,7 @@ from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.net.challenge import parse_challenges
 from isthmus.auth.net.network import Fetched, Network, NetworkFailed, NetworkRefused
 from isthmus.auth.net.urls import is_secure, metadata_urls, origin_of, well_known_url
-from isthmus.auth.tokens.protocol import quote_foreign
+from isthmus.auth.protocol import quote_foreign
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthError, AuthRefused, AuthUnsafe, DiscoveryFailed, IsthmusError
 from isthmus.linter.auth.checks import (

@@ -396,7 +396,7 @@ class Context(Questions):
             name: of the provider, as the authorization server knows it.
 
         Returns:
-            A :class:`~isthmus.auth.upstream.api.Upstream`.
+            A :class:`~isthmus.auth.authorization_server.upstream.api.Upstream`.
 
         Raises:
             UsageError: the server has no authorization, or no such provider.

@@ -17,8 +17,7 @@ from isthmus.auth.authorization_server.storage.clients import (
     RegisteredClient,
     is_app_redirect,
 )
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization, Records
 from isthmus.auth.authorization_server.storage.store import AuthStore, StoreLocked
 from isthmus.auth.authorization_server.users.users import User
 from isthmus.auth.net.urls import add_query, split_url

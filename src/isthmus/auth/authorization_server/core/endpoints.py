@@ -24,15 +24,13 @@ from isthmus.auth.authorization_server.core.requests import (
 from isthmus.auth.authorization_server.core.settings import AuthorizationSettings
 from isthmus.auth.authorization_server.core.tokens import Keyring
 from isthmus.auth.authorization_server.core.transactions import OAuthTransactions
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 from isthmus.auth.authorization_server.storage.store import (
     LOCKED_RETRY_S,
     AuthStore,
     StoreLocked,
 )
-from isthmus.auth.tokens.dpop import DPOP_ALGORITHMS
-from isthmus.auth.tokens.jose import DEFAULT_ALGORITHMS
-from isthmus.auth.tokens.protocol import (
+from isthmus.auth.protocol import (
     AUTH_METHODS,
     AUTHORIZATION_CODE_GRANT,
     CLIENT_CREDENTIALS_GRANT,
@@ -40,6 +38,8 @@ from isthmus.auth.tokens.protocol import (
     JWT_BEARER_GRANT,
     REFRESH_GRANT,
 )
+from isthmus.auth.tokens.dpop import DPOP_ALGORITHMS
+from isthmus.auth.tokens.jose import DEFAULT_ALGORITHMS
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import JSON_TYPE, Receive, Scope, Send, send_response
 

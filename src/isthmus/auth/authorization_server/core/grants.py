@@ -43,6 +43,13 @@ from isthmus.auth.authorization_server.core.tokens import (
 from isthmus.auth.authorization_server.storage.clients import AuthlibClient
 from isthmus.auth.authorization_server.storage.records import AuthorizationCode, ClientGrant
 from isthmus.auth.authorization_server.users.users import User
+from isthmus.auth.protocol import (
+    AUTH_METHODS,
+    CLIENT_ASSERTION_TYPE,
+    CONFIDENTIAL_METHODS,
+    ID_JAG_JWT_TYPE,
+    JWT_BEARER_GRANT,
+)
 from isthmus.auth.tokens.jose import (
     Claims,
     InvalidToken,
@@ -50,13 +57,6 @@ from isthmus.auth.tokens.jose import (
     check_times,
     parse_date,
     token_type,
-)
-from isthmus.auth.tokens.protocol import (
-    AUTH_METHODS,
-    CLIENT_ASSERTION_TYPE,
-    CONFIDENTIAL_METHODS,
-    ID_JAG_JWT_TYPE,
-    JWT_BEARER_GRANT,
 )
 from isthmus.auth.tokens.secret import Secret, sha256_digest
 

@@ -19,8 +19,8 @@ from isthmus.auth.authorization_server.core.tokens import (
 )
 from isthmus.auth.authorization_server.storage.clients import AuthlibClient
 from isthmus.auth.authorization_server.storage.records import ClientGrant
+from isthmus.auth.protocol import AUTH_METHODS, CONFIDENTIAL_METHODS
 from isthmus.auth.tokens.jose import InvalidToken, check_times, read_token, verify_jwt
-from isthmus.auth.tokens.protocol import AUTH_METHODS, CONFIDENTIAL_METHODS
 
 __all__ = ["Introspection", "Revocation"]
 

@@ -18,7 +18,7 @@ from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.tokens.jose import (
     Claims,
     InvalidToken,
-    Keys,
+    KeySet,
     UnknownKey,
     audiences_of,
     check_times,
@@ -67,7 +67,7 @@ class LocalVerifier:
         self._keyring = keyring
         self._upstream_stands = upstream_stands
         self._clock = clock
-        self._keys: Keys | None = None
+        self._keys: KeySet | None = None
         self._algorithms: tuple[str, ...] = ()
         self._read = float("-inf")
         self._reads = 0
@@ -174,10 +174,10 @@ class LocalVerifier:
         parsed = read_token(token)
         return parsed.claims.get("iss") == self._settings.issuer
 
-    async def _read_keys(self, life: float) -> Keys:
+    async def _read_keys(self, life: float) -> KeySet:
         if self._keys is None or self._clock() - self._read >= life:
             listed = await self._keyring.published(self._store)
-            self._keys = Keys(listed)
+            self._keys = KeySet(listed)
             self._algorithms = tuple({key["alg"] for key in listed})
             self._read = self._clock()
             self._reads += 1

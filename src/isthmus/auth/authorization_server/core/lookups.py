@@ -36,6 +36,12 @@ from isthmus.auth.cache import BoundedDict, SingleFlight
 from isthmus.auth.net.addresses import address_block
 from isthmus.auth.net.network import Fetched, Network, NetworkFailed, NetworkRefused
 from isthmus.auth.net.urls import split_url
+from isthmus.auth.protocol import (
+    AUTHORIZATION_CODE_GRANT,
+    ID_JAG_JWT_TYPE,
+    JWT_BEARER_GRANT,
+    REFRESH_GRANT,
+)
 from isthmus.auth.tokens.jose import (
     DEFAULT_ALGORITHMS,
     Claims,
@@ -45,12 +51,6 @@ from isthmus.auth.tokens.jose import (
     verify_jwt,
 )
 from isthmus.auth.tokens.jwks import Jwks, KeysUnavailable
-from isthmus.auth.tokens.protocol import (
-    AUTHORIZATION_CODE_GRANT,
-    ID_JAG_JWT_TYPE,
-    JWT_BEARER_GRANT,
-    REFRESH_GRANT,
-)
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.storage.store import AuthStore

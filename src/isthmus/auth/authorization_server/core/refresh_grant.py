@@ -22,7 +22,7 @@ from isthmus.auth.authorization_server.core.tokens import (
 )
 from isthmus.auth.authorization_server.storage.records import ClientGrant, Records
 from isthmus.auth.authorization_server.users.users import User
-from isthmus.auth.tokens.protocol import AUTH_METHODS
+from isthmus.auth.protocol import AUTH_METHODS
 
 __all__ = ["RefreshGrant"]
 

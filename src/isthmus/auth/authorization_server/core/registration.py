@@ -21,7 +21,7 @@ from isthmus.auth.authorization_server.storage.clients import (
     choose_grants,
     is_app_redirect,
 )
-from isthmus.auth.tokens.protocol import AUTH_METHODS, SECRET_METHODS
+from isthmus.auth.protocol import AUTH_METHODS, SECRET_METHODS
 from isthmus.auth.tokens.secret import Secret
 
 __all__ = ["RegistrationEndpoint"]

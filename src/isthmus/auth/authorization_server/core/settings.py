@@ -7,7 +7,7 @@ import msgspec
 
 from isthmus.auth.arguments import check_number
 from isthmus.auth.authorization_server.storage.clients import RegisteredClient
-from isthmus.auth.authorization_server.storage.pending import PENDING_LIFE_S
+from isthmus.auth.authorization_server.storage.records import PENDING_LIFE_S
 from isthmus.auth.authorization_server.users.login_limits import (
     SAME_ACCOUNT,
     SAME_ACCOUNT_AND_ADDRESS,

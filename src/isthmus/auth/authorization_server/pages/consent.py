@@ -7,7 +7,7 @@ from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.auth.authorization_server.pages.browser import BrowserRequest, send_page, send_redirect
 from isthmus.auth.authorization_server.pages.login import BrowserSessions, OpenedRequest
 from isthmus.auth.authorization_server.pages.templates import ConsentView, render_consent_page
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 from isthmus.auth.authorization_server.users.users import (
     Delegated,
     LoginPage,

@@ -12,7 +12,7 @@ from isthmus.auth.authorization_server.pages.browser import (
 from isthmus.auth.authorization_server.pages.consent import ConsentPage, describe_target
 from isthmus.auth.authorization_server.pages.login import BrowserSessions, LoginPages, OpenedRequest
 from isthmus.auth.authorization_server.pages.templates import STYLE_SHEET, render_astray_page
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 from isthmus.auth.authorization_server.users.login_limits import LoginTries, StoredLoginTries
 from isthmus.auth.authorization_server.users.users import Delegated, User
 from isthmus.auth.tokens.secret import Secret

@@ -25,8 +25,7 @@ from isthmus.auth.authorization_server.pages.templates import (
     render_login_page,
     render_message_page,
 )
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-from isthmus.auth.authorization_server.storage.records import Records
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization, Records
 from isthmus.auth.authorization_server.storage.store import (
     LOCKED_RETRY_S,
     AuthStore,

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from isthmus.auth.net.urls import is_loopback, redirect_matches, split_url
+from isthmus.auth.protocol import AUTHORIZATION_CODE_GRANT, REFRESH_GRANT, SECRET_METHODS
 from isthmus.auth.tokens.jose import PRIVATE_MEMBERS
-from isthmus.auth.tokens.protocol import AUTHORIZATION_CODE_GRANT, REFRESH_GRANT, SECRET_METHODS
 from isthmus.auth.tokens.secret import Secret
 from isthmus.core.encoding import decode_base64url
 

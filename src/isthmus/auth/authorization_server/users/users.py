@@ -3,7 +3,7 @@
 Three backends come with isthmus: a file of passwords
 (:class:`~isthmus.auth.authorization_server.users.passwords.PasswordUsers`), a proxy in front that has
 logged people in already (:class:`~isthmus.auth.authorization_server.users.users.HeaderUsers`), and
-another authorization server (:class:`~isthmus.auth.upstream.login.UpstreamLogin`).
+another authorization server (:class:`~isthmus.auth.authorization_server.upstream.login.UpstreamLogin`).
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ from isthmus.errors import UsageError
 from isthmus.transports.http.authorizer import AsgiApp
 
 if TYPE_CHECKING:
-    from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+    from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 
 __all__ = [
     "ApprovingServer",

@@ -11,7 +11,7 @@ import msgspec
 from isthmus.auth.client.discovery import DiscoveryResult
 from isthmus.auth.client.redirect import AuthorizationParams
 from isthmus.auth.net.urls import add_query, check_browser_url
-from isthmus.auth.tokens.protocol import ClientIdentity, quote_foreign
+from isthmus.auth.protocol import ClientIdentity, quote_foreign
 from isthmus.auth.tokens.secret import Secret, s256
 from isthmus.errors import AuthRefused, AuthUnsafe
 

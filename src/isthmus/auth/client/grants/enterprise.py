@@ -9,7 +9,7 @@ from isthmus.auth.client.registration import StaticClient
 from isthmus.auth.client.token_request import TokenResponse, request_token
 from isthmus.auth.net.network import NetworkPolicy
 from isthmus.auth.net.urls import is_secure
-from isthmus.auth.tokens.protocol import (
+from isthmus.auth.protocol import (
     EXCHANGE_GRANT,
     ID_JAG_URN,
     JWT_BEARER_GRANT,

@@ -8,7 +8,7 @@ from isthmus.auth.client.grants.machine import Machine, TokenAttempt
 from isthmus.auth.client.registration import StaticClient
 from isthmus.auth.client.token_request import TokenResponse
 from isthmus.auth.net.network import NetworkPolicy
-from isthmus.auth.tokens.protocol import JWT_BEARER_GRANT, ClientIdentity
+from isthmus.auth.protocol import JWT_BEARER_GRANT, ClientIdentity
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, UsageError
 

@@ -16,7 +16,7 @@ from isthmus.auth.client.session import TokenDemand
 from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.client.token_request import DpopProofs, TokenResponse, make_tokens, request_token
 from isthmus.auth.net.network import Network, NetworkPolicy, check_policy, desktop
-from isthmus.auth.tokens.protocol import ClientIdentity, quote_foreign
+from isthmus.auth.protocol import ClientIdentity, quote_foreign
 from isthmus.errors import AuthUnsafe, IssuerChanged
 
 __all__ = ["Machine", "MachineGrant", "TokenAttempt"]

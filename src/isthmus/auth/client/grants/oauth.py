@@ -24,7 +24,7 @@ from isthmus.auth.client.store.records import Tokens, TokenStore
 from isthmus.auth.client.token_request import DpopProofs
 from isthmus.auth.net.network import Network, NetworkPolicy, check_policy, desktop
 from isthmus.auth.net.urls import is_same_resource, is_secure
-from isthmus.auth.tokens.protocol import authenticate_form
+from isthmus.auth.protocol import authenticate_form
 from isthmus.errors import AuthError, AuthRequired, ScopeShortfall, UsageError
 
 if TYPE_CHECKING:

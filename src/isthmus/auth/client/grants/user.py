@@ -20,7 +20,7 @@ from isthmus.auth.client.token_request import (
 )
 from isthmus.auth.net.network import Network
 from isthmus.auth.net.urls import is_same_issuer, is_same_resource
-from isthmus.auth.tokens.protocol import ClientIdentity, quote_foreign
+from isthmus.auth.protocol import ClientIdentity, quote_foreign
 from isthmus.errors import (
     AuthRefused,
     AuthUnsafe,

@@ -9,7 +9,7 @@ from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isthmus.auth.tokens.protocol import (
+from isthmus.auth.protocol import (
     AUTH_METHODS,
     AUTHORIZATION_CODE_GRANT,
     CLIENT_CREDENTIALS_GRANT,

@@ -4,7 +4,17 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from isthmus.auth.authorization_server.upstream.api import (
+    FixedToken,
+    Upstream,
+    UpstreamDenied,
+    UpstreamFailed,
+    UpstreamUnavailable,
+)
+from isthmus.auth.authorization_server.upstream.provider import Endpoints, Provider, refuse_id_token
+from isthmus.auth.authorization_server.upstream.token_rows import UpstreamTokens
 from isthmus.auth.authorization_server.users.users import User
+from isthmus.auth.protocol import parse_members
 from isthmus.auth.tokens.jose import (
     ALGORITHMS,
     DEFAULT_ALGORITHMS,
@@ -13,17 +23,7 @@ from isthmus.auth.tokens.jose import (
     audiences_of,
     check_times,
 )
-from isthmus.auth.tokens.protocol import parse_members
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.api import (
-    FixedToken,
-    Upstream,
-    UpstreamDenied,
-    UpstreamFailed,
-    UpstreamUnavailable,
-)
-from isthmus.auth.upstream.provider import Endpoints, Provider, refuse_id_token
-from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthError
 
 __all__ = ["identify", "is_token_alive", "make_user"]

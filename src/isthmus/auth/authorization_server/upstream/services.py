@@ -12,19 +12,26 @@ from isthmus.auth.authorization_server.pages.browser import BrowserRequest
 from isthmus.auth.authorization_server.pages.login import BrowserSessions, PageHandler
 from isthmus.auth.authorization_server.storage.records import Records
 from isthmus.auth.authorization_server.storage.store import AuthStore
-from isthmus.auth.net.urls import split_url
-from isthmus.auth.resource_server.verifier import VerifierUnavailable
-from isthmus.auth.upstream import token_rows
-from isthmus.auth.upstream.api import Upstream, UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.connect import (
+from isthmus.auth.authorization_server.upstream import token_rows
+from isthmus.auth.authorization_server.upstream.api import (
+    Upstream,
+    UpstreamDenied,
+    UpstreamUnavailable,
+)
+from isthmus.auth.authorization_server.upstream.connect import (
     CONNECT_TICKET,
     CONNECT_TICKET_LIFE_S,
     ConnectPage,
     ConnectTicket,
 )
-from isthmus.auth.upstream.connections import StoredTokenSource, UpstreamConnections
-from isthmus.auth.upstream.provider import Provider
-from isthmus.auth.upstream.redirects import ProviderPaths, ProviderRedirects
+from isthmus.auth.authorization_server.upstream.connections import (
+    StoredTokenSource,
+    UpstreamConnections,
+)
+from isthmus.auth.authorization_server.upstream.provider import Provider
+from isthmus.auth.authorization_server.upstream.redirects import ProviderPaths, ProviderRedirects
+from isthmus.auth.net.urls import split_url
+from isthmus.auth.resource_server.verifier import VerifierUnavailable
 from isthmus.core.principal import Principal
 from isthmus.errors import UpstreamRequired, UsageError
 from isthmus.transports.http.authorizer import AsgiApp

@@ -17,21 +17,20 @@ from isthmus.auth.authorization_server.pages.browser import (
 )
 from isthmus.auth.authorization_server.pages.login import BrowserSessions, OpenedRequest
 from isthmus.auth.authorization_server.pages.templates import ConnectView, render_connect_page
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
-from isthmus.auth.authorization_server.storage.records import Records
-from isthmus.auth.authorization_server.users.users import Delegated, User
-from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream import token_rows
-from isthmus.auth.upstream.api import UpstreamDenied
-from isthmus.auth.upstream.connections import UpstreamConnections
-from isthmus.auth.upstream.identity import identify
-from isthmus.auth.upstream.provider import Provider
-from isthmus.auth.upstream.redirects import (
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization, Records
+from isthmus.auth.authorization_server.upstream import token_rows
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied
+from isthmus.auth.authorization_server.upstream.connections import UpstreamConnections
+from isthmus.auth.authorization_server.upstream.identity import identify
+from isthmus.auth.authorization_server.upstream.provider import Provider
+from isthmus.auth.authorization_server.upstream.redirects import (
     LOGIN_LOST_TEXT,
     ProviderPaths,
     ProviderRedirects,
     log_denial,
 )
+from isthmus.auth.authorization_server.users.users import Delegated, User
+from isthmus.auth.tokens.secret import Secret
 from isthmus.transports.http.reply import Send
 
 __all__ = ["CONNECT_TICKET", "CONNECT_TICKET_LIFE_S", "ConnectPage", "ConnectTicket"]

@@ -16,7 +16,17 @@ import msgspec
 
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.auth.authorization_server.pages.browser import BrowserRequest, send_redirect
-from isthmus.auth.authorization_server.storage.pending import PendingAuthorization
+from isthmus.auth.authorization_server.storage.records import PendingAuthorization
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.authorization_server.upstream.identity import identify, make_user
+from isthmus.auth.authorization_server.upstream.provider import Provider
+from isthmus.auth.authorization_server.upstream.redirects import (
+    LOGIN_LOST_TEXT,
+    ProviderResponse,
+    log_denial,
+)
+from isthmus.auth.authorization_server.upstream.services import UpstreamServices
+from isthmus.auth.authorization_server.upstream.token_rows import UpstreamTokens
 from isthmus.auth.authorization_server.users.users import (
     ApprovingServer,
     LoginRedirect,
@@ -25,12 +35,6 @@ from isthmus.auth.authorization_server.users.users import (
     User,
 )
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.identity import identify, make_user
-from isthmus.auth.upstream.provider import Provider
-from isthmus.auth.upstream.redirects import LOGIN_LOST_TEXT, ProviderResponse, log_denial
-from isthmus.auth.upstream.services import UpstreamServices
-from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthRefused, UsageError
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Send

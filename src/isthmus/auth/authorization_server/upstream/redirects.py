@@ -17,10 +17,10 @@ from isthmus.auth.authorization_server.pages.browser import (
 )
 from isthmus.auth.authorization_server.storage.records import Records
 from isthmus.auth.authorization_server.storage.store import AuthStore
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied, read_error_code
+from isthmus.auth.authorization_server.upstream.provider import Provider
 from isthmus.auth.net.urls import split_url
 from isthmus.auth.tokens.secret import Secret, s256, sha256_digest
-from isthmus.auth.upstream.api import UpstreamDenied, read_error_code
-from isthmus.auth.upstream.provider import Provider
 
 __all__ = [
     "LOGIN_LOST_TEXT",

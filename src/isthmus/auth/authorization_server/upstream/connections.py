@@ -9,13 +9,17 @@ import msgspec
 
 from isthmus.auth.authorization_server.storage.records import Records
 from isthmus.auth.authorization_server.storage.store import AuthStore
+from isthmus.auth.authorization_server.upstream import token_rows
+from isthmus.auth.authorization_server.upstream.api import UpstreamDenied, UpstreamUnavailable
+from isthmus.auth.authorization_server.upstream.identity import is_token_alive
+from isthmus.auth.authorization_server.upstream.provider import Provider
+from isthmus.auth.authorization_server.upstream.token_rows import (
+    EXPIRY_MARGIN_S,
+    UpstreamRow,
+    UpstreamTokens,
+)
 from isthmus.auth.cache import BoundedDict, SingleFlight
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream import token_rows
-from isthmus.auth.upstream.api import UpstreamDenied, UpstreamUnavailable
-from isthmus.auth.upstream.identity import is_token_alive
-from isthmus.auth.upstream.provider import Provider
-from isthmus.auth.upstream.token_rows import EXPIRY_MARGIN_S, UpstreamRow, UpstreamTokens
 from isthmus.errors import UsageError
 
 __all__ = ["StoredTokenSource", "UpstreamConnections"]

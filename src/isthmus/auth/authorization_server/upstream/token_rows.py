@@ -37,7 +37,7 @@ class UpstreamTokens(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of a provider for one of its users. They never leave the server.
 
     Attributes:
-        provider: the name of the :class:`~isthmus.auth.upstream.provider.Provider`.
+        provider: the name of the :class:`~isthmus.auth.authorization_server.upstream.provider.Provider`.
         issuer: who the provider says it is.
         subject: the user there; empty where nobody asked.
         name: what they are called there; empty where nobody asked.

@@ -8,6 +8,14 @@ from typing import Any, TypeAlias
 import msgspec
 
 from isthmus.auth.arguments import check_number
+from isthmus.auth.authorization_server.upstream.api import (
+    LOGIN_ENDED_CODES,
+    Upstream,
+    UpstreamDenied,
+    UpstreamUnavailable,
+    read_error_code,
+)
+from isthmus.auth.authorization_server.upstream.token_rows import UpstreamTokens
 from isthmus.auth.cache import SingleFlight
 from isthmus.auth.net.network import (
     Fetched,
@@ -26,9 +34,7 @@ from isthmus.auth.net.urls import (
     metadata_urls,
     origin_of,
 )
-from isthmus.auth.tokens.jose import InvalidToken, PrivateKey, read_token
-from isthmus.auth.tokens.jwks import Jwks
-from isthmus.auth.tokens.protocol import (
+from isthmus.auth.protocol import (
     ClientIdentity,
     authenticate_form,
     choose_auth_method,
@@ -36,15 +42,9 @@ from isthmus.auth.tokens.protocol import (
     parse_members,
     quote_foreign,
 )
+from isthmus.auth.tokens.jose import InvalidToken, PrivateKey, read_token
+from isthmus.auth.tokens.jwks import Jwks
 from isthmus.auth.tokens.secret import Secret
-from isthmus.auth.upstream.api import (
-    LOGIN_ENDED_CODES,
-    Upstream,
-    UpstreamDenied,
-    UpstreamUnavailable,
-    read_error_code,
-)
-from isthmus.auth.upstream.token_rows import UpstreamTokens
 from isthmus.errors import AuthError, UsageError
 
 __all__ = ["Endpoints", "Provider", "UserId", "read_metadata", "refuse_id_token"]
@@ -172,7 +172,7 @@ class Provider:
             in a request is meant at the first of them.
         title: what pages call it; the name where it is not given.
         user_id: finds the user by the API, where there are neither ID tokens nor a user info
-            endpoint: gets an :class:`~isthmus.auth.upstream.api.Upstream`, returns the id.
+            endpoint: gets an :class:`~isthmus.auth.authorization_server.upstream.api.Upstream`, returns the id.
         parameters: further ones of authorization requests, such as ``{"access_type": "offline"}``.
         check_interval: seconds after which the provider is asked again whether a token is still
             good; None trusts it until it expires.
