@@ -114,6 +114,9 @@ class AuthorizationServer:
         UsageError: a URL is none or not secure, or there is no resource.
     """
 
+    _services: "UpstreamServices | None" = None
+    _replays: "SQLiteReplays | None" = None
+
     def __init__(
         self,
         issuer: str,
@@ -211,8 +214,6 @@ class AuthorizationServer:
     ) -> None:
         """Build the parts, the lower ones first, and mount them."""
         require_library("authlib", "An authorization server")
-        self._services: UpstreamServices | None = None
-        self._replays: SQLiteReplays | None = None
         settings, store, users = self.settings, self.store, self.users
         policy = settings.registration
         documents = ClientDocuments(policy.cimd, self._network, schemes=tuple(policy.dcr.schemes))
