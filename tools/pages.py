@@ -123,7 +123,7 @@ ROLES = {
     "isthmus.auth.client": "A client that gets them",
     "isthmus": "All of them",
 }
-"""What the packages of authorization are for; a name belongs to the first that has it."""
+"""What the packages of authorization are for; a name belongs to the innermost that has it."""
 
 
 def auth() -> str:
@@ -131,7 +131,8 @@ def auth() -> str:
     listed: dict[str, list[tuple[str, str]]] = {role: [] for role in ROLES.values()}
     for name in isthmus.auth.__all__:
         found = getattr(isthmus.auth, name)
-        role = next(role for home, role in ROLES.items() if found.__module__.startswith(home))
+        home = max((one for one in ROLES if found.__module__.startswith(one)), key=len)
+        role = ROLES[home]
         said = inspect.cleandoc(found.__doc__).partition("\n\n")[0].replace("\n", " ")
         listed[role].append((f"`{name}`", LINK.sub(r"`\1`", said).replace("``", "`")))
     parts = [
