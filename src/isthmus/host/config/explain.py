@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from isthmus.core.redaction.lines import redact_log
 from isthmus.host.config.load import LoadedConfig, format_keys
 from isthmus.host.config.syntax import MemberKey
 from isthmus.host.config.variables import VARIABLE, is_secret_name
@@ -225,6 +226,4 @@ def _hide_text(text: str) -> str:
 
 
 def _redact_text(text: str) -> str:
-    from isthmus.core.redaction.lines import redact_log
-
     return redact_log(text)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from isthmus.core.redaction.live_secrets import REDACTED
+from isthmus.core.redaction.values import Redactor
 from isthmus.errors import Refused
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import Denied, OutcomeUnknown
@@ -76,7 +78,6 @@ class Passage:
         pointers = self.trace.obligations.redact
         if not pointers:
             return self.attempt
-        from isthmus.core.redaction.values import Redactor  # few rules hide anything
 
         hidden = Redactor(secrets=tuple).strip(self.attempt.arguments, pointers)
         return structs.replace(self.attempt, arguments=hidden)
@@ -160,8 +161,6 @@ def restore_hidden(edited: Any, whole: Any) -> Any:
         edited: what a person made of what they saw.
         whole: what it was made of.
     """
-    from isthmus.core.redaction.live_secrets import REDACTED  # few rules hide anything
-
     if isinstance(edited, str) and edited == REDACTED:
         return whole
     if isinstance(edited, dict) and isinstance(whole, dict):
