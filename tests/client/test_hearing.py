@@ -265,7 +265,7 @@ async def test_a_new_session_is_subscribed_to_what_the_old_one_was():
     entering = asyncio.create_task(stream.__aenter__())
     await puppet.answers({})
     changes = await entering
-    renewed = asyncio.create_task(client._renewed())
+    renewed = asyncio.create_task(client._upkeep.restore())
     asked = await puppet.answers({}, {})
     await renewed
 
@@ -283,7 +283,7 @@ async def test_a_new_session_that_refuses_says_so_in_the_log(caplog):
     subscribing = asyncio.create_task(client.subscribe("x://hand"))
     await puppet.answers({})
     await subscribing
-    again = asyncio.create_task(client._renewed())
+    again = asyncio.create_task(client._upkeep.restore())
     asked = await puppet.heard()
     await puppet.says(id=asked["id"], error={"code": -32603, "message": "not again"})
     await again

@@ -1,42 +1,65 @@
-"""The client: one object per connection."""
+"""MCP client: one object per connection, whatever the server speaks and wherever it is."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct
 
 from isthmus.client.cache import Caching
-from isthmus.client.connection import ClientSettings, Connection
-from isthmus.client.extensions import CustomMethods, declare_extensions
+from isthmus.client.calls import ClientCalls
+from isthmus.client.completion import Completer
+from isthmus.client.connection import Connection
+from isthmus.client.extensions import CustomMethods
 from isthmus.client.features.answering import Answering
+from isthmus.client.features.capabilities import add_capabilities
 from isthmus.client.features.elicitation import Elicit
-from isthmus.client.features.roots import Roots, watch_for_changes
+from isthmus.client.features.roots import Roots
 from isthmus.client.features.sampling import Sample
-from isthmus.client.model.callbacks import log_warning
-from isthmus.client.model.limits import Limits, check_limits
+from isthmus.client.model.limits import ClientSettings, Limits, OnProgress, check_limits
+from isthmus.client.model.results import ToolResult
 from isthmus.client.notifications import ListRefresher, Notifications, OnChange, OnLog
-from isthmus.client.requests import Custom
-from isthmus.client.subscriptions import Change, ChangeStream
-from isthmus.client.targets import ClientTarget, EraChoice, Target, force_era, resolve_target
-from isthmus.client.tasks import TaskTracker
-from isthmus.errors import CapabilityMissing, ConnectionLost, IsthmusError, UsageError
-from isthmus.revisions import BY_NAME, LATEST, LEGACY, Revision
+from isthmus.client.subscriptions import ChangeKind, ChangeStream
+from isthmus.client.targets import (
+    ClientTarget,
+    EraChoice,
+    Target,
+    force_era,
+    resolve_revision,
+    resolve_target,
+)
+from isthmus.client.tasks import OnTask, TaskTracker, ToolTask
+from isthmus.client.tool_catalog import ToolCatalog
+from isthmus.client.upkeep import Upkeep
+from isthmus.core.extensions import find_settings
+from isthmus.errors import CapabilityMissing, ConnectionLost
+from isthmus.revisions import Revision
 from isthmus.runtime.extension import Extension, Extensions, collect_extensions
-from isthmus.runtime.pings import keep_pinging
+from isthmus.tasks.shapes import TaskState
 from isthmus.wire import (
     ClientCapabilities,
-    ClientTasksCapability,
+    Completion,
+    DiscoverResult,
+    GetPromptResult,
     Implementation,
     LogLevel,
-    RootsListChangedParams,
-    SamplingCapability,
+    Prompt,
+    ReadResourceResult,
+    Reference,
+    Resource,
+    ResourceTemplate,
     ServerCapabilities,
-    SetLevelParams,
-    SubscribeParams,
     SubscriptionFilter,
-    UnsubscribeParams,
+    Tool,
 )
 
 if TYPE_CHECKING:
@@ -44,17 +67,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Client"]
 
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNKNOWN_SERVER = Implementation(name="", version="")
 
-DEFAULT_LIMITS = Limits()  # the defaults: nothing in them changes
+DEFAULT_LIMITS = Limits()  # nothing in them changes
 
-REFRESH_DELAY_S = 0.3
-"""Seconds in which several changes of a list are one."""
+REFRESH_DELAY_S = 0.3  # in which several changes of a list are one
 
 
-class Client(Custom):
+class Client:
     """A connection to one server.
 
     Example::
@@ -122,8 +145,6 @@ class Client(Custom):
             place.
     """
 
-    _told_of_reconnect: Callable[[Any], Any] | None = None
-
     def __init__(
         self,
         target: ClientTarget,
@@ -159,18 +180,15 @@ class Client(Custom):
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         limits, supported = check_limits(limits), collect_extensions(extensions)
-        self._hearing = Notifications(on_log, on_change, limits)
+        heard = self._notifications = Notifications(on_log, on_change, limits)
         declared = add_capabilities(
             capabilities, supported, sample_tools, sample_context, answer_tasks
         )
-        done, watched = self._hearing.telling(on_elicitation_complete), watch_roots is not None
+        done, watched = heard.telling(on_elicitation_complete), watch_roots is not None
         self._answering = Answering(
             elicit, sample, roots, declared, limits=limits, watched=watched, page_done=done
         )
-        self._level, self._watch, self._pings = log_level, watch_roots, (ping_every, ping_misses)
         self._caching = (Caching() if cache else None) if isinstance(cache, bool) else cache
-        self._attends = on_change is not None or auto_refresh is not False
-        self._refreshes = REFRESH_DELAY_S if auto_refresh is True else auto_refresh
         settings = ClientSettings(
             info=Implementation(name=name, version=version),
             revision=resolve_revision(revision, era),
@@ -181,9 +199,18 @@ class Client(Custom):
             max_rounds=max_rounds,
             log_level=log_level or ("info" if on_log is not None else None),
             result_bytes=limits.result_bytes,
+            ping_every=ping_every,
+            ping_misses=ping_misses,
+            watch_roots=watch_roots,
         )
         where = force_era(era, resolve_target(target, headers, connect_timeout, auth))
         self._assemble(where, settings, limits, supported)
+        self._upkeep.log_level = log_level
+        if auto_refresh is not False:
+            delay = REFRESH_DELAY_S if auto_refresh is True else auto_refresh
+            heard.refresher = ListRefresher(
+                delay, self._calls.refresh, heard.tell_change, heard.start
+            )
 
     def _assemble(
         self,
@@ -192,23 +219,21 @@ class Client(Custom):
         limits: Limits,
         supported: Sequence[Extension],
     ) -> None:
-        """Put together what answers, what hears, and what they hang on."""
-        answering, hearing = self._answering, self._hearing
-        tasks = TaskTracker(answering, hearing.listening)
-        notices = {**hearing.notices(answering.pages.done), **tasks.notices()}
-        additions = CustomMethods(answering.routes, notices, hearing.tell, answering.limited)
+        """Build the parts, each from those below it."""
+        heard, answering, tools = self._notifications, self._answering, ToolCatalog()
+        notices = heard.notices(answering.pages.done)
+        self._custom = CustomMethods(answering.routes, notices, heard.tell, answering.limited)
         for extension in supported:
-            additions.extend(extension)
-        connection = Connection(where, additions.router(), answering, settings)
-        super().__init__(connection, limits, tasks, additions)
-        hearing.attach(connection)
-        connection.on_lost = hearing.listening.lost
-        connection.on_renewed = self._renewed
-        hearing.stale = self._on_stale
-        if self._refreshes is not False:
-            hearing.refresher = ListRefresher(
-                self._refreshes, self._refresh, hearing.tell_change, hearing.start
-            )
+            self._custom.extend(extension)
+        connection = Connection(where, self._custom.router(), answering, settings)
+        self._tasks = TaskTracker(connection, answering, heard.subscriptions, tools)
+        self._calls = ClientCalls(connection, limits, tools, self._tasks)
+        self._upkeep = Upkeep(connection, heard, answering)
+        notices.update(self._tasks.notices())  # the router has this dictionary
+        heard.attach(connection, self._calls.forget_changed)
+        connection.on_lost = heard.subscriptions.lost
+        connection.on_renewed = self._upkeep.restore
+        self._connection = connection
 
     # Opening and closing
 
@@ -220,29 +245,27 @@ class Client(Custom):
             AuthError: the server wants authorization, and none was to be had.
             OutOfPhase: the client was closed before.
         """
-        connection = self._connection
-        if not await connection.open():
+        if not await self._connection.open():
             return
-        self._catalog.mirrored = connection.target.http and connection.meta is not UNSET
-        if self._caching is not None:
-            self._keep(self._caching)
-        await self._say_log_level()
-        self._look_after()
+        self._calls.begin(self._caching)
+        await self._upkeep.send_log_level()
+        self._upkeep.start()
 
-    async def _say_log_level(self) -> None:
-        if self._level is not None and self.capabilities.logging is not UNSET:
-            await self.set_log_level(self._level)
+    async def close(self) -> None:
+        """Disconnect: calls in flight fail with ``ConnectionLost``. Safe to call twice."""
+        await self._connection.close()
 
-    async def _renewed(self) -> None:
-        """Make of a new session what the one before had become."""
-        self._look_after()
-        try:
-            await self._say_log_level()
-            await self._hearing.resume(self._connection)
-        except IsthmusError as error:
-            log_warning("a new session is not what the one before was: %s", error)
-        if self._told_of_reconnect is not None:
-            self._hearing.tell(self._told_of_reconnect, self)
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
 
     def on_reconnect(self, fn: F) -> F:
         """Decorate a function told that a new session has begun, with this client: ``fn(client)``.
@@ -250,7 +273,7 @@ class Client(Custom):
         That happens over HTTP up to 2025-11-25, where a server has ended the session. The log
         level and the subscriptions are as they were; what else the server kept is gone.
         """
-        self._told_of_reconnect = fn
+        self._upkeep.on_restored = lambda: self._notifications.tell(fn, self)
         return fn
 
     def on_lost(self, fn: F) -> F:
@@ -284,45 +307,6 @@ class Client(Custom):
     def _channel(self) -> object:
         return getattr(self._connection.peer, "channel", None)
 
-    def _look_after(self) -> None:
-        """Start what goes on beside the calls, as far as somebody wants it."""
-        hearing, connection = self._hearing, self._connection
-        if self._attends and connection.meta is not UNSET:
-            wanted = hearing.wanted(self.capabilities)
-            if wanted is not None:
-                hearing.start(hearing.attend(connection, wanted))
-        every, misses = self._pings
-        if every is not None:
-            hearing.start(keep_pinging(connection.live(), self._ping, every, misses))
-        if self._watch is not None and self._answering.roots is not None:
-            hearing.start(watch_for_changes(self._answering, self._watch, self.roots_changed))
-
-    async def close(self) -> None:
-        """Disconnect: calls in flight fail with ``ConnectionLost``. Safe to call twice."""
-        await self._connection.close()
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def _ping(self, timeout: float) -> None:
-        await self.ping(timeout=timeout)
-
-    def _on_stale(self, change: Change) -> None:
-        """Something changed at the server: nothing old is used from now on."""
-        if change.kind == "tools":
-            self._catalog.forget()
-        if self._responses is not None:
-            self._responses.changed(change)
-
     # Who is there
 
     @property
@@ -345,6 +329,266 @@ class Client(Custom):
         """How to use the server, for a model to read; None where it says nothing."""
         return self._connection.settled().instructions
 
+    def extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """The settings the server declared for an extension, or None where it has it not."""
+        return find_settings(self._connection.settled().capabilities, identifier)
+
+    def require_extension(self, identifier: str) -> Mapping[str, Any]:
+        """The settings the server declared for an extension.
+
+        Raises:
+            CapabilityMissing: it did not declare it.
+        """
+        settings = self.extension(identifier)
+        if settings is None:
+            raise CapabilityMissing(
+                f"the server does not offer the extension {identifier}",
+                {"extensions": {identifier: {}}},
+            )
+        return settings
+
+    async def ping(self, *, timeout: float | None = None) -> None:
+        """See whether the server answers: ``ping``, or since 2026-07-28 ``server/discover``."""
+        await self._upkeep.ping(timeout)
+
+    async def discover(
+        self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
+    ) -> DiscoverResult:
+        """What the server says about itself now (since 2026-07-28).
+
+        Raises:
+            NotInRevision: a server of up to 2025-11-25 says it once, when the connection opens.
+        """
+        return await self._calls.discover(fresh, meta)
+
+    # Tools and their tasks
+
+    async def list_tools(
+        self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
+    ) -> list[Tool]:
+        """Every tool of the server.
+
+        Over HTTP since 2026-07-28, tools with forbidden ``x-mcp-header`` marks are left out.
+
+        Args:
+            fresh: ask the server, whatever is kept.
+            meta: further members of ``_meta``.
+
+        Raises:
+            CapabilityMissing: the server has no tools.
+        """
+        return await self._calls.list_tools(fresh, meta)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        meta: Mapping[str, Any] | None = None,
+        on_task: OnTask | None = None,
+    ) -> ToolResult:
+        """Call a tool, answering what the server asks on the way.
+
+        A task is awaited to its end all the same, and cancelled when nobody waits for it any more.
+
+        Args:
+            name: the tool.
+            arguments: a mapping, or what becomes one.
+            on_progress: told of progress, in order; may be async.
+            timeout: seconds without answer or progress, or those of a task in all; None for the
+                client's.
+            meta: further members of ``_meta``.
+            on_task: told of the task, and awaited, where it becomes one.
+
+        Returns:
+            The result, also where the tool itself failed: look at ``is_error``, or call ``parse``.
+
+        Raises:
+            Refused: the server answered with an error; there is no such tool, for example.
+            CallTimedOut: no answer in time; the call was cancelled.
+            ConnectionLost: the connection ended first.
+            Misbehaved: the result breaks the tool's output schema (as last listed), or the rules.
+            TooManyRounds: the server kept asking.
+            TaskCancelled: it ran as a task, and somebody cancelled it.
+        """
+        return await self._calls.call_tool(
+            name, arguments, on_progress, timeout, meta, on_task=on_task
+        )
+
+    async def start_tool(
+        self,
+        name: str,
+        arguments: Any = None,
+        *,
+        ttl: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ToolTask:
+        """Call a tool without waiting for its end, where it runs as a task.
+
+        In 2025-11-25 it does where it says that it may; since 2026-07-28 the server decides. A
+        call that is no task is awaited to its end, and the handle has its result already.
+
+        Example::
+
+            task = await client.start_tool("render", {"scene": "beach"})
+            keep(task.id)
+            result = await task.result()
+
+        Args:
+            name: the tool.
+            arguments: a mapping, or a struct, dataclass or model that becomes one.
+            ttl: seconds the server shall keep the task (2025-11-25); it may say otherwise.
+            on_progress: told of progress, in order; may be async. Since 2026-07-28 tasks report
+                none: see the message of ``status()``.
+            meta: further members of ``_meta``.
+
+        Raises:
+            Refused: the server answered with an error.
+            CallTimedOut: no answer in time.
+            ConnectionLost: the connection ended first.
+        """
+        return await self._calls.start_tool(name, arguments, ttl, on_progress, meta)
+
+    def task(self, id: str, *, tool: str = "", answered: Iterable[str] = ()) -> ToolTask:
+        """A task that was started before, maybe over another connection.
+
+        Args:
+            id: what ``ToolTask.id`` was.
+            tool: the tool, if its results are to be held against its schema.
+            answered: names of its questions that were answered before, and are not answered again
+                (since 2026-07-28): what ``ToolTask.on_answered`` was told.
+        """
+        return ToolTask(self._tasks, tool, id, answered=answered)
+
+    async def list_tasks(self) -> list[TaskState]:
+        """Every task of ours that the server knows (2025-11-25).
+
+        Raises:
+            NotInRevision: other revisions list none.
+            CapabilityMissing: the server does not list tasks to us.
+        """
+        return await self._calls.list_tasks()
+
+    # Resources, prompts and completion
+
+    async def list_resources(
+        self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
+    ) -> list[Resource]:
+        """Every resource of the server.
+
+        Raises:
+            CapabilityMissing: the server has no resources.
+        """
+        return await self._calls.list_resources(fresh, meta)
+
+    async def list_resource_templates(
+        self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
+    ) -> list[ResourceTemplate]:
+        """Every resource template of the server; none where it has resources but no such list.
+
+        Raises:
+            CapabilityMissing: the server has no resources.
+        """
+        return await self._calls.list_resource_templates(fresh, meta)
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        fresh: bool = False,
+        meta: Mapping[str, Any] | None = None,
+    ) -> ReadResourceResult:
+        """Read a resource.
+
+        Args:
+            uri: the resource.
+            on_progress: told of progress, in order; may be async.
+            timeout: seconds without answer or progress; None for the client's.
+            fresh: ask the server, whatever is kept.
+            meta: further members of ``_meta``.
+
+        Raises:
+            ResourceNotFound: there is nothing at this URI.
+        """
+        return await self._calls.read_resource(uri, on_progress, timeout, fresh, meta)
+
+    async def list_prompts(
+        self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
+    ) -> list[Prompt]:
+        """Every prompt of the server.
+
+        Raises:
+            CapabilityMissing: the server has no prompts.
+        """
+        return await self._calls.list_prompts(fresh, meta)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        timeout: float | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> GetPromptResult:
+        """A prompt with its blanks filled."""
+        return await self._calls.get_prompt(name, arguments, on_progress, timeout, meta)
+
+    async def complete(
+        self,
+        ref: Reference,
+        argument: str,
+        value: str = "",
+        *,
+        context: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        """What might go into a blank; see :meth:`completer` for one that is being typed.
+
+        Args:
+            ref: the prompt or resource template that has it.
+            argument: the blank's name.
+            value: what has been typed.
+            context: what the other blanks hold already.
+            timeout: seconds without an answer; None for the client's.
+            meta: further members of ``_meta``.
+        """
+        return await self._calls.complete(ref, argument, value, context, timeout=timeout, meta=meta)
+
+    def completer(
+        self, ref: Reference, argument: str, *, delay: float = 0.15, ttl: float = 60.0
+    ) -> Completer:
+        """Completes one blank while it is being typed.
+
+        Args:
+            ref: the prompt or resource template that has it.
+            argument: the blank's name.
+            delay: seconds without another keystroke before the server is asked.
+            ttl: seconds that an answer is good for.
+        """
+
+        async def ask(value: str, context: Mapping[str, str] | None) -> Completion:
+            return await self.complete(ref, argument, value, context=context)
+
+        return Completer(ask, delay=delay, ttl=ttl)
+
+    def latest(self, kind: ChangeKind) -> list[Any] | None:
+        """A list as it was fetched last, without asking anybody; None where it never was.
+
+        With ``Client(auto_refresh=True)`` it is fetched anew whenever the server says that it has
+        changed.
+
+        Args:
+            kind: ``"tools"``, ``"prompts"`` or ``"resources"``.
+        """
+        return self._calls.latest(kind)
+
     # Changes, logs, roots
 
     async def subscribe(self, uri: str) -> None:
@@ -354,20 +598,11 @@ class Client(Custom):
             NotInRevision: since 2026-07-28 only :meth:`listen` does that.
             CapabilityMissing: the server offers no subscriptions.
         """
-        self._require_subscriptions()
-        await self._connection.ask("resources/subscribe", SubscribeParams(uri=uri))
-        self._hearing.listening.by_hand.add(uri)
+        await self._notifications.subscribe(self._connection, uri)
 
     async def unsubscribe(self, uri: str) -> None:
         """Take back :meth:`subscribe`."""
-        self._hearing.listening.by_hand.discard(uri)
-        await self._connection.ask("resources/unsubscribe", UnsubscribeParams(uri=uri))
-
-    def _require_subscriptions(self) -> None:
-        self._connection.require("resources", "resources/subscribe")
-        resources = self.capabilities.resources
-        if resources is UNSET or not resources.subscribe:
-            raise CapabilityMissing("the server does not offer subscriptions to resources")
+        await self._notifications.unsubscribe(self._connection, uri)
 
     @asynccontextmanager
     async def listen(
@@ -402,19 +637,8 @@ class Client(Custom):
             resources_list_changed=resources or UNSET,
             resource_subscriptions=uris or UNSET,
         )
-        if uris and self._connection.meta is UNSET:
-            self._require_subscriptions()
-        connection, listening = self._connection, self._hearing.listening
-        timeout = connection.settings.timeout
-        changes, task = await connection.using(
-            lambda peer: listening.open(peer, wanted, connection.meta, timeout)
-        )
-        if task is None:
-            changes.granted = limit_to_offered(wanted, self.capabilities)
-        try:
+        async with self._notifications.listen(self._connection, wanted) as changes:
             yield changes
-        finally:
-            await listening.close(connection.peer, changes, task, timeout)
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Say which log messages are wanted from now on: these and the more severe.
@@ -422,11 +646,7 @@ class Client(Custom):
         Raises:
             CapabilityMissing: the server sends none.
         """
-        self._connection.require("logging", "logging/setLevel")
-        self._level = level
-        self._connection.state_facts(level)
-        if self._connection.meta is UNSET:  # else every request says it from now on
-            await self._connection.ask("logging/setLevel", SetLevelParams(level=level))
+        await self._upkeep.set_log_level(level)
 
     async def set_roots(self, roots: Roots) -> None:
         """Change where the server may work, and tell a server of up to 2025-11-25 so.
@@ -436,59 +656,113 @@ class Client(Custom):
                 a root cannot be one.
         """
         if await self._answering.move(roots):
-            await self.roots_changed()
+            await self._upkeep.tell_roots_changed()
 
     async def roots_changed(self) -> None:
         """Tell a server of up to 2025-11-25 that a function gives other roots than before."""
         # spec 2025-11-25 client/roots#root-list-changes: clients that declared listChanged MUST
         # send it; since 2026-07-28 there is no such notification
-        method = "notifications/roots/list_changed"
-        if self.revision.allows("client", method):
-            await self._connection.live().note(method, RootsListChangedParams())
+        await self._upkeep.tell_roots_changed()
 
+    # Messages of one's own
 
-def add_capabilities(
-    base: ClientCapabilities | None,
-    supported: Sequence[Extension],
-    tools: bool,
-    context: bool,
-    tasks: bool,
-) -> ClientCapabilities:
-    """Capabilities with extensions, with what a model may be given, and with tasks."""
-    declared = declare_extensions(base, supported)
-    more: dict[str, Any] = {
-        name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted
-    }
-    if more:
-        sampling = structs.replace(declared.sampling or SamplingCapability(), **more)
-        declared = structs.replace(declared, sampling=sampling)
-    if tasks and declared.tasks is UNSET:
-        declared = structs.replace(declared, tasks=ClientTasksCapability())
-    return declared
+    async def request(
+        self,
+        method: str,
+        params: Struct | Mapping[str, Any] | None = None,
+        result: type[R] = dict,  # type: ignore[assignment]  # R is dict where nothing is given
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> R:
+        """Send a request of your own, as it is: no question of the server's is answered.
 
+        Args:
+            method: any method; one of the specification's must be in the revision.
+            params: a struct or plain data; what the revision wants in ``_meta`` is added.
+            result: what to read the answer into.
+            timeout: seconds without answer or progress; None for the client's.
+            on_progress: told of progress.
 
-def limit_to_offered(wanted: SubscriptionFilter, offered: ServerCapabilities) -> SubscriptionFilter:
-    """What a server of up to 2025-11-25 tells of those things: what it said it would."""
-    absent = {
-        f"{kind}_list_changed": UNSET
-        for kind in ("tools", "prompts", "resources")
-        if (what := getattr(offered, kind)) is UNSET or not what.list_changed
-    }
-    return structs.replace(wanted, **absent)
+        Raises:
+            NotInRevision: the revision has no such method.
+            CapabilityMissing: the server does not offer what it needs.
+        """
+        return await self._calls.request(method, params, result, timeout, on_progress)
 
+    async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
+        """Send a notification of your own.
 
-def resolve_revision(revision: str | Revision | None, era: EraChoice = "auto") -> Revision | None:
-    """The revision to insist on.
+        Args:
+            method: any notification; one of the specification's must be in the revision.
+            params: a struct or plain data.
+        """
+        await self._connection.live().note(method, params)
 
-    Raises:
-        UsageError: there is none of this name, or it is not of this era.
-    """
-    if era not in {"auto", "modern", "legacy"}:
-        raise UsageError(f"era= is 'auto', 'modern' or 'legacy', not {era!r}")
-    if isinstance(revision, str):
-        if revision not in BY_NAME:
-            raise UsageError(f"there is no revision {revision!r}: {', '.join(BY_NAME)}")
-        revision = BY_NAME[revision]
-    if revision is not None and era != "auto" and (revision in LEGACY) is not (era == "legacy"):
-        raise UsageError(f"revision {revision.name} is not of the {era} era: leave out one of both")
-    return LATEST if revision is None and era == "modern" else revision
+    async def batch(self, calls: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+        """Send several messages as one array, which revision 2025-03-26 alone has.
+
+        What each call says first goes into the array; what it says later, for example because it
+        asks for the next page, goes by itself::
+
+            hello, tools = await client.batch([client.call_tool("hello"), client.list_tools()])
+
+        Args:
+            calls: what to do, as coroutines that nobody has awaited yet.
+
+        Returns:
+            What each of them returned, in order; where one failed, the exception it raised.
+
+        Raises:
+            NotInRevision: the revision agreed on has no batches; nothing was sent.
+            UsageError: there are more than 100 calls.
+        """
+        return await self._connection.live().batch(list(calls))
+
+    def method(self, name: str, /, *, params: Any = dict, result: Any = None) -> Callable[[F], F]:
+        """Decorate what serves a request of a server's own, up to 2025-11-25: ``fn(params)``.
+
+        Since 2026-07-28 servers send no requests.
+
+        Args:
+            name: the method.
+            params: what its params decode to.
+            result: the type of what the function returns; None where it returns nothing.
+
+        Raises:
+            UsageError: the name is taken, or the specification's.
+        """
+        return self._custom.method(name, params, result)
+
+    def on_notification(self, name: str, /, *, params: Any = dict) -> Callable[[F], F]:
+        """Decorate a function told of a notification of the server's own: ``fn(params)``.
+
+        Args:
+            name: the notification's method.
+            params: what its params decode to; what does not fit is ignored.
+
+        Raises:
+            UsageError: the name is taken, or the specification's: see ``on_log`` and ``on_change``.
+        """
+        return self._custom.on_notification(name, params)
+
+    def on_undeclared(self, fn: F) -> F:
+        """Decorate a function told of each question that this client did not offer to answer.
+
+        The server was told what the client answers, and is refused: ``fn(method)``.
+        """
+        self._connection.answering.on_undeclared = fn
+        return fn
+
+    def held(self) -> AbstractContextManager[None]:
+        """Let no call on this connection time out meanwhile: ``with client.held():``.
+
+        For who answers a server's question and asks a person, which takes as long as it takes; a
+        time limit for that is theirs.
+        """
+        return self._connection.clocks.held()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a person is asked on the server's behalf just now; see :meth:`held`."""
+        return self._connection.clocks.still

@@ -194,7 +194,8 @@ class Connection:
         Raises:
             CapabilityMissing: it does not; nothing was sent.
         """
-        self.settled()
+        if self.agreement is None:
+            self.settled()
         if capability in self._missing:
             raise CapabilityMissing(
                 f"the server does not offer {capability!r}, which {method} needs"

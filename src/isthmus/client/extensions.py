@@ -1,9 +1,7 @@
-"""What is not of the specification, on a client: extensions, and methods of a server's own."""
+"""Custom methods on a client: extensions, and requests and notifications of a server's own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
-
-from msgspec import structs
 
 from isthmus.client.model.callbacks import maybe_await
 from isthmus.errors import UsageError
@@ -12,28 +10,11 @@ from isthmus.runtime.extension import Extension
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import NoticeHandler, Router
-from isthmus.wire import TASKS, ClientCapabilities, EmptyResult
+from isthmus.wire import EmptyResult
 
-__all__ = ["CustomMethods", "declare_extensions"]
+__all__ = ["CustomMethods"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def declare_extensions(
-    capabilities: ClientCapabilities | None, extensions: Sequence[Extension]
-) -> ClientCapabilities:
-    """The capabilities of a client with the extensions it supports: tasks, and those given.
-
-    Raises:
-        UsageError: an extension is there twice.
-    """
-    base = capabilities or ClientCapabilities()
-    declared: dict[str, dict[str, Any]] = {TASKS: {}, **(base.extensions or {})}
-    for extension in extensions:
-        if extension.identifier in declared:
-            raise UsageError(f"this client has the extension {extension.identifier!r} already")
-        declared[extension.identifier] = extension.settings
-    return structs.replace(base, extensions=declared)
 
 
 class CustomMethods:

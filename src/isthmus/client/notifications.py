@@ -1,7 +1,8 @@
 """What a client hears from its server unasked: log messages, changes, pages that are done."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -11,8 +12,14 @@ from isthmus.client.connection import Connection
 from isthmus.client.model.callbacks import CallbackQueue, log_warning
 from isthmus.client.model.limits import Limits
 from isthmus.client.model.questions import RequestGate
-from isthmus.client.subscriptions import Change, ChangeKind, ChangeSubscriptions
-from isthmus.errors import IsthmusError
+from isthmus.client.subscriptions import (
+    Change,
+    ChangeKind,
+    ChangeStream,
+    ChangeSubscriptions,
+    limit_to_offered,
+)
+from isthmus.errors import CapabilityMissing, IsthmusError
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import NoticeHandler
 from isthmus.store.meter import Rate
@@ -20,7 +27,9 @@ from isthmus.wire import (
     ElicitationCompleteParams,
     LogMessageParams,
     ServerCapabilities,
+    SubscribeParams,
     SubscriptionFilter,
+    UnsubscribeParams,
 )
 
 __all__ = ["ListRefresher", "Notifications", "OnChange", "OnLog"]
@@ -101,8 +110,8 @@ class Notifications:
         limits: how much of it.
 
     Attributes:
-        listening: the streams of changes.
-        stale: told first that something has changed.
+        subscriptions: the streams of changes.
+        refresher: fetches lists anew that have changed, where the program wants that.
     """
 
     def __init__(
@@ -111,10 +120,10 @@ class Notifications:
         on_change: OnChange | None,
         limits: Limits,
     ) -> None:
-        self.listening = ChangeSubscriptions(self._on_change, self._on_stale)
-        self.stale: Callable[[Change], None] | None = None
+        self.subscriptions = ChangeSubscriptions(self._on_change, self._on_stale)
         self.refresher: ListRefresher | None = None
         self._connection: Connection | None = None
+        self._forget: Callable[[Change], None] | None = None
         self._limits = limits
         self._tellers: dict[Callable[[Any], Any], CallbackQueue] = {}
         self._logs = RequestGate("log messages", limits.log_messages)
@@ -123,9 +132,15 @@ class Notifications:
         self._told_of_log = on_log
         self._changes = None if on_change is None else self._teller(on_change, once=True)
 
-    def attach(self, connection: Connection) -> None:
-        """What is heard comes from this connection."""
+    def attach(self, connection: Connection, on_stale: Callable[[Change], None]) -> None:
+        """Hear what comes over this connection, and tell first what a change has made stale."""
         self._connection = connection
+        self._forget = on_stale
+
+    @property
+    def attends(self) -> bool:
+        """Whether anybody wants to hear of changes."""
+        return self._changes is not None or self.refresher is not None
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something for as long as the connection lasts."""
@@ -159,7 +174,7 @@ class Notifications:
         Args:
             page_done: told that a page elsewhere was dealt with.
         """
-        listening = self.listening
+        listening = self.subscriptions
 
         def listed(kind: ChangeKind) -> NoticeHandler:
             def changed(params: Any, _inbound: Inbound) -> None:
@@ -209,8 +224,8 @@ class Notifications:
             rest(READ_PAUSE_S)
 
     def _on_stale(self, change: Change) -> None:
-        if self.stale is not None:
-            self.stale(change)
+        if self._forget is not None:
+            self._forget(change)
 
     def _on_change(self, change: Change) -> None:
         if self.refresher is not None and change.kind != "resource":
@@ -234,6 +249,44 @@ class Notifications:
         }
         return SubscriptionFilter(**kinds) if kinds else None
 
+    async def subscribe(self, connection: Connection, uri: str) -> None:
+        """``resources/subscribe``, up to 2025-11-25.
+
+        Raises:
+            CapabilityMissing: the server offers no subscriptions.
+        """
+        require_subscriptions(connection)
+        await connection.ask("resources/subscribe", SubscribeParams(uri=uri))
+        self.subscriptions.by_hand.add(uri)
+
+    async def unsubscribe(self, connection: Connection, uri: str) -> None:
+        """``resources/unsubscribe``."""
+        self.subscriptions.by_hand.discard(uri)
+        await connection.ask("resources/unsubscribe", UnsubscribeParams(uri=uri))
+
+    @asynccontextmanager
+    async def listen(
+        self, connection: Connection, wanted: SubscriptionFilter
+    ) -> AsyncIterator[ChangeStream]:
+        """A stream of changes, in either era, until the block is left.
+
+        Raises:
+            CapabilityMissing: the server offers no subscriptions.
+            CallTimedOut: the server did not agree in time.
+        """
+        if wanted.resource_subscriptions and connection.meta is UNSET:
+            require_subscriptions(connection)
+        subscriptions, timeout = self.subscriptions, connection.settings.timeout
+        changes, task = await connection.using(
+            lambda peer: subscriptions.open(peer, wanted, connection.meta, timeout)
+        )
+        if task is None:
+            changes.granted = limit_to_offered(wanted, connection.settled().capabilities)
+        try:
+            yield changes
+        finally:
+            await subscriptions.close(connection.peer, changes, task, timeout)
+
     async def attend(self, connection: Connection, wanted: SubscriptionFilter) -> None:
         """Hear of every list that changes, until the connection ends."""
         import random  # costs start-up time
@@ -243,7 +296,9 @@ class Notifications:
             timeout = connection.settings.timeout
             try:
                 peer = connection.live()
-                changes, task = await self.listening.open(peer, wanted, connection.meta, timeout)
+                changes, task = await self.subscriptions.open(
+                    peer, wanted, connection.meta, timeout
+                )
             except IsthmusError as error:
                 if not missed:
                     log_warning(
@@ -271,7 +326,7 @@ class Notifications:
         Raises:
             Refused, CallTimedOut, ConnectionLost: as it went.
         """
-        await self.listening.resume(connection.live(), connection.settings.timeout)
+        await self.subscriptions.resume(connection.live(), connection.settings.timeout)
         wanted = self.wanted(connection.settled().capabilities)
         if wanted is not None:
             self._catch_up(wanted)
@@ -281,4 +336,16 @@ class Notifications:
         kinds: tuple[ChangeKind, ...] = ("tools", "prompts", "resources")
         for kind in kinds:
             if getattr(wanted, f"{kind}_list_changed"):
-                self.listening.changed(Change(kind), UNSET)
+                self.subscriptions.changed(Change(kind), UNSET)
+
+
+def require_subscriptions(connection: Connection) -> None:
+    """Check that the server offers subscriptions to resources.
+
+    Raises:
+        CapabilityMissing: it does not; nothing was sent.
+    """
+    connection.require("resources", "resources/subscribe")
+    resources = connection.settled().capabilities.resources
+    if resources is UNSET or not resources.subscribe:
+        raise CapabilityMissing("the server does not offer subscriptions to resources")

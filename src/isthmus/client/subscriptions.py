@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Literal, Self, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from isthmus.errors import CallTimedOut, IsthmusError, copy_error
 from isthmus.revisions import Era
@@ -22,6 +22,7 @@ from isthmus.wire import (
     ListenParams,
     Meta,
     ResourceUpdatedParams,
+    ServerCapabilities,
     SubscribeParams,
     SubscriptionFilter,
     UnsubscribeParams,
@@ -279,6 +280,16 @@ class ChangeSubscriptions:
         except BaseException:
             await self.close(peer, changes, None, timeout)
             raise
+
+
+def limit_to_offered(wanted: SubscriptionFilter, offered: ServerCapabilities) -> SubscriptionFilter:
+    """What a server of up to 2025-11-25 tells of those things: what it said it would."""
+    absent = {
+        f"{kind}_list_changed": UNSET
+        for kind in ("tools", "prompts", "resources")
+        if (what := getattr(offered, kind)) is UNSET or not what.list_changed
+    }
+    return structs.replace(wanted, **absent)
 
 
 def covers_change(filter: SubscriptionFilter, change: Change) -> bool:

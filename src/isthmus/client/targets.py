@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 import msgspec
 
 from isthmus.errors import UsageError
+from isthmus.revisions import BY_NAME, LATEST, LEGACY, Revision
 from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
@@ -34,6 +35,7 @@ __all__ = [
     "Target",
     "expand_variables",
     "force_era",
+    "resolve_revision",
     "resolve_target",
     "script_command",
 ]
@@ -118,6 +120,23 @@ EraChoice: TypeAlias = Literal["auto", "modern", "legacy"]
 def force_era(era: EraChoice, target: Target) -> Target:
     """The target, opened by the handshake alone for the legacy era."""
     return msgspec.structs.replace(target, handshake=True) if era == "legacy" else target
+
+
+def resolve_revision(revision: str | Revision | None, era: EraChoice = "auto") -> Revision | None:
+    """The revision to insist on.
+
+    Raises:
+        UsageError: there is none of this name, or it is not of this era.
+    """
+    if era not in {"auto", "modern", "legacy"}:
+        raise UsageError(f"era= is 'auto', 'modern' or 'legacy', not {era!r}")
+    if isinstance(revision, str):
+        if revision not in BY_NAME:
+            raise UsageError(f"there is no revision {revision!r}: {', '.join(BY_NAME)}")
+        revision = BY_NAME[revision]
+    if revision is not None and era != "auto" and (revision in LEGACY) is not (era == "legacy"):
+        raise UsageError(f"revision {revision.name} is not of the {era} era: leave out one of both")
+    return LATEST if revision is None and era == "modern" else revision
 
 
 def resolve_local(

@@ -1,11 +1,9 @@
-"""Tasks of a server: calls of tools whose results are fetched later.
+"""Tasks of a server: calls of tools whose results are fetched later, and how they are followed.
 
 Two ways to the same result. In 2025-11-25 a client asks for a call to be a task, and then waits in
 ``tasks/result``, where the server puts its questions. In the extension of 2026-07-28 the server
 decides; the client looks at the task now and then, or is told of it on a stream, answers the
 questions it finds there, and finds the result there too.
-
-Following a task to its end: what is asked of its server, and when.
 """
 
 import asyncio
@@ -27,7 +25,6 @@ from isthmus.errors import (
     InternalError,
     IsthmusError,
     Misbehaved,
-    OutOfPhase,
     Refused,
     TaskCancelled,
     refused,
@@ -64,118 +61,15 @@ from isthmus.wire import (
     UpdateTaskParams,
 )
 
-__all__ = [
-    "AnsweredQuestions",
-    "OnTask",
-    "TaskTracker",
-    "ToolTask",
-    "follow_core",
-    "follow_extension",
-]
+__all__ = ["OnTask", "TaskTracker", "ToolTask"]
 
-STREAM_POLL_S = 15.0
-"""Seconds between two questions while the server tells of changes by itself."""
+CANCEL_WAIT_S = 0.5  # that the cancellation of a task may hold up whoever stops waiting for it
+
+MAX_HEARD_TASKS = 1_000  # whose last state is kept though nobody asked for it yet
+
+STREAM_POLL_S = 15.0  # between two questions while the server tells of changes by itself
 
 _decode_call_result = METHODS["tools/call"].decode_result
-
-
-async def follow_core(room: "TaskTracker", id: str, *, new: bool = False) -> CallToolResult:
-    """2025-11-25: wait in ``tasks/result``; questions arrive as requests meanwhile.
-
-    Args:
-        room: where the task is followed.
-        id: the task.
-        new: it was created just now, so that it cannot have been cancelled.
-
-    Raises:
-        TaskCancelled, Refused, ConnectionLost: as it went.
-    """
-    params = GetTaskPayloadParams(task_id=id)
-    # What a cancelled task came to is nothing, and servers differ in how they say that.
-    if not new and (await room.get(id)).status == "cancelled":
-        raise make_cancelled_error(id)
-    while True:
-        try:
-            return read_call_result(
-                await room.connection.send("tasks/result", params, Raw, name=id)
-            )
-        except (CallTimedOut, ConnectionLost):
-            # Its stream may break where the connection lasts, and it may take longer than any
-            # call: the task goes on, and so does whoever waits for it.
-            room.connection.live()
-        except (InternalError, Misbehaved) as error:
-            if (await room.get(id)).status == "cancelled":
-                raise make_cancelled_error(id) from error
-            raise
-        state = await room.get(id)
-        if state.status not in FINAL_STATUSES and state.status != "input_required":
-            poll: Any = getattr(state, "poll_interval", UNSET)
-            await room.news(id, read_poll_interval(poll))
-
-
-async def follow_extension(
-    room: "TaskTracker", id: str, answered: "AnsweredQuestions"
-) -> CallToolResult:
-    """The extension: look at it, answer what it asks, until it brings its result.
-
-    Args:
-        room: where the task is followed.
-        id: the task.
-        answered: which of its questions were answered.
-
-    Raises:
-        TaskCancelled, Refused, ConnectionLost, Misbehaved: as it went.
-    """
-    questions = TaskQuestions(room, id, answered)
-    stream = TaskStream(room, id)
-    try:
-        heard: Any = None
-        while True:
-            task = heard if isinstance(heard, DetailedTask) else await fetch_detailed(room, id)
-            if task is not None:
-                result = read_outcome(task)
-                if result is not None:
-                    return result
-                questions.put(task.input_requests or {})
-            poll = UNSET if task is None else task.poll_interval_ms
-            wait = STREAM_POLL_S if stream.granted else read_poll_interval(poll)
-            stream.open()
-            heard = await questions.until_news(wait)
-            questions.check()
-    finally:
-        questions.close()
-        await stream.close()
-
-
-async def fetch_detailed(room: "TaskTracker", id: str) -> DetailedTask | None:
-    """How the task stands; None where there is no answer, and the connection lasts."""
-    try:
-        state: Any = await room.get(id)
-    except (CallTimedOut, ConnectionLost):
-        room.connection.live()
-        return None
-    task: DetailedTask = state
-    return task
-
-
-def read_outcome(task: DetailedTask) -> CallToolResult | None:
-    """What a task came to; None while it goes on.
-
-    Raises:
-        TaskCancelled: somebody cancelled it.
-        Refused: the error it came to.
-        Misbehaved: it is over, and does not say how.
-    """
-    if task.status == "completed":
-        return read_call_result(task.result or Raw(b"null"))
-    if task.status == "failed":
-        error = task.error
-        if error is UNSET:
-            raise Misbehaved(f"task {task.task_id} has failed, and does not say how")
-        raise refused(error.code, error.message, None if error.data is UNSET else error.data)
-    if task.status == "cancelled":
-        raise make_cancelled_error(task.task_id, task.status_message or None)
-    return None
 
 
 class AnsweredQuestions:
@@ -201,139 +95,6 @@ class AnsweredQuestions:
             await self.told(name)
 
 
-class TaskQuestions:
-    """The questions of one task, each answered once.
-
-    Args:
-        room: where the task is followed.
-        id: the task.
-        answered: which were answered before.
-    """
-
-    def __init__(self, room: "TaskTracker", id: str, answered: AnsweredQuestions) -> None:
-        self._room = room
-        self._id = id
-        self._answered = answered
-        self._works: dict[str, asyncio.Task[None]] = {}
-
-    def put(self, questions: Mapping[str, InputRequest]) -> None:
-        """Begin to answer those that are new."""
-        for key, question in questions.items():
-            # spec 2026-07-28 ext-tasks#task-update-requests: SHOULD track keys, so as not to
-            # answer a question twice
-            if key not in self._works and key not in self._answered.names:
-                self._works[key] = asyncio.get_running_loop().create_task(
-                    self._answer(key, question)
-                )
-
-    def check(self) -> None:
-        """Raise what kept a question from being answered."""
-        for work in self._works.values():
-            if work.done() and not work.cancelled():
-                try:
-                    work.result()
-                finally:
-                    del work  # which keeps what is raised, and so would this frame
-
-    async def until_news(self, timeout: float) -> Any:
-        """Wait for news of the task, for an answer that was sent, or until time is over."""
-        open = [work for work in self._works.values() if not work.done()]
-        news = asyncio.get_running_loop().create_task(self._room.news(self._id, timeout))
-        try:
-            await asyncio.wait((news, *open), return_when=asyncio.FIRST_COMPLETED)
-            return news.result() if news.done() else None
-        finally:
-            news.cancel()
-            del news  # which keeps what is raised, and so would this frame
-
-    def close(self) -> None:
-        """Nobody needs answers any more."""
-        for work in self._works.values():
-            work.cancel()
-        self._works.clear()
-
-    async def _answer(self, key: str, question: InputRequest) -> None:
-        connection = self._room.connection
-        revision = connection.settled().revision
-        asked = QuestionOrigin("task", revision, self._id, key)
-        answer = await self._room.answering.answer(question, revision, asked)
-        params = UpdateTaskParams(
-            task_id=self._id, input_responses={key: answer}, meta=connection.meta
-        )
-        await connection.send("tasks/update", params, EmptyResult, name=self._id)
-        await self._answered.add(key)
-
-
-class TaskStream:
-    """A stream that tells of one task, where the server grants one.
-
-    Args:
-        room: where the task is followed.
-        id: the task.
-
-    Attributes:
-        granted: the server tells of the task by itself.
-    """
-
-    def __init__(self, room: "TaskTracker", id: str) -> None:
-        self._room = room
-        self._id = id
-        self._task: asyncio.Task[None] | None = None
-        self.granted = False
-
-    def open(self) -> None:
-        """Ask for it, unless that was done."""
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._hold())
-
-    async def _hold(self) -> None:
-        room, wanted = self._room, SubscriptionFilter(task_ids=[self._id])
-        connection = room.connection
-        peer, timeout = connection.live(), connection.settings.timeout
-        try:
-            changes, task = await room.listening.open(peer, wanted, connection.meta, timeout)
-        except (IsthmusError, Refused):
-            return  # it is a courtesy: asking goes on without it
-        try:
-            self.granted = self._id in (changes.granted.task_ids or ())
-            if task is not None and self.granted:
-                await asyncio.wait((task,))
-        finally:
-            self.granted = False
-            await room.listening.close(peer, changes, task, timeout)
-
-    async def close(self) -> None:
-        """Let go of it."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
-
-
-def read_call_result(raw: Raw) -> CallToolResult:
-    """The result of a task.
-
-    Raises:
-        Misbehaved: it is none.
-    """
-    try:
-        result: CallToolResult = _decode_call_result(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Misbehaved(f"the result of the task is malformed: {error}") from error
-    return result
-
-
-def make_cancelled_error(id: str, why: str | None = None) -> TaskCancelled:
-    """What those are told who wait for a task that was cancelled."""
-    return TaskCancelled(f"task {id} was cancelled" + (f": {why}" if why else ""))
-
-
-CANCEL_WAIT_S = 0.5
-"""Seconds that the cancellation of a task may hold up whoever stops waiting for it."""
-
-MAX_HEARD_TASKS = 1_000
-"""Tasks whose last state is kept though nobody asked for it yet."""
-
-
 class ToolTask:
     """A call of a tool that runs as a task, or has been answered at once.
 
@@ -345,7 +106,7 @@ class ToolTask:
         result = await task.result()
 
     Args:
-        room: where the tasks of the connection are followed.
+        tracker: where the tasks of the connection are followed.
         tool: the tool's name, or an empty string where that is not known.
         id: the task's name on its server; None for a call that was answered at once.
         done: the answer to such a call.
@@ -366,7 +127,7 @@ class ToolTask:
 
     def __init__(
         self,
-        room: "TaskTracker",
+        tracker: "TaskTracker",
         tool: str,
         id: str | None,
         done: CallToolResult | None = None,
@@ -378,7 +139,7 @@ class ToolTask:
         self.id = id
         self.tool = tool
         self.immediate_response = immediate_response
-        self._room = room
+        self._tracker = tracker
         self._done = done
         self._token = token
         self._new = False
@@ -395,7 +156,7 @@ class ToolTask:
         """
         if self.id is None:
             return TaskState(id="", status="completed")
-        return to_task_state(await self._room.get(self.id))
+        return to_task_state(await self._tracker.get(self.id))
 
     async def result(self, *, timeout: float | None = None) -> ToolResult:
         """Wait for the end, answering what the task asks on the way.
@@ -415,10 +176,10 @@ class ToolTask:
         if self._done is None and self.id is not None:
             new, self._new = self._new, False
             answered = AnsweredQuestions(self._answered, self.on_answered)
-            self._done = await self._room.wait(self.id, timeout, answered, new=new)
-            self._room.forget_token(self._token)
+            self._done = await self._tracker.wait(self.id, timeout, answered, new=new)
+            self._tracker.forget_token(self._token)
         done: Any = self._done
-        self._room.catalog.check(self.tool, done)
+        self._tracker.tools.check(self.tool, done)
         return ToolResult(self.tool, done)
 
     async def cancel(self) -> None:
@@ -429,7 +190,7 @@ class ToolTask:
         """
         if self.id is not None and self._done is None:
             self._new = False
-            await self._room.cancel(self.id)
+            await self._tracker.cancel(self.id)
 
 
 OnTask: TypeAlias = Callable[[ToolTask], Awaitable[None]]
@@ -440,40 +201,28 @@ class TaskTracker:
     """The tasks of one connection.
 
     Args:
+        connection: carries the calls.
         answering: answers what tasks ask.
-        listening: the connection's streams of changes.
-
-    Attributes:
-        catalog: what is known of the server's tools.
+        subscriptions: the connection's streams of changes.
+        tools: what is known of the server's tools.
     """
 
-    def __init__(self, answering: Answering, listening: ChangeSubscriptions) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        answering: Answering,
+        subscriptions: ChangeSubscriptions,
+        tools: ToolCatalog,
+    ) -> None:
+        self.connection = connection
         self.answering = answering
-        self.listening = listening
-        self.catalog = ToolCatalog()
-        self._connection: Connection | None = None
+        self.subscriptions = subscriptions
+        self.tools = tools
         self._heard: dict[str, DetailedTask | TaskStatusParams] = {}
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._progress: dict[int | str, ProgressCallback] = {}
         self._tokens = 0
         self._asks_itself: bool | None = None
-
-    def attach(self, connection: Connection, catalog: ToolCatalog) -> None:
-        """The tasks are those at the other end of this connection."""
-        self._connection = connection
-        self.catalog = catalog
-
-    @property
-    def connection(self) -> Connection:
-        """What carries the calls.
-
-        Raises:
-            OutOfPhase: nothing yet.
-        """
-        connection: Connection | None = self._connection
-        if connection is None:
-            raise OutOfPhase("not connected yet: use `async with Client(…)`, or await open()")
-        return connection
 
     @property
     def asks_itself(self) -> bool:
@@ -687,3 +436,228 @@ class TaskTracker:
     ) -> ToolResult:
         """A call that is a task from its beginning to its end (2025-11-25)."""
         return await self.wait_or_cancel(await self.start(params, on_progress), timeout, on_task)
+
+
+async def follow_core(tracker: TaskTracker, id: str, *, new: bool = False) -> CallToolResult:
+    """2025-11-25: wait in ``tasks/result``; questions arrive as requests meanwhile.
+
+    Args:
+        tracker: where the task is followed.
+        id: the task.
+        new: it was created just now, so that it cannot have been cancelled.
+
+    Raises:
+        TaskCancelled, Refused, ConnectionLost: as it went.
+    """
+    params = GetTaskPayloadParams(task_id=id)
+    # What a cancelled task came to is nothing, and servers differ in how they say that.
+    if not new and (await tracker.get(id)).status == "cancelled":
+        raise make_cancelled_error(id)
+    while True:
+        try:
+            return read_call_result(
+                await tracker.connection.send("tasks/result", params, Raw, name=id)
+            )
+        except (CallTimedOut, ConnectionLost):
+            # Its stream may break where the connection lasts, and it may take longer than any
+            # call: the task goes on, and so does whoever waits for it.
+            tracker.connection.live()
+        except (InternalError, Misbehaved) as error:
+            if (await tracker.get(id)).status == "cancelled":
+                raise make_cancelled_error(id) from error
+            raise
+        state = await tracker.get(id)
+        if state.status not in FINAL_STATUSES and state.status != "input_required":
+            poll: Any = getattr(state, "poll_interval", UNSET)
+            await tracker.news(id, read_poll_interval(poll))
+
+
+async def follow_extension(
+    tracker: TaskTracker, id: str, answered: AnsweredQuestions
+) -> CallToolResult:
+    """The extension: look at it, answer what it asks, until it brings its result.
+
+    Args:
+        tracker: where the task is followed.
+        id: the task.
+        answered: which of its questions were answered.
+
+    Raises:
+        TaskCancelled, Refused, ConnectionLost, Misbehaved: as it went.
+    """
+    questions = TaskQuestions(tracker, id, answered)
+    stream = TaskStream(tracker, id)
+    try:
+        heard: Any = None
+        while True:
+            task = heard if isinstance(heard, DetailedTask) else await fetch_detailed(tracker, id)
+            if task is not None:
+                result = read_outcome(task)
+                if result is not None:
+                    return result
+                questions.put(task.input_requests or {})
+            poll = UNSET if task is None else task.poll_interval_ms
+            wait = STREAM_POLL_S if stream.granted else read_poll_interval(poll)
+            stream.open()
+            heard = await questions.until_news(wait)
+            questions.check()
+    finally:
+        questions.close()
+        await stream.close()
+
+
+async def fetch_detailed(tracker: TaskTracker, id: str) -> DetailedTask | None:
+    """How the task stands; None where there is no answer, and the connection lasts."""
+    try:
+        state: Any = await tracker.get(id)
+    except (CallTimedOut, ConnectionLost):
+        tracker.connection.live()
+        return None
+    task: DetailedTask = state
+    return task
+
+
+def read_outcome(task: DetailedTask) -> CallToolResult | None:
+    """What a task came to; None while it goes on.
+
+    Raises:
+        TaskCancelled: somebody cancelled it.
+        Refused: the error it came to.
+        Misbehaved: it is over, and does not say how.
+    """
+    if task.status == "completed":
+        return read_call_result(task.result or Raw(b"null"))
+    if task.status == "failed":
+        error = task.error
+        if error is UNSET:
+            raise Misbehaved(f"task {task.task_id} has failed, and does not say how")
+        raise refused(error.code, error.message, None if error.data is UNSET else error.data)
+    if task.status == "cancelled":
+        raise make_cancelled_error(task.task_id, task.status_message or None)
+    return None
+
+
+class TaskQuestions:
+    """The questions of one task, each answered once.
+
+    Args:
+        tracker: where the task is followed.
+        id: the task.
+        answered: which were answered before.
+    """
+
+    def __init__(self, tracker: TaskTracker, id: str, answered: AnsweredQuestions) -> None:
+        self._tracker = tracker
+        self._id = id
+        self._answered = answered
+        self._works: dict[str, asyncio.Task[None]] = {}
+
+    def put(self, questions: Mapping[str, InputRequest]) -> None:
+        """Begin to answer those that are new."""
+        for key, question in questions.items():
+            # spec 2026-07-28 ext-tasks#task-update-requests: SHOULD track keys, so as not to
+            # answer a question twice
+            if key not in self._works and key not in self._answered.names:
+                self._works[key] = asyncio.get_running_loop().create_task(
+                    self._answer(key, question)
+                )
+
+    def check(self) -> None:
+        """Raise what kept a question from being answered."""
+        for work in self._works.values():
+            if work.done() and not work.cancelled():
+                try:
+                    work.result()
+                finally:
+                    del work  # which keeps what is raised, and so would this frame
+
+    async def until_news(self, timeout: float) -> Any:
+        """Wait for news of the task, for an answer that was sent, or until time is over."""
+        open = [work for work in self._works.values() if not work.done()]
+        news = asyncio.get_running_loop().create_task(self._tracker.news(self._id, timeout))
+        try:
+            await asyncio.wait((news, *open), return_when=asyncio.FIRST_COMPLETED)
+            return news.result() if news.done() else None
+        finally:
+            news.cancel()
+            del news  # which keeps what is raised, and so would this frame
+
+    def close(self) -> None:
+        """Nobody needs answers any more."""
+        for work in self._works.values():
+            work.cancel()
+        self._works.clear()
+
+    async def _answer(self, key: str, question: InputRequest) -> None:
+        connection = self._tracker.connection
+        revision = connection.settled().revision
+        asked = QuestionOrigin("task", revision, self._id, key)
+        answer = await self._tracker.answering.answer(question, revision, asked)
+        params = UpdateTaskParams(
+            task_id=self._id, input_responses={key: answer}, meta=connection.meta
+        )
+        await connection.send("tasks/update", params, EmptyResult, name=self._id)
+        await self._answered.add(key)
+
+
+class TaskStream:
+    """A stream that tells of one task, where the server grants one.
+
+    Args:
+        tracker: where the task is followed.
+        id: the task.
+
+    Attributes:
+        granted: the server tells of the task by itself.
+    """
+
+    def __init__(self, tracker: TaskTracker, id: str) -> None:
+        self._tracker = tracker
+        self._id = id
+        self._task: asyncio.Task[None] | None = None
+        self.granted = False
+
+    def open(self) -> None:
+        """Ask for it, unless that was done."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._hold())
+
+    async def _hold(self) -> None:
+        tracker, wanted = self._tracker, SubscriptionFilter(task_ids=[self._id])
+        connection = tracker.connection
+        peer, timeout = connection.live(), connection.settings.timeout
+        try:
+            changes, task = await tracker.subscriptions.open(peer, wanted, connection.meta, timeout)
+        except (IsthmusError, Refused):
+            return  # it is a courtesy: asking goes on without it
+        try:
+            self.granted = self._id in (changes.granted.task_ids or ())
+            if task is not None and self.granted:
+                await asyncio.wait((task,))
+        finally:
+            self.granted = False
+            await tracker.subscriptions.close(peer, changes, task, timeout)
+
+    async def close(self) -> None:
+        """Let go of it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+
+def read_call_result(raw: Raw) -> CallToolResult:
+    """The result of a task.
+
+    Raises:
+        Misbehaved: it is none.
+    """
+    try:
+        result: CallToolResult = _decode_call_result(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Misbehaved(f"the result of the task is malformed: {error}") from error
+    return result
+
+
+def make_cancelled_error(id: str, why: str | None = None) -> TaskCancelled:
+    """What those are told who wait for a task that was cancelled."""
+    return TaskCancelled(f"task {id} was cancelled" + (f": {why}" if why else ""))

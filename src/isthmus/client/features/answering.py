@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, structs
 
+from isthmus.client.features.capabilities import declare_capabilities
 from isthmus.client.features.elicitation import (
     Elicit,
     Elicitation,
@@ -40,17 +41,12 @@ from isthmus.tasks.shapes import accepts_as_task
 from isthmus.wire import (
     RELATED_TASK,
     ClientCapabilities,
-    ClientTaskRequests,
-    ClientTasksCapability,
     ElicitationCapability,
-    ElicitationTasks,
     InputRequest,
     ListRootsParams,
     ListRootsResult,
     PingParams,
-    RootsCapability,
     SamplingCapability,
-    SamplingTasks,
 )
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.results import EmptyResult
@@ -303,60 +299,6 @@ class Answering:
         was = await before.now()
         self.roots = after
         return was != await after.now()
-
-
-def declare_capabilities(
-    base: ClientCapabilities, elicit: Elicit | None, sample: Sample | None, roots: Roots | None
-) -> ClientCapabilities:
-    """What the client can do for a server: what there are handlers for, and no more.
-
-    Raises:
-        UsageError: ``base`` declares what has no handler.
-    """
-    for name, handler in (("elicitation", elicit), ("sampling", sample), ("roots", roots)):
-        if handler is None and getattr(base, name) is not UNSET:
-            argument = {"elicitation": "elicit", "sampling": "sample"}.get(name, name)
-            raise UsageError(
-                f"capabilities declares {name}, and nothing answers it: give {argument}= as well"
-            )
-    return structs.replace(
-        base,
-        elicitation=base.elicitation or (all_elicitation_modes() if elicit is not None else UNSET),
-        sampling=base.sampling or (SamplingCapability() if sample is not None else UNSET),
-        roots=base.roots or (RootsCapability(list_changed=True) if roots is not None else UNSET),
-        tasks=base.tasks and declare_task_requests(base.tasks, elicit, sample),
-    )
-
-
-def declare_task_requests(
-    base: ClientTasksCapability, elicit: Elicit | None, sample: Sample | None
-) -> ClientTasksCapability:
-    """Which questions the client answers as tasks: those there are handlers for.
-
-    Raises:
-        UsageError: there are none, or ``base`` declares others.
-    """
-    able = ClientTaskRequests(
-        elicitation=UNSET if elicit is None else ElicitationTasks(create={}),
-        sampling=UNSET if sample is None else SamplingTasks(create_message={}),
-    )
-    tasks = ClientTasksCapability(list={}, cancel={}, requests=base.requests or able)
-    for method, argument, handler in (
-        ("elicitation/create", "elicit", elicit),
-        ("sampling/createMessage", "sample", sample),
-    ):
-        if handler is None and accepts_as_task(tasks, method):
-            raise UsageError(f"nothing answers {method}, as a task or at once: give {argument}=")
-    if elicit is None and sample is None:
-        raise UsageError(
-            "answer_tasks=True, and nothing to answer: give elicit= or sample= as well"
-        )
-    return tasks
-
-
-def all_elicitation_modes() -> ElicitationCapability:
-    """Both ways to ask a user."""
-    return ElicitationCapability(form={}, url={})
 
 
 def ignore_method(_method: str) -> None:

@@ -97,3 +97,6 @@ class ClientSettings(msgspec.Struct, frozen=True):
     max_rounds: int = 10
     log_level: LogLevel | None = None
     result_bytes: int | None = None
+    ping_every: float | None = None
+    ping_misses: int = 3
+    watch_roots: float | None = None
