@@ -198,19 +198,11 @@ class Client:
             probe_timeout=probe_timeout,
             max_rounds=max_rounds,
             log_level=log_level or ("info" if on_log is not None else None),
-            result_bytes=limits.result_bytes,
-            ping_every=ping_every,
-            ping_misses=ping_misses,
+            pings=(ping_every, ping_misses),
             watch_roots=watch_roots,
         )
         where = force_era(era, resolve_target(target, headers, connect_timeout, auth))
-        self._assemble(where, settings, limits, supported)
-        self._upkeep.log_level = log_level
-        if auto_refresh is not False:
-            delay = REFRESH_DELAY_S if auto_refresh is True else auto_refresh
-            heard.refresher = ListRefresher(
-                delay, self._calls.refresh, heard.tell_change, heard.start
-            )
+        self._assemble(where, settings, limits, supported, log_level, refresh=auto_refresh)
 
     def _assemble(
         self,
@@ -218,6 +210,9 @@ class Client:
         settings: ClientSettings,
         limits: Limits,
         supported: Sequence[Extension],
+        log_level: LogLevel | None,
+        *,
+        refresh: bool | float,
     ) -> None:
         """Build the parts, each from those below it."""
         heard, answering, tools = self._notifications, self._answering, ToolCatalog()
@@ -225,15 +220,22 @@ class Client:
         self._custom = CustomMethods(answering.routes, notices, heard.tell, answering.limited)
         for extension in supported:
             self._custom.extend(extension)
-        connection = Connection(where, self._custom.router(), answering, settings)
+        connection = Connection(
+            where, self._custom.router(), answering, settings, limits.result_bytes
+        )
         self._tasks = TaskTracker(connection, answering, heard.subscriptions, tools)
         self._calls = ClientCalls(connection, limits, tools, self._tasks)
-        self._upkeep = Upkeep(connection, heard, answering)
+        self._upkeep = Upkeep(connection, heard, answering, log_level)
         notices.update(self._tasks.notices())  # the router has this dictionary
         heard.attach(connection, self._calls.forget_changed)
         connection.on_lost = heard.subscriptions.lost
         connection.on_renewed = self._upkeep.restore
         self._connection = connection
+        if refresh is not False:
+            delay = REFRESH_DELAY_S if refresh is True else refresh
+            heard.refresher = ListRefresher(
+                delay, self._calls.refresh, heard.tell_change, heard.start
+            )
 
     # Opening and closing
 

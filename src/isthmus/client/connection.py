@@ -78,6 +78,7 @@ class Connection:
         router: serves what a legacy server asks for.
         answering: answers what a modern server asks for; and our capabilities.
         settings: limits and names.
+        max_result_bytes: bytes that one result may have; None for any number.
 
     Attributes:
         agreement: what was settled when the connection opened, or None before that.
@@ -88,7 +89,12 @@ class Connection:
     """
 
     def __init__(
-        self, target: Target, router: Router, answering: Answering, settings: ClientSettings
+        self,
+        target: Target,
+        router: Router,
+        answering: Answering,
+        settings: ClientSettings,
+        max_result_bytes: int | None = None,
     ) -> None:
         self.target = target
         self.settings = settings
@@ -96,6 +102,7 @@ class Connection:
         self.peer: Peer | None = None
         self.meta: Meta | UnsetType = UNSET
         self._router = router
+        self._max_result_bytes = max_result_bytes
         self.answering = answering
         self.on_lost: Callable[[ConnectionLost], None] = ignore_event
         self.on_renewed: Callable[[], Coroutine[Any, Any, None]] | None = None
@@ -328,7 +335,7 @@ class Connection:
             Misbehaved: it is malformed, or of a type we do not know.
         """
         modern = self.meta is not UNSET
-        most = self.settings.result_bytes
+        most = self._max_result_bytes
         if most is not None and len(raw) > most:
             raise Misbehaved(
                 f"the answer to {row.name} has {len(raw)} bytes, and this client takes {most} "

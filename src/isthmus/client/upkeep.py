@@ -33,20 +33,24 @@ class Upkeep:
         connection: carries the messages.
         notifications: hears the server.
         answering: has the roots.
+        log_level: the level that the program asked for; None where it did not.
 
     Attributes:
-        log_level: the level that the program asked for; None where it did not.
         on_restored: called when a new session has begun, or None.
     """
 
     def __init__(
-        self, connection: Connection, notifications: Notifications, answering: Answering
+        self,
+        connection: Connection,
+        notifications: Notifications,
+        answering: Answering,
+        log_level: LogLevel | None,
     ) -> None:
-        self.log_level: LogLevel | None = None
         self.on_restored: Callable[[], None] | None = None
         self._connection = connection
         self._notifications = notifications
         self._answering = answering
+        self._log_level = log_level
 
     def start(self) -> None:
         """Start what the program wants: streams of changes, pings, a watch on the roots."""
@@ -56,8 +60,8 @@ class Upkeep:
             wanted = self._notifications.wanted(connection.settled().capabilities)
             if wanted is not None:
                 start(self._notifications.attend(connection, wanted))
-        if settings.ping_every is not None:
-            every, misses = settings.ping_every, settings.ping_misses
+        every, misses = settings.pings
+        if every is not None:
             start(keep_pinging(connection.live(), self.ping, every, misses))
         if settings.watch_roots is not None and self._answering.roots is not None:
             watch = watch_for_changes(
@@ -93,14 +97,14 @@ class Upkeep:
         """
         connection = self._connection
         connection.require("logging", "logging/setLevel")
-        self.log_level = level
+        self._log_level = level
         connection.state_facts(level)
         if connection.meta is UNSET:  # else every request says it from now on
             await connection.ask("logging/setLevel", SetLevelParams(level=level))
 
     async def send_log_level(self) -> None:
         """Say the level that the program asked for, where the server sends log messages."""
-        level = self.log_level
+        level = self._log_level
         if level is not None and self._connection.settled().capabilities.logging is not UNSET:
             await self.set_log_level(level)
 
