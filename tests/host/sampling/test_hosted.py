@@ -117,7 +117,7 @@ async def test_a_file_of_models_that_has_changed_is_read_again(tmp_path):
         assert f"{path}: Expected '=' after a key" in (await anext(news)).text
         news.close()
         assert ["b"] == [model.id for model in host.models]
-        assert [before] == host.sampler._writing._retired
+        assert [before] == host.sampler._runner._retired
     assert mine["mine"].closed
 
 

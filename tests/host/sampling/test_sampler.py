@@ -580,14 +580,14 @@ async def test_a_provider_that_does_not_answer_is_left_alone_for_a_while():
     down = Scripted([ProviderUnavailable("down", retry_after=60.0)], name="down")
     first = structs.replace(SMALL, id="first", provider="down")
     async with open_sampling_desk(rules=FREE, models=(first, SMALL), clock=lambda: 0.0) as at:
-        at.sampler._writing.providers["down"] = down
-        at.sampler._writing._clock = lambda: now[0]
+        at.sampler._runner.providers["down"] = down
+        at.sampler._runner._clock = lambda: now[0]
         with pytest.raises(ProviderUnavailable):
             await at.answer(asking=make_asker(origin="result"))
         assert "small" == (await at.answer()).model
-        assert {"down": "it does not answer"} == at.sampler._writing.unhealthy()
+        assert {"down": "it does not answer"} == at.sampler._runner.unhealthy()
         now[0] = 61.0
-        assert {} == at.sampler._writing.unhealthy()
+        assert {} == at.sampler._runner.unhealthy()
 
 
 # --- context

@@ -1,1 +1,1 @@
-"""What happened, in a file that only grows and shows whether anybody changed it."""
+"""The audit log: every attempt and its outcome, in a hash chain that shows whether anybody changed it."""

@@ -1,4 +1,8 @@
-"""The chain of rows: keyed hashes, signed checkpoints, and the check that nobody changed anything."""
+"""Hash chain of the audit log: each row is hashed with a key over the row before it, signed and verified.
+
+Checkpoints are signatures over the end of the chain; :func:`verify_chain` checks every row, every
+checkpoint, and the end against the head file.
+"""
 
 import hashlib
 import time
@@ -31,30 +35,27 @@ __all__ = [
     "verify_chain",
 ]
 
+# action of the row that says that the log did not fit its head when a host went on with it
 BROKEN = "audit.broken"
-"""Action of the row that says that the log did not fit its head when a host went on with it."""
 
+# action of the row that says that a log had no head when a host went on with it
 UNPROVED = "audit.unproved"
-"""Action of the row that says that there was a log, and no head, when a host went on with it."""
-
 ACTION_COLUMN, DETAIL_COLUMN = COLUMNS.index("action"), COLUMNS.index("detail")
-
 HEAD_TRIES = 10
 HEAD_PAUSE_S = 0.005
-
 VERIFY_BATCH_ROWS = 2_000
-"""Rows that are read at a time."""
-
-MAX_FAULTS = 100
-"""Faults that are told; one who rewrites a log makes no more than that many worth reading."""
+MAX_FAULTS = 100  # whoever rewrites a log makes no more than that many worth reading
 
 FaultKind: TypeAlias = Literal[
     "changed", "missing", "order", "inserted", "truncated", "checkpoint", "head"
 ]
 
 
+GENESIS = bytes(32)  # stands in the first row in place of the hash of the row before it
+
+
 class ChainFault(Struct, frozen=True):
-    """One thing that is not as it was written.
+    """One fault of the chain: a row, a checkpoint or the head is not as it was written.
 
     Attributes:
         seq: the row it is found at.
@@ -68,7 +69,7 @@ class ChainFault(Struct, frozen=True):
 
 
 class UnprovedRows(Struct, frozen=True):
-    """Rows of which nothing shows whether they are as they were written, or all of them.
+    """Rows that may be as they were written, which nothing proves.
 
     Attributes:
         first, last: the rows.
@@ -81,7 +82,7 @@ class UnprovedRows(Struct, frozen=True):
 
 
 class ChainVerdict(Struct, frozen=True, kw_only=True):
-    """What the check of a whole log found.
+    """The result of a verification of the whole log.
 
     Attributes:
         rows: how many rows were checked.
@@ -115,7 +116,7 @@ class ChainVerdict(Struct, frozen=True, kw_only=True):
 
 
 def read_chain_end(db: "sqlite3.Connection") -> tuple[int, bytes]:
-    """The number and the hash of the last row; those of the last checkpoint where no row is left."""
+    """The number and the hash of the last row, or of the last checkpoint where no row is left."""
     row = db.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     if row is None:
         row = db.execute("SELECT seq, hash FROM checkpoint ORDER BY seq DESC LIMIT 1").fetchone()
@@ -123,14 +124,14 @@ def read_chain_end(db: "sqlite3.Connection") -> tuple[int, bytes]:
 
 
 def format_checkpoint(seq: int, ts_us: int, hash: bytes, sealed: int) -> bytes:
-    """What a checkpoint's signature is over."""
+    """The message that the signature of a checkpoint is over."""
     return b"isthmus audit checkpoint %d %d %s %d" % (seq, ts_us, hash.hex().encode(), sealed)
 
 
 def sign_checkpoint(
     db: "sqlite3.Connection", keys: AuditKeys, seq: int, hash: bytes, ts_us: int, *, sealed: int = 0
 ) -> None:
-    """Write down, signed, where the chain stands; an earlier checkpoint there is replaced."""
+    """Sign the end of the chain and store it; an earlier checkpoint at that row is replaced."""
     signature = keys.sign(format_checkpoint(seq, ts_us, hash, sealed))
     db.execute(
         "INSERT OR REPLACE INTO checkpoint (seq, ts_us, hash, sealed, sig) VALUES (?, ?, ?, ?, ?)",
@@ -165,7 +166,7 @@ def continues_head(db: "sqlite3.Connection", known: ChainHead, seq: int, hash: b
 def verify_chain(
     db: "sqlite3.Connection", keys: AuditKeys, file: HeadFile, anchor: str = ""
 ) -> ChainVerdict:
-    """Check every row and every checkpoint of a log, and its end against its head.
+    """Verify every row and every checkpoint of a log, and its end against the head file.
 
     Args:
         db: an open connection, in a transaction where others write meanwhile.
@@ -176,18 +177,18 @@ def verify_chain(
     Raises:
         ValueError: the anchor is none.
     """
-    check = ChainVerifier(db, keys)
-    check.read_head(file)
-    check.checkpoints()
+    verifier = ChainVerifier(db, keys)
+    verifier.read_head(file)
+    verifier.check_checkpoints()
     if anchor:
-        check.anchor(anchor)
-    check.rows()
-    check.compare_head()
-    return check.verdict()
+        verifier.add_anchor(anchor)
+    verifier.check_rows()
+    verifier.compare_head()
+    return verifier.make_verdict()
 
 
 class ChainVerifier:
-    """One check of a whole log, as far as it has come."""
+    """One verification of a log, as far as it has come."""
 
     def __init__(self, db: "sqlite3.Connection", keys: AuditKeys) -> None:
         self.db = db
@@ -202,13 +203,13 @@ class ChainVerifier:
         self.unkeyed = 0
         self.keyed = False
 
-    def fault(self, seq: int, what: FaultKind, text: str) -> None:
-        """One more, unless there are enough."""
+    def add_fault(self, seq: int, what: FaultKind, text: str) -> None:
+        """Add a fault, unless there are :data:`MAX_FAULTS` already."""
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(ChainFault(seq, what, text))
 
-    def anchor(self, text: str) -> None:
-        """What somebody noted elsewhere is a mark, too."""
+    def add_anchor(self, text: str) -> None:
+        """Add a mark that somebody noted elsewhere: ``SEQ:HASH``."""
         number, _, hash = text.partition(":")
         self.marks[int(number)] = bytes.fromhex(hash)
 
@@ -221,7 +222,7 @@ class ChainVerifier:
             try:
                 self.known, _raw = file.read()
             except HeadInvalid:
-                self.fault(0, "head", "host.head was changed, or was written with another key")
+                self.add_fault(0, "head", "host.head was changed, or was written with another key")
                 return
             last = self.db.execute("SELECT max(seq) FROM event").fetchone()[0] or 0
             if self.known is None or last <= self.known.seq or not self.db.in_transaction:
@@ -232,12 +233,14 @@ class ChainVerifier:
         if self.known is not None and self.known.seq:
             self.marks[self.known.seq] = bytes.fromhex(self.known.hash)
 
-    def checkpoints(self) -> None:
-        """Check the signatures, and find out where the rows begin."""
+    def check_checkpoints(self) -> None:
+        """Check the signatures, and find where the rows begin."""
         rows = self.db.execute("SELECT seq, ts_us, hash, sealed, sig FROM checkpoint ORDER BY seq")
         for seq, ts_us, hash, sealed, sig in rows:
             if not self.keys.signed(format_checkpoint(seq, ts_us, hash, sealed), sig):
-                self.fault(seq, "checkpoint", f"the signature of checkpoint {seq} does not hold")
+                self.add_fault(
+                    seq, "checkpoint", f"the signature of checkpoint {seq} does not hold"
+                )
                 continue
             self.signed.append(seq)
             self.marks[seq] = hash
@@ -245,57 +248,56 @@ class ChainVerifier:
                 self.base, self.prev = seq, hash
         self.last = self.base
 
-    def rows(self) -> None:
+    def check_rows(self) -> None:
         """Follow the chain from row to row."""
         for *values, prev, hash in read_rows(self.db, self.base):
             seq: int = values[0]
             self.first = self.first or seq
             self.count += 1
             if seq != self.last + 1:
-                self._gap(seq)
+                self._report_gap(seq)
             elif prev != self.prev:
-                self.fault(
+                self.add_fault(
                     seq, "order", f"row {seq} does not follow the row before it: one of both is "
                     "not the one that was written"
                 )  # fmt: skip
-            self._row(seq, values, prev, hash)
+            self._check_row(seq, values, prev, hash)
             marked = self.marks.get(seq)
             if marked is not None and marked != hash:
-                self.fault(seq, "inserted", f"row {seq} is not the one that was signed")
+                self.add_fault(seq, "inserted", f"row {seq} is not the one that was signed")
             self.last, self.prev = seq, hash
         signed = max(self.marks, default=0)
         if signed > self.last:
-            self.fault(
+            self.add_fault(
                 signed, "truncated", f"the log ends at row {self.last}, and was signed up to row "
                 f"{signed}: the rows after {self.last} were removed"
             )  # fmt: skip
 
-    def _row(self, seq: int, values: Sequence[Any], prev: bytes, hash: bytes) -> None:
-        """Check one row by itself."""
+    def _check_row(self, seq: int, values: Sequence[Any], prev: bytes, hash: bytes) -> None:
         if hash_row(values, prev, self.keys.chain) == hash:
             self.keyed = True
             if values[ACTION_COLUMN] == BROKEN:
-                self.fault(
+                self.add_fault(
                     seq, "truncated", f"when row {seq} was written, the log did not fit its head: "
                     f"rows before it had been removed or changed ({values[DETAIL_COLUMN]})"
                 )  # fmt: skip
         elif not self._may_be_unkeyed(seq) or hash_row(values, prev) != hash:
-            self.fault(seq, "changed", f"row {seq} is not as it was written")
+            self.add_fault(seq, "changed", f"row {seq} is not as it was written")
         else:
             self.unkeyed = seq
 
     def _may_be_unkeyed(self, seq: int) -> bool:
-        """Whether a row may be from before the chain had a key: then anybody can have made it."""
+        """Whether a row may be older than the chain's key: anybody can have made such a row."""
         return not self.keyed and (self.known is None or seq < self.known.since)
 
-    def _gap(self, seq: int) -> None:
+    def _report_gap(self, seq: int) -> None:
         missing = f"rows {self.last + 1} to {seq - 1} are"
         if seq == self.last + 2:
             missing = f"row {self.last + 1} is"
-        self.fault(self.last + 1, "missing", f"{missing} missing")
+        self.add_fault(self.last + 1, "missing", f"{missing} missing")
 
     def compare_head(self) -> None:
-        """Compare the checkpoints with what the head counted, and tell what nothing proves."""
+        """Compare the checkpoints with the head's count, and collect rows that nothing proves."""
         known = self.known
         if known is None:
             if not any(fault.what == "head" for fault in self.faults):
@@ -303,12 +305,12 @@ class ChainVerifier:
             return
         there = sum(self.base <= seq <= known.seq for seq in self.signed)
         if known.base > self.base:
-            self.fault(
+            self.add_fault(
                 known.base, "checkpoint", f"checkpoint {known.base}, from which the log begins, was "
                 "removed"
             )  # fmt: skip
         elif known.base == self.base and there < known.checkpoints:
-            self.fault(
+            self.add_fault(
                 known.seq, "checkpoint", f"{known.checkpoints - there} checkpoints were removed: "
                 f"there are {there}, and the head counted {known.checkpoints}"
             )  # fmt: skip
@@ -332,8 +334,8 @@ class ChainVerifier:
             text += f", and rows up to {self.unkeyed} have no key: anybody can have written them"
         self.doubts.append(UnprovedRows(self.first, self.last, text))
 
-    def verdict(self) -> ChainVerdict:
-        """What was found, in the order of the rows."""
+    def make_verdict(self) -> ChainVerdict:
+        """The result, its faults in the order of the rows."""
         return ChainVerdict(
             rows=self.count,
             first=self.first,
@@ -358,7 +360,7 @@ def read_rows(db: "sqlite3.Connection", after: int) -> Iterator[Sequence[Any]]:
 
 
 def hash_row(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:
-    """The hash of a row: keyed BLAKE2b-256 over the hash before it and the row as a JSON array.
+    """Hash an audit row: keyed BLAKE2b-256 over the hash before it and the row as a JSON array.
 
     Without a key it is the hash of rows that older versions wrote; anybody can compute that one.
 
@@ -367,7 +369,3 @@ def hash_row(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:
     """
     plain = [one.hex() if isinstance(one, bytes) else one for one in values]
     return hashlib.blake2b(prev + msgspec.json.encode(plain), key=key, digest_size=32).digest()
-
-
-GENESIS = bytes(32)
-"""What the first row has in the place of the hash of the one before it."""

@@ -1,4 +1,4 @@
-"""The head of the audit log: an authenticated file beside the database: how far the chain goes.
+"""Head file of the audit log: an authenticated file beside the database that says how far the chain goes.
 
 The database alone cannot show that its end was cut off, or that checkpoints were removed. The head
 counts both. A transaction reads it before it appends, and it is written anew once that transaction
@@ -19,19 +19,18 @@ from isthmus.store.files import create_file
 
 __all__ = ["ChainHead", "HeadFile", "HeadInvalid", "HeadUpdate", "get_head_path"]
 
-HEAD_BYTES = 512
-"""Bytes of the file: one sector, so that a write in place is whole or not at all."""
+HEAD_BYTES = 512  # one sector, so that a write in place is whole or not at all
 
+# a lock on Windows keeps others from reading what it covers: it lies beyond the file's end
 WINDOWS_LOCK_OFFSET = 4096
-"""A lock on Windows keeps others from reading what it covers, so it covers what is not there."""
 
 
 class HeadInvalid(Exception):
-    """The file is there, and what it says was not written with the key of this state."""
+    """The head file exists, and its content was not written with the key of this state."""
 
 
 class ChainHead(Struct, frozen=True, kw_only=True):
-    """Where the chain stands.
+    """The end of the chain, as the head file has it.
 
     Attributes:
         seq: number of the last row; 0 for none.
@@ -52,12 +51,12 @@ class ChainHead(Struct, frozen=True, kw_only=True):
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """What grows: of two heads of one log, the one with the greater position is the later."""
+        """A position that only grows: of two heads of a log, the greater one is the later."""
         return self.seq, self.base, self.checkpoints
 
 
 class HeadUpdate(Struct, frozen=True):
-    """A head that is to be written once its rows have been committed.
+    """A new head, which is written once its rows have been committed.
 
     Attributes:
         head: the new one.
@@ -70,12 +69,12 @@ class HeadUpdate(Struct, frozen=True):
 
 
 def get_head_path(folder: Path | None) -> Path | None:
-    """The head's file in the folder of a state; None for a state in memory."""
+    """The path of the head file in the folder of a state; None for a state in memory."""
     return None if folder is None else folder / "host.head"
 
 
 class HeadFile:
-    """The head of one log, as several processes read and write it.
+    """The head file of one log, which several processes read and write.
 
     Args:
         path: the file; None keeps it in memory.

@@ -1,4 +1,4 @@
-"""What is made of the state's key: digests, signatures, and the seal of what is kept encrypted."""
+"""Keys of the audit log, derived from the state's key: digests, the chain, signatures, encryption."""
 
 import hashlib
 import hmac
@@ -13,7 +13,7 @@ NONCE_BYTES = 12
 
 
 class CannotOpen(IsthmusError):
-    """What was sealed was changed or moved, or the state's key is another one."""
+    """Something encrypted was changed or moved, or the state's key is another one."""
 
 
 class AuditKeys:
@@ -24,14 +24,14 @@ class AuditKeys:
     """
 
     def __init__(self, seed: bytes) -> None:
-        self.digests = self._derived(seed, b"digest")
-        self.chain = self._derived(seed, b"chain")
-        self._head = self._derived(seed, b"head")
-        self._signing = self._derived(seed, b"sign")
-        self._sealing = self._derived(seed, b"seal")
+        self.digests = self._derive(seed, b"digest")
+        self.chain = self._derive(seed, b"chain")
+        self._head = self._derive(seed, b"head")
+        self._signing = self._derive(seed, b"sign")
+        self._sealing = self._derive(seed, b"seal")
 
     @staticmethod
-    def _derived(seed: bytes, purpose: bytes) -> bytes:
+    def _derive(seed: bytes, purpose: bytes) -> bytes:
         return hashlib.blake2b(b"isthmus audit " + purpose, key=seed, digest_size=32).digest()
 
     def mac_head(self, body: bytes) -> bytes:

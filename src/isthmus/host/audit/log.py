@@ -1,9 +1,7 @@
-"""The audit log: what is about to happen is written down first, and nothing happens that is not.
+"""The audit log: an intent is written before anything happens, and nothing happens that is not written.
 
 Rows go in order, into one chain that several processes share. An intent is committed when
 :meth:`AuditLog.intent` returns; a note is committed within milliseconds, together with others.
-
-What a configuration says of the audit log: the member ``host.audit``.
 """
 
 import asyncio
@@ -37,11 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["AuditLog", "AuditSettings", "make_audit_log", "parse_audit_settings"]
 
 T = TypeVar("T")
-
 RETRY_S = 1.0
-"""Seconds until a store that was not there is tried again."""
-
 DAY_S = 24 * 3600.0
+DURATION_MEMBERS = ("retain", "bodiesLife")
 
 
 class AuditLog:
@@ -101,7 +97,7 @@ class AuditLog:
         self._last_head: HeadUpdate | None = None
 
     async def open(self) -> int:
-        """Be there, and write of what others left open, who are gone, that nobody knows how it ended.
+        """Announce this process, and write an outcome for calls that processes now gone left open.
 
         The first row does it by itself where nobody did.
 
@@ -118,9 +114,9 @@ class AuditLog:
             return count
 
         def ended(error: BaseException | None) -> None:
-            self._ended(error, held[0])
+            self._on_end(error, held[0])
 
-        return await self._told(self._state.database.write(begin, ended))
+        return await self._await_store(self._state.database.write(begin, ended))
 
     async def intent(self, row: AuditRow) -> None:
         """Write down what is about to happen; it is committed when this returns.
@@ -130,7 +126,7 @@ class AuditLog:
         Raises:
             AuditUnavailable: it could not be written, so it must not happen.
         """
-        await self._committed(row)
+        await self._commit(row)
 
     async def write(self, row: AuditRow) -> None:
         """Write any row; it is committed when this returns.
@@ -138,14 +134,14 @@ class AuditLog:
         Raises:
             AuditUnavailable: it could not be written.
         """
-        await self._committed(row)
+        await self._commit(row)
 
     def note(self, row: AuditRow) -> None:
         """Write a row within milliseconds, after those before it; nobody waits for it.
 
         While the store is not there, notes wait, and no intent gets through before them.
         """
-        self._waiting.put(QueuedRow(self._taken(row)))
+        self._waiting.put(QueuedRow(self._take(row)))
         self._post()
 
     async def flush(self) -> None:
@@ -154,7 +150,7 @@ class AuditLog:
         Raises:
             AuditUnavailable: it could not be written.
         """
-        await self._drained(None)
+        await self._drain(None)
 
     async def tail(self, count: int = 50) -> list[AuditLine]:
         """The last rows, the oldest first, with all that was noted before.
@@ -163,7 +159,7 @@ class AuditLog:
             AuditUnavailable: the log cannot be read or written.
         """
         await self.flush()
-        return await self._told(self._state.read(lambda db: read_last_lines(db, count)))
+        return await self._await_store(self._state.read(lambda db: read_last_lines(db, count)))
 
     async def verify(self, anchor: str = "") -> ChainVerdict:
         """Check the whole log; see :func:`isthmus.host.audit.hash_chain.verify_chain`.
@@ -174,7 +170,9 @@ class AuditLog:
         await self.flush()
         keys = AuditKeys(self._state.key())
         head = self._writer.head_file(keys)
-        return await self._told(self._state.read(lambda db: verify_chain(db, keys, head, anchor)))
+        return await self._await_store(
+            self._state.read(lambda db: verify_chain(db, keys, head, anchor))
+        )
 
     async def close(self) -> None:
         """Write what waits, sign where the log stands, and be gone; safe to call twice.
@@ -189,29 +187,31 @@ class AuditLog:
             self._retrying.cancel()
         try:
             if self._writer.begun or self._waiting:
-                await self._drained(None)
-                await self._told(self._state.database.write(self._sign_end, self._ended_last))
+                await self._drain(None)
+                await self._await_store(
+                    self._state.database.write(self._sign_end, self._on_last_end)
+                )
         finally:
             self._writer.presence.end()
 
-    def _taken(self, row: AuditRow) -> RowSnapshot:
+    def _take(self, row: AuditRow) -> RowSnapshot:
         return take_snapshot(row, self._clock(), self.redactor)
 
-    async def _committed(self, row: AuditRow) -> None:
-        entry = QueuedRow(self._taken(row), awaited=True)
+    async def _commit(self, row: AuditRow) -> None:
+        entry = QueuedRow(self._take(row), awaited=True)
         self._waiting.put(entry)
         try:
-            await self._drained(entry)
+            await self._drain(entry)
         except asyncio.CancelledError:
             entry.dropped = True
             raise
 
-    async def _drained(self, entry: QueuedRow | None) -> None:
-        drain = QueueDrain(self._waiting, self._writer.append, self._ended, entry)
-        await self._told(self._state.database.write(drain.all, drain.ended))
+    async def _drain(self, entry: QueuedRow | None) -> None:
+        drain = QueueDrain(self._waiting, self._writer.append, self._on_end, entry)
+        await self._await_store(self._state.database.write(drain.write_all, drain.on_end))
 
     @staticmethod
-    async def _told(done: Coroutine[None, None, T]) -> T:
+    async def _await_store(done: Coroutine[None, None, T]) -> T:
         try:
             return await done
         except Exception as error:
@@ -225,24 +225,24 @@ class AuditLog:
         self._posted = True
         with suppress(RuntimeError):  # a note may come from another thread
             self._loop = asyncio.get_running_loop()
-        drain = QueueDrain(self._waiting, self._writer.append, self._ended)
+        drain = QueueDrain(self._waiting, self._writer.append, self._on_end)
 
         def work(db: "sqlite3.Connection") -> None:
             self._posted = False
-            drain.some(db)
+            drain.write_some(db)
 
-        self._state.database.post(work, drain.ended)
+        self._state.database.post(work, drain.on_end)
 
     # In the store's thread
 
     def _sign_end(self, db: "sqlite3.Connection") -> None:
         self._last_head = self._writer.end(db)
 
-    def _ended_last(self, error: BaseException | None) -> None:
-        self._ended(error, self._last_head)
+    def _on_last_end(self, error: BaseException | None) -> None:
+        self._on_end(error, self._last_head)
 
-    def _ended(self, error: BaseException | None, head: HeadUpdate | None) -> None:
-        """A transaction is over; where it was committed, the head says so before anybody is told."""
+    def _on_end(self, error: BaseException | None, head: HeadUpdate | None) -> None:
+        """A transaction has ended; the head follows a commit before anybody is told of it."""
         self._writer.settle_lost(committed=error is None)
         if error is None and head is not None:
             self._writer.advance_head(head)
@@ -252,29 +252,28 @@ class AuditLog:
             self._writer.begun = False  # what it did first is undone, too
         if self._waiting and self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._retry, error is not None)
+                self._loop.call_soon_threadsafe(self._schedule_post, error is not None)
 
     # On the caller's side again
 
-    def _retry(self, later: bool) -> None:
+    def _schedule_post(self, later: bool) -> None:
         if self._closed or self._retrying is not None:
             return
         if later:
-            self._retrying = self._loop.call_later(RETRY_S, self._again) if self._loop else None
+            self._retrying = (
+                self._loop.call_later(RETRY_S, self._post_again) if self._loop else None
+            )
         else:
-            self._again()
+            self._post_again()
 
-    def _again(self) -> None:
+    def _post_again(self) -> None:
         self._retrying = None
         if self._waiting:
             self._post()
 
 
-DURATION_MEMBERS = ("retain", "bodiesLife")
-
-
 class AuditSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """How the audit log is kept.
+    """The member ``host.audit`` of a configuration.
 
     Attributes:
         durability: ``normal``: what was written outlives the process; ``full``: the machine's
@@ -294,7 +293,7 @@ class AuditSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
 
 def parse_audit_settings(said: Mapping[str, Any]) -> AuditSettings:
-    """What a configuration says of the audit log.
+    """Parse the member ``host.audit`` of a configuration.
 
     Args:
         said: the member as it stands in the file; durations as ``"90d"``, or in seconds.
@@ -316,7 +315,7 @@ def parse_audit_settings(said: Mapping[str, Any]) -> AuditSettings:
 def make_audit_log(
     state: HostState, said: Mapping[str, Any] | None = None, **more: Any
 ) -> AuditLog:
-    """The audit log in a state, as a configuration says.
+    """Make the audit log of a state with the settings of a configuration.
 
     Args:
         state: where it is.

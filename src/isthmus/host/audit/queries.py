@@ -1,6 +1,6 @@
-"""Reading the log: lines by filters, words in them, attempts to decide anew, and sums.
+"""Queries of the audit log: lines by filters and words, past attempts, and sums.
 
-The index for searching: it follows the log at some distance, and catches up when somebody searches.
+The full-text index follows the log at some distance; a search completes it first.
 """
 
 import re
@@ -35,11 +35,9 @@ __all__ = [
 ]
 
 READ_BATCH_ROWS = 1_000
-"""Rows that are read at a time."""
+INDEX_BATCH_ROWS = 5_000  # in one transaction
 
-INDEX_BATCH_ROWS = 5_000
-"""Rows that are put into the index in one transaction before a search."""
-
+# the name of each column in a line
 LINE_FIELDS = {
     **dict(zip(COLUMNS, COLUMNS, strict=True)),
     "call_id": "call", "parent_id": "parent", "run_id": "run", "rule_id": "rule",
@@ -47,16 +45,14 @@ LINE_FIELDS = {
     "is_error": "failed", "error_code": "code", "error_class": "error", "cost_micro": "cost",
     "ts_us": "at", "wait_ms": "wait", "dur_us": "seconds", "prev": "prev", "hash": "hash",
 }  # fmt: skip
-"""What a column is called in a line."""
 
 TIME_SCALES = {"ts_us": 1e6, "wait_ms": 1e3, "dur_us": 1e6}
 JSON_COLUMNS = {"args_redacted", "detail", "labels"}
-
 ALL_COLUMNS = ", ".join(f"event.{name}" for name in (*COLUMNS, "prev", "hash"))
 
 
 class AuditFilters(Struct, frozen=True, kw_only=True):
-    """Which rows.
+    """Filters of rows; an empty one accepts all.
 
     Attributes:
         server, object, principal, kind, run, call, effect: equal to this; empty for any.
@@ -106,7 +102,7 @@ NO_FILTERS = AuditFilters()
 
 
 class RecordedAttempt(Struct):
-    """An attempt of the past, to be decided anew.
+    """An attempt of the past, which can be decided anew.
 
     Attributes:
         attempt: what was wanted; of its arguments, what redaction left.
@@ -118,7 +114,7 @@ class RecordedAttempt(Struct):
 
 
 class AuditSum(Struct, kw_only=True):
-    """What there was of one server, tool and effect.
+    """The sum of all calls of one server, tool and effect.
 
     Attributes:
         server, object, action, effect: of what.
@@ -146,7 +142,7 @@ class AuditSum(Struct, kw_only=True):
 
 @contextmanager
 def open_log(folder: Path) -> "Iterator[sqlite3.Connection]":
-    """A connection to the log in a folder for reading, beside those who write.
+    """Open the log in a folder for reading, beside processes that write.
 
     Raises:
         StoreUnusable: there is none, or it cannot be read.
@@ -172,7 +168,7 @@ def open_log(folder: Path) -> "Iterator[sqlite3.Connection]":
 def read_lines(
     db: "sqlite3.Connection", filters: AuditFilters = NO_FILTERS, *, newest: int | None = None
 ) -> Iterator[AuditLine]:
-    """Rows in their order, a few at a time.
+    """Read rows in their order, a few at a time.
 
     Args:
         db: an open connection.
@@ -195,14 +191,14 @@ def read_lines(
 
 
 def read_last_lines(db: "sqlite3.Connection", count: int) -> list[AuditLine]:
-    """The last rows, the oldest first."""
+    """Read the last rows, the oldest first."""
     return list(read_lines(db, newest=count))
 
 
 def read_attempts(
     db: "sqlite3.Connection", filters: AuditFilters = NO_FILTERS
 ) -> Iterator[RecordedAttempt]:
-    """Every attempt of the past, once, in order: for whoever decides them anew.
+    """Read every attempt of the past, once, in order, so that it can be decided anew.
 
     One that was to be done stands in its intent, one that was denied in its outcome.
 
@@ -228,7 +224,7 @@ SELECT_ATTEMPTS = f"""
 
 
 def make_attempt(line: AuditLine) -> Attempt:
-    """The attempt that a row is about."""
+    """Make the attempt that a row is about."""
     arguments = line.arguments if isinstance(line.arguments, dict) else {}
     return Attempt(
         id=line.call,
@@ -244,7 +240,7 @@ def make_attempt(line: AuditLine) -> Attempt:
 
 
 def read_sums(db: "sqlite3.Connection", filters: AuditFilters = NO_FILTERS) -> list[AuditSum]:
-    """Sums by server, tool and effect, those with the most calls first."""
+    """Read sums by server, tool and effect, those with the most calls first."""
     where, values = msgspec.structs.replace(filters, kind="outcome").where()
     rows = db.execute(SELECT_SUMS.format(where=where), values).fetchall()
     return [AuditSum(**dict(zip(SUM_FIELDS, row, strict=True))) for row in rows]
@@ -265,7 +261,7 @@ SELECT_SUMS = """
 
 
 def make_line(row: "tuple[Any, ...]") -> AuditLine:
-    """A row of the table, in the order of :data:`COLUMNS`, as surfaces have it."""
+    """Make a line of a row of the table, whose values are in the order of :data:`COLUMNS`."""
     told: dict[str, Any] = {}
     for (column, name), value in zip(LINE_FIELDS.items(), row, strict=True):
         if value is None:
@@ -285,7 +281,7 @@ def make_line(row: "tuple[Any, ...]") -> AuditLine:
 
 
 def make_search_query(text: str) -> str:
-    """What somebody looks for as a query of the index: every word, the last one as a beginning.
+    """Make a query of the full-text index: every word, the last one as a beginning.
 
     Raises:
         UsageError: there is no word in it.
@@ -297,7 +293,7 @@ def make_search_query(text: str) -> str:
 
 
 def complete_index(db: "sqlite3.Connection") -> None:
-    """Put into the index what is not there yet; where that cannot be done, search in what is."""
+    """Put missing rows into the index; where that fails, the search goes over the others."""
     import sqlite3
 
     more = True
@@ -334,7 +330,7 @@ def index_next_rows(db: "sqlite3.Connection", most: int) -> bool:
 
 
 def remove_from_index(db: "sqlite3.Connection", first: int, last: int) -> None:
-    """Take rows out of the index that are about to be dropped."""
+    """Take rows out of the index before they are dropped."""
     row = db.execute("SELECT seq FROM indexed").fetchone()
     db.execute(
         "INSERT INTO event_fts (event_fts, rowid, object, args_redacted, detail) "

@@ -1,4 +1,4 @@
-"""From a row to what stands in the table: a snapshot, redacted, in one order, and hashed."""
+"""Columns of an audit row: a snapshot of the row, redacted and put into the order of the table."""
 
 import hashlib
 import re
@@ -19,15 +19,11 @@ from isthmus.host.model.row import AuditRow
 __all__ = ["COLUMNS", "INSERT_ROW", "RowSnapshot", "digest_body", "make_columns", "take_snapshot"]
 
 
-MAX_JSON_BYTES = 64 * 1024
-"""Bytes of arguments or details that are kept; of longer ones only texts cut short, or their size."""
-
+MAX_JSON_BYTES = 64 * 1024  # of longer ones only shortened texts, or their size
 MAX_CUT_CHARS = 1_000
-"""Characters that stay of a text where the whole is too long."""
-
 MAX_NAME_CHARS = 4_000
-"""Characters of a name, an address or an error that are kept."""
 
+# names and ids: random parts of them stay, other secrets do not
 TEXT_COLUMNS = {
     "kind": "kind",
     "call_id": "call",
@@ -49,10 +45,8 @@ TEXT_COLUMNS = {
     "model": "model",
     "policy": "policy",
 }
-"""Names and ids: what is merely random in them stays, other secrets do not."""
 
-FREE_TEXT_COLUMNS = {"object": "object", "error_class": "error"}
-"""What others wrote."""
+FREE_TEXT_COLUMNS = {"object": "object", "error_class": "error"}  # texts of others
 
 NUMBER_COLUMNS = {
     "is_error": "failed",
@@ -63,6 +57,7 @@ NUMBER_COLUMNS = {
 }
 TIME_COLUMNS = {"wait_ms": ("wait", 1e3), "dur_us": ("seconds", 1e6)}
 
+# the order in which a row is hashed; prev and hash follow in the table
 COLUMNS = (
     *("seq", "ts_us", "node", "kind", "call_id", "parent_id", "run_id", "principal", "action"),
     *("server", "identity", "object", "fingerprint", "era", "transport", "origin", "effect"),
@@ -70,10 +65,8 @@ COLUMNS = (
     *("result_hash", "result_bytes", "is_error", "error_code", "error_class", "dur_us"),
     *("tokens_in", "tokens_out", "cost_micro", "model", "labels", "policy", "detail"),
 )
-"""The order in which a row is hashed; ``prev`` and ``hash`` follow it in the table."""
 
 INSERT_ROW = "INSERT INTO event VALUES (" + ", ".join("?" * (len(COLUMNS) + 2)) + ")"  # noqa: S608 - marks only
-
 REQUIRED_COLUMNS = {"principal", "action"}
 BODY_FIELDS = ("arguments", "result", "detail")
 MAX_INTEGER = 2**63 - 1
@@ -106,7 +99,7 @@ class RowSnapshot(Struct, frozen=True):
 
 
 def take_snapshot(row: AuditRow, at: float, redactor: Redactor) -> RowSnapshot:
-    """Take down a row; what happens to its arguments afterwards is of no consequence."""
+    """Take a snapshot of a row: later changes of its arguments do not matter."""
     try:
         data = ROW_ENCODER.encode(row)
     except Exception:  # noqa: BLE001 - whatever stands in it, it is taken down
@@ -119,7 +112,7 @@ def take_snapshot(row: AuditRow, at: float, redactor: Redactor) -> RowSnapshot:
 def make_columns(
     taken: RowSnapshot, seq: int, node: str, redactor: Redactor, key: bytes
 ) -> tuple[list[Any], AuditRow]:
-    """What of a row is kept, in the order of :data:`COLUMNS`; and the row, with JSON for bodies.
+    """Make the redacted values of a row in the order of :data:`COLUMNS`, and the decoded row.
 
     Args:
         taken: the row.
@@ -160,7 +153,7 @@ def make_columns(
 
 
 def decode_row(data: bytes) -> AuditRow:
-    """A row as it was taken down; of one that is not as it should be, everything that is."""
+    """Decode a snapshot; of a damaged one, every field that can be read."""
     try:
         return cast("AuditRow", ROW_DECODER.decode(data))
     except (msgspec.DecodeError, RecursionError):
@@ -184,7 +177,7 @@ def decode_row(data: bytes) -> AuditRow:
 
 
 def split_members(data: bytes) -> dict[str, bytes]:
-    """The members of a JSON object as they are written, however deep they are."""
+    """Split a JSON object into its members as they are written, however deep they are."""
     found: dict[str, bytes] = {}
     depth, name, begin = 0, "", 1
     for mark in JSON_MARKS.finditer(data):
@@ -198,7 +191,7 @@ def split_members(data: bytes) -> dict[str, bytes]:
 
 
 def shorten_name(text: str, clean: Callable[[str], str]) -> str:
-    """A text that is clean, or the beginning of one that nobody reads to its end."""
+    """Clean a name, and cut it where it is longer than anybody reads."""
     if len(text) <= MAX_NAME_CHARS:
         return clean(text)
     # cut after it is clean, since half a secret is not known for one
@@ -206,7 +199,7 @@ def shorten_name(text: str, clean: Callable[[str], str]) -> str:
 
 
 def redact_json(data: bytes, redactor: Redactor, known: Sequence[str]) -> str | None:
-    """What of some JSON is kept: without secrets, and not too long."""
+    """Redact JSON and keep it short; None where there is nothing to keep."""
     if not data or data == b"null":
         return None
     try:
@@ -220,7 +213,7 @@ def redact_json(data: bytes, redactor: Redactor, known: Sequence[str]) -> str | 
 
 
 def truncate_texts(value: Any) -> Any:
-    """The same with texts of a limited length; what is cut says how long it was."""
+    """Truncate every text in plain data; a cut text says how long it was."""
     if isinstance(value, str) and len(value) > MAX_CUT_CHARS:
         return f"{value[:MAX_CUT_CHARS]}… ({len(value)} characters)"
     if isinstance(value, dict):
@@ -231,12 +224,12 @@ def truncate_texts(value: Any) -> Any:
 
 
 def digest_body(data: bytes, key: bytes) -> bytes:
-    """What is kept of a body: equal ones have equal digests, and without the key nobody can guess."""
+    """Digest a body with a key: equal bodies have equal digests, which nobody else can guess."""
     return hashlib.blake2b(data, key=key, digest_size=32).digest()
 
 
 def to_plain_data(value: Any) -> Any:
-    """Plain data that can be written as JSON, of whatever there is."""
+    """Convert any value to plain data that can be written as JSON."""
     try:
         return _convert_plain(Redactor(secrets=tuple).without(value, ()))
     except Exception as error:  # noqa: BLE001 - an object may do anything when it is looked at
@@ -283,7 +276,7 @@ def _encode_json(value: Any) -> str:
 
 
 def _encode_unknown(value: Any) -> str:
-    """What no JSON has; nothing is known of it but its type."""
+    """Encode what JSON does not have: only its type is told."""
     return REDACTED if isinstance(value, Secret) else f"[{type(value).__name__}]"
 
 

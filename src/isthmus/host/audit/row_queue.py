@@ -1,4 +1,4 @@
-"""Rows on their way to the store: none is lost where it fails, none is written twice."""
+"""Queue of audit rows on their way to the store: none is lost where the store fails, none is written twice."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,17 +14,14 @@ if TYPE_CHECKING:
 
 __all__ = ["QueueDrain", "QueuedRow", "RowQueue"]
 
-MAX_QUEUED_ROWS = 10_000
-"""Rows that are held while the store is not there; the oldest go, and their number is written."""
-
+MAX_QUEUED_ROWS = 10_000  # the oldest go, and their number is written
 MAX_BATCH_ROWS = 500
-"""Rows in one transaction that nobody waits for."""
 
 AppendRows: TypeAlias = Callable[["sqlite3.Connection", Sequence[RowSnapshot]], HeadUpdate | None]
 
 
 class QueuedRow:
-    """One row on its way.
+    """One row in the queue.
 
     Args:
         taken: the row.
@@ -45,7 +42,7 @@ class QueuedRow:
 
 
 class RowQueue:
-    """The rows that wait, in order. One thread puts, another takes.
+    """A queue of rows, in order. One thread puts, another takes.
 
     Attributes:
         lost: how many went because there were too many.
@@ -59,7 +56,7 @@ class RowQueue:
         return len(self._entries)
 
     def put(self, entry: QueuedRow) -> None:
-        """One more, at the end."""
+        """Put a row at the end."""
         self._entries.append(entry)
         if len(self._entries) > MAX_QUEUED_ROWS:
             with suppress(IndexError):  # the store's thread took them meanwhile
@@ -67,7 +64,7 @@ class RowQueue:
                 self.lost += 1
 
     def take(self, most: int) -> list[QueuedRow]:
-        """Those that are first, without those that are not wanted any more."""
+        """Take the first rows, without those that nobody wants any more."""
         taken: list[QueuedRow] = []
         while self._entries and len(taken) < most:
             entry = self._entries.popleft()
@@ -75,8 +72,8 @@ class RowQueue:
                 taken.append(entry)
         return taken
 
-    def back(self, entries: Sequence[QueuedRow], error: BaseException) -> None:
-        """They were not written: those that nobody waits for go to the front again."""
+    def put_back(self, entries: Sequence[QueuedRow], error: BaseException) -> None:
+        """Put rows that were not written back to the front; those awaited fail instead."""
         for entry in reversed(entries):
             if entry.awaited:
                 entry.error = error
@@ -85,50 +82,50 @@ class RowQueue:
 
 
 class QueueDrain:
-    """One piece of work for the store's thread: writes what waits.
+    """One piece of work for the store's thread: it writes the rows that are queued.
 
     Args:
-        waiting: what waits.
+        queue: what waits.
         append: writes rows at the end of the log, and says what the head is to be after that.
-        ended: hears how it went, and what the head is to be.
+        on_end: hears how it went, and what the head is to be.
         entry: the row that somebody waits for; None where nobody does.
     """
 
     def __init__(
         self,
-        waiting: RowQueue,
+        queue: RowQueue,
         append: AppendRows,
-        ended: Callable[[BaseException | None, HeadUpdate | None], None],
+        on_end: Callable[[BaseException | None, HeadUpdate | None], None],
         entry: QueuedRow | None = None,
     ) -> None:
-        self._waiting = waiting
+        self._queue = queue
         self._append = append
-        self._ended = ended
+        self._on_end = on_end
         self._entry = entry
         self._taken: list[QueuedRow] = []
         self._head: HeadUpdate | None = None
 
-    def some(self, db: "sqlite3.Connection") -> None:
-        """Write those that are first."""
-        taken = self._waiting.take(MAX_BATCH_ROWS)
+    def write_some(self, db: "sqlite3.Connection") -> None:
+        """Write one batch of the first rows."""
+        taken = self._queue.take(MAX_BATCH_ROWS)
         self._taken += taken
         self._head = self._append(db, [entry.taken for entry in taken]) or self._head
 
-    def all(self, db: "sqlite3.Connection") -> None:
-        """Write everything; among it the row that somebody waits for."""
+    def write_all(self, db: "sqlite3.Connection") -> None:
+        """Write every row; among them the one that somebody waits for."""
         while True:
-            self.some(db)
-            if not self._waiting:
+            self.write_some(db)
+            if not self._queue:
                 break
         if self._entry is not None and self._entry.error is not None:
             raise copy_error(self._entry.error)
 
-    def ended(self, error: BaseException | None) -> None:
-        """It has been committed, or it was not."""
+    def on_end(self, error: BaseException | None) -> None:
+        """Settle the rows once the transaction has been committed, or has failed."""
         taken, self._taken = self._taken, []
         head, self._head = self._head, None
         if error is not None:
-            self._waiting.back(taken, error)
+            self._queue.put_back(taken, error)
             if self._entry is not None:
                 self._entry.dropped = True  # whoever waited does without, whatever comes
-        self._ended(error, head)
+        self._on_end(error, head)

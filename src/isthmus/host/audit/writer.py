@@ -1,11 +1,8 @@
-"""What the store's thread does for the audit log: rows into the chain, and what goes along with it.
+"""Writer of the audit log, in the store's thread: rows into the chain, bodies, and retention.
 
-What was passed on, where it is kept at all: encrypted, for a while, once for equal ones.
-
-What has been kept for long enough is dropped: bodies one by one, rows in whole segments.
-
-The last checkpoint before the time is signed once more, as the one from which the chain now begins;
-only rows up to it can be removed from the table.
+Arguments and results are kept encrypted where the settings say so, and once for equal ones. Retention
+drops bodies one by one and rows in whole segments: the last checkpoint before the time is signed once
+more, as the one from which the chain now begins, and only rows up to it can be removed.
 """
 
 import logging
@@ -54,18 +51,26 @@ __all__ = [
     "sweep_expired",
 ]
 
+# kept of arguments and results besides their digests: nothing, the redacted text, or all of it
 BodyMode: TypeAlias = Literal["hash", "redacted", "full"]
-"""What is kept of arguments and results besides their digests: nothing, what redaction leaves of
-them, or all of it."""
 
-MAX_BODY_BYTES = 4 * 1024 * 1024
-"""Bytes of a body that is kept; of longer ones there is the digest only."""
-
+MAX_BODY_BYTES = 4 * 1024 * 1024  # of longer ones there is the digest only
 BODY_MEDIA_TYPE = "application/json"
+SEQ_COLUMN, CALL_COLUMN = COLUMNS.index("seq"), COLUMNS.index("call_id")
+SEGMENT_ROWS = 1_000  # between two checkpoints, at most
+SEGMENT_LIFE_S = 3600.0  # between two checkpoints, at most, where rows are written
+SWEEP_INTERVAL_S = 3600.0
+INDEX_STEP_ROWS = 250
+SWEEP_BATCH_ROWS = 1_000  # in one transaction: intents wait for it
+OPEN_CALL_FIELDS = (
+    *("call", "parent", "run", "principal", "action", "server", "identity", "object"),
+    *("fingerprint", "era", "transport", "origin"),
+)
+OUTCOME_UNKNOWN = "outcome-unknown"  # the error of a call of which nobody can tell how it ended
 
 
 class BodyStore:
-    """Keeps the arguments and the results of rows, encrypted.
+    """Stores the arguments and results of rows, encrypted.
 
     Args:
         bodies: what is kept of them.
@@ -114,7 +119,7 @@ INSERT_BODY = (
 
 
 def read_body(db: "sqlite3.Connection", keys: AuditKeys, hash: bytes) -> Any | None:
-    """What was passed on, by the digest that stands in its row; None where it is not kept.
+    """Read a body by the digest that stands in its row; None where it is not kept.
 
     Raises:
         CannotOpen: it was changed, or encrypted with another key.
@@ -123,27 +128,12 @@ def read_body(db: "sqlite3.Connection", keys: AuditKeys, hash: bytes) -> Any | N
     return None if row is None else msgspec.json.decode(keys.open(row[0], hash))
 
 
-SEQ_COLUMN, CALL_COLUMN = COLUMNS.index("seq"), COLUMNS.index("call_id")
-
-SEGMENT_ROWS = 1_000
-"""Rows between two checkpoints, at most."""
-
-SEGMENT_LIFE_S = 3600.0
-"""Seconds between two checkpoints, at most, where rows are written."""
-
-SWEEP_INTERVAL_S = 3600.0
-"""Seconds until it is looked again for what has been kept for long enough."""
-
-INDEX_STEP_ROWS = 250
-"""Rows that are put into the index for searching at a time."""
-
-
 class AuditWriter:
     """Appends rows; everything here runs in the store's thread, in a transaction.
 
     Args:
         state: where the log is.
-        waiting: says how many rows were lost on their way.
+        queue: says how many rows were lost on their way.
         redactor: takes out what is secret.
         node: what this process is called in the log.
         clock: says the seconds since the epoch.
@@ -157,7 +147,7 @@ class AuditWriter:
     def __init__(
         self,
         state: HostState,
-        waiting: RowQueue,
+        queue: RowQueue,
         redactor: Redactor,
         node: str,
         clock: Callable[[], float],
@@ -169,7 +159,7 @@ class AuditWriter:
         self.presence = ProcessPresence(state.folder, node)
         self.begun = False
         self._state = state
-        self._waiting = waiting
+        self._queue = queue
         self._redactor = redactor
         self._node = node
         self._clock = clock
@@ -188,7 +178,7 @@ class AuditWriter:
         self._sweeping = True
 
     def ready(self, db: "sqlite3.Connection") -> tuple[int, HeadUpdate | None]:
-        """Be there, and write an outcome for each call of those who are gone.
+        """Announce this process, and write an outcome for each call of processes that are gone.
 
         Returns:
             The number of those calls, and what the head is to be after that.
@@ -207,7 +197,7 @@ class AuditWriter:
     def append(self, db: "sqlite3.Connection", rows: Sequence[RowSnapshot]) -> HeadUpdate | None:
         """Write rows at the end of the chain; what the head is to be once they are committed."""
         _, update = self.ready(db)
-        lost = self._waiting.lost - self._lost_told
+        lost = self._queue.lost - self._lost_told
         if lost:
             gone = AuditRow(kind="config", action="audit.lost", detail={"rows": lost})
             rows = [take_snapshot(gone, self._clock(), self._redactor), *rows]
@@ -237,7 +227,7 @@ class AuditWriter:
     def settle_lost(self, *, committed: bool) -> None:
         """A transaction is over: what it said is lost has been told, or is to be told again."""
         if committed:
-            self._waiting.lost -= self._lost_told
+            self._queue.lost -= self._lost_told
         self._lost_told = 0
 
     def advance_head(self, update: HeadUpdate) -> None:
@@ -261,7 +251,7 @@ class AuditWriter:
             values, row = make_columns(taken, seq, self._node, self._redactor, self._keys.digests)
             hash = hash_row(values, prev, self._keys.chain)
             db.execute(INSERT_ROW, (*values, prev, hash))
-            self._along(db, row, taken, values)
+            self._write_related(db, row, taken, values)
             if seq % SEGMENT_ROWS == 0:
                 self._checkpoint(db, seq, hash)
                 signed = True
@@ -272,7 +262,7 @@ class AuditWriter:
         return self._update(db, seq, prev, recount=signed)
 
     def _compare_head(self, db: "sqlite3.Connection", seq: int, hash: bytes) -> list[RowSnapshot]:
-        """Compare the log with its head; what does not fit is told in a row that cannot go unseen.
+        """Compare the log with its head; a mismatch is written in a row that cannot go unseen.
 
         A later head would hide it otherwise.
         """
@@ -316,10 +306,10 @@ class AuditWriter:
         )
         return HeadUpdate(told, self._instead_of)
 
-    def _along(
+    def _write_related(
         self, db: "sqlite3.Connection", row: AuditRow, taken: RowSnapshot, values: Sequence[Any]
     ) -> None:
-        """What goes along with a row: calls that are open, bodies, the index."""
+        """Write what belongs to a row: the list of open calls, its bodies, the index."""
         seq, call = (
             values[SEQ_COLUMN],
             values[CALL_COLUMN],
@@ -339,7 +329,7 @@ class AuditWriter:
             sign_checkpoint(db, self._keys, seq, hash, self._now_us())
 
     def _sweep(self, db: "sqlite3.Connection") -> bool:
-        """Drop some of what has been kept for long enough; whether there is more of it."""
+        """Drop some of what has expired; whether there is more of it."""
         if self._keys is None:
             return False
         now = self._now_us()
@@ -350,14 +340,10 @@ class AuditWriter:
         return int(self._clock() * 1e6)
 
 
-SWEEP_BATCH_ROWS = 1_000
-"""Rows and bodies that are dropped in one transaction: intents wait for it."""
-
-
 def sweep_expired(
     db: "sqlite3.Connection", keys: AuditKeys, now_us: int, before_us: int | None
 ) -> bool:
-    """Drop some of what has been kept for long enough.
+    """Drop some expired bodies and rows.
 
     Args:
         db: in a transaction.
@@ -398,7 +384,7 @@ def drop_segments(db: "sqlite3.Connection", keys: AuditKeys, before_us: int) -> 
 def find_last_checkpoint(
     db: "sqlite3.Connection", keys: AuditKeys, before_us: int
 ) -> tuple[int, int, bytes, int] | None:
-    """The last checkpoint before a time whose signature holds: no other may be sealed."""
+    """Find the last checkpoint before a time whose signature holds: no other may be sealed."""
     rows = db.execute(
         "SELECT seq, ts_us, hash, sealed, sig FROM checkpoint WHERE ts_us < ? ORDER BY seq DESC",
         (before_us,),
@@ -416,25 +402,14 @@ SELECT_OPEN_CALLS = """
     ORDER BY event.seq
 """
 
-
-OPEN_CALL_FIELDS = (
-    *("call", "parent", "run", "principal", "action", "server", "identity", "object"),
-    *("fingerprint", "era", "transport", "origin"),
-)
-
-
 ADOPT_TASKS = """
     UPDATE open_call SET node = ? WHERE node = ? AND call_id IN
     (SELECT json_extract(CAST(attempt AS TEXT), '$.id') FROM task_handle)
 """
 
 
-OUTCOME_UNKNOWN = "outcome-unknown"
-"""What stands as the error of a call of which nobody can tell how it ended."""
-
-
 def settle_orphans(db: "sqlite3.Connection", presence: ProcessPresence) -> Iterator[AuditRow]:
-    """An outcome for each call of those who are gone: nobody can tell how it ended.
+    """Make an outcome for each call of processes that are gone: nobody can tell how it ended.
 
     Writing the outcome takes the call off the list, so that it is written once. One that has become
     a task is ours from now on: its server can still be asked how it ended.

@@ -1,1 +1,1 @@
-"""What all servers offer, under names that do not collide, and how a model finds it."""
+"""The catalog: the tools, prompts and resources of all servers, under names that do not collide."""

@@ -1,4 +1,4 @@
-"""All that all servers have, under names of ours, in an order that stays."""
+"""The catalog of all servers: their tools, prompts and resources, in an order that stays."""
 
 import asyncio
 import math
@@ -51,26 +51,21 @@ if TYPE_CHECKING:
 
 __all__ = ["CatalogItem", "HostCatalog"]
 
-OFFER_TIMEOUT_S = 10.0
-"""Seconds that a model's list of tools waits for servers; who comes later is in the next one."""
+OFFER_TIMEOUT_S = 10.0  # servers that answer later are in the next list of tools
 
+# listings of one connection for a model that wants a tool nobody announced
 LOOK_RATE = Rate(10, seconds=60)
-"""Rounds of one connection for who wants a tool that is not known, and that nobody told of."""
-
 RELIST_AFTER_S = 30.0
-"""Seconds until a server that could not be listed is asked again."""
-
 KEEP_INTERVAL_S = 3600.0
-"""Seconds until lists that have stayed the same are written down once more."""
 
+# connections of one user or session whose lists are known while they are closed
 MAX_OWN_LISTS = 1_000
-"""Connections of one user or session whose lists are known without their being open."""
 
+# states of a server in which only a person can do something
 FINAL_STATES = {"disabled", "needs_auth", "quarantined", "failed"}
-"""States of a server in which only a person can do something."""
 
+# lends an open client of a server and an isolation key, starting the server where needed
 LendClient = Callable[[str, str], AbstractAsyncContextManager[ListingClient]]
-"""Lends an open client of a server and an isolation key, starting the server where needed."""
 
 
 class HostCatalog:
@@ -114,12 +109,12 @@ class HostCatalog:
         self._switched: dict[str, bool] = {}
         self._known: dict[tuple[str, str], ServerLists] = {}
         self._numbers = count(1)
-        self._written: dict[tuple[str, str], dict[str, tuple[int, float]]] = {}
+        self._listed_at: dict[tuple[str, str], dict[str, tuple[int, float]]] = {}
         self._kept_at: dict[tuple[str, str], float] = {}
         self._clients: dict[tuple[str, str], ListingClient] = {}
-        self._heard: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._listings: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._views: dict[Isolation, CatalogView] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._notices: set[tuple[str, str]] = set()
         self._failed: dict[tuple[str, str], tuple[float, str]] = {}
         self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._renewing: dict[tuple[str, str], ListRenewal] = {}
@@ -128,7 +123,7 @@ class HostCatalog:
     # What the supervisor and the configuration tell
 
     async def on_ready(self, server: str, client: ListingClient, isolation: str = "") -> None:
-        """A server has started: learn what it has.
+        """List a server that has started.
 
         Args:
             server: its name.
@@ -136,16 +131,18 @@ class HostCatalog:
             isolation: whose connection it is.
         """
         key = server, isolation
-        heard = self._heard.get(key)
+        heard = self._listings.get(key)
         broke = heard is not None and heard.done() and not heard.cancelled() and heard.exception()
         if broke or self._clients.get(key) is not client:
             self._clients[key] = client
-            self._heard[key] = asyncio.ensure_future(self._learn(key, client, tuple(LIST_KINDS)))
+            self._listings[key] = asyncio.ensure_future(
+                self._list_server(key, client, tuple(LIST_KINDS))
+            )
         # Two may say so at once: the supervisor, and who has had the server started to be known.
-        await asyncio.shield(self._heard[key])
+        await asyncio.shield(self._listings[key])
 
     async def on_changed(self, server: str, kind: str, isolation: str = "") -> None:
-        """A server says that a list of it is another now; several such in a row are one.
+        """List a server anew after it announced a change; several announcements in a row are one.
 
         Args:
             server: its name.
@@ -153,7 +150,7 @@ class HostCatalog:
             isolation: whose connection said so.
         """
         if self.changed(server, kind, isolation):
-            await self._renewal((server, isolation)).renew(*LISTS_BY_CHANGE.get(kind, ()))
+            await self._get_renewal((server, isolation)).renew(*LISTS_BY_CHANGE.get(kind, ()))
 
     def changed(self, server: str, kind: str, isolation: str = "") -> bool:
         """As :meth:`on_changed`, without waiting; however often it is told, one round is pending.
@@ -164,7 +161,7 @@ class HostCatalog:
         key = server, isolation
         if key not in self._clients:
             return False
-        self._renewal(key).want(*LISTS_BY_CHANGE.get(kind, ()))
+        self._get_renewal(key).want(*LISTS_BY_CHANGE.get(kind, ()))
         return True
 
     async def settle(self, server: str, kind: str, isolation: str = "", *, tells: bool) -> None:
@@ -181,18 +178,18 @@ class HostCatalog:
             ConnectionLost: it cannot be asked.
         """
         key, kinds = (server, isolation), LISTS_BY_CHANGE.get(kind, ())
-        written = self._written.get(key, {})
+        written = self._listed_at.get(key, {})
         old = [
             one for one in kinds if self._clock() >= written.get(one, (0, 0.0))[1] + RELIST_AFTER_S
         ]
         if old and not tells and key in self._clients:
-            self._renewal(key).want(*old)
+            self._get_renewal(key).want(*old)
         renewal = self._renewing.get(key)
         if renewal is not None:
             await renewal.settle(*kinds)
 
     async def look_again(self, server: str, isolation: Isolation = "") -> bool:
-        """Learn of tools that have only just appeared, for who wants one that is not known.
+        """List tools that have only just appeared, for a model that wants an unknown one.
 
         What the server has told of is waited for; where it told nothing, its tools are listed again,
         unless that was done too often.
@@ -200,11 +197,11 @@ class HostCatalog:
         Returns:
             Whether anything can have become known.
         """
-        key = server, self._of(server, isolation)
-        listed = self._listed(*key)
+        key = server, self._find_isolation(server, isolation)
+        listed = self._find_lists(*key)
         if key not in self._clients or listed is None or listed.missing:
             return False  # it is listed again after a while
-        renewal, kinds = self._renewal(key), LISTS_BY_CHANGE["tools"]
+        renewal, kinds = self._get_renewal(key), LISTS_BY_CHANGE["tools"]
         pending = not (renewal.wanted | renewal.fetching).isdisjoint(kinds)
         if not pending and self._looks.spend(repr(key)):
             return False
@@ -214,13 +211,15 @@ class HostCatalog:
             await renewal.settle(*kinds)
         return True
 
-    def _renewal(self, key: tuple[str, str]) -> ListRenewal:
-        """What fetches the lists of a connection anew."""
+    def _get_renewal(self, key: tuple[str, str]) -> ListRenewal:
+        """Get or make the renewal of a connection's lists."""
 
         async def fetched(wanted: set[str]) -> None:
             client = self._clients.get(key)
             if client is not None:
-                await self._learn(key, client, tuple(kind for kind in LIST_KINDS if kind in wanted))
+                await self._list_server(
+                    key, client, tuple(kind for kind in LIST_KINDS if kind in wanted)
+                )
 
         found = self._renewing.get(key)
         if found is None:
@@ -228,9 +227,9 @@ class HostCatalog:
         return found
 
     def on_stopped(self, server: str, isolation: str = "") -> None:
-        """A server has stopped: what it has is still known, but it is not asked any more."""
+        """Forget the client of a server that has stopped; its lists stay."""
         self._clients.pop((server, isolation), None)
-        self._heard.pop((server, isolation), None)
+        self._listings.pop((server, isolation), None)
         if isolation:  # the one that all share keeps its pauses, however often it comes back
             self._renewing.pop((server, isolation), None)
             own = [key for key in self._known if key[1] and key not in self._clients]
@@ -238,7 +237,7 @@ class HostCatalog:
                 self._drop(key)
 
     def switch(self, server: str, *, on: bool) -> None:
-        """A server was switched on or off: what one has that is off is not there for anybody.
+        """Switch a server on or off: the tools of one that is off exist for nobody.
 
         It holds until the configuration has another entry for it.
         """
@@ -246,7 +245,7 @@ class HostCatalog:
         self._views.clear()
 
     def configure(self, entries: Mapping[str, ServerEntry]) -> None:
-        """The configuration is another now; servers that are not what they were are forgotten."""
+        """Follow another configuration; changed servers are forgotten."""
         for name, entry in self._entries.items():
             new = entries.get(name)
             if new != entry:
@@ -257,22 +256,22 @@ class HostCatalog:
         self._views.clear()
 
     def _forget(self, server: str) -> None:
-        known = {*self._known, *self._clients, *self._heard, *self._failed}
+        known = {*self._known, *self._clients, *self._listings, *self._failed}
         for key in known:
             if key[0] == server:
                 self._drop(key)
 
     def _drop(self, key: tuple[str, str]) -> None:
         of: tuple[dict[tuple[str, str], Any], ...] = (
-            *(self._known, self._clients, self._heard, self._failed),
-            *(self._written, self._kept_at),
+            *(self._known, self._clients, self._listings, self._failed),
+            *(self._listed_at, self._kept_at),
         )
         for one in of:
             one.pop(key, None)
 
     async def close(self) -> None:
         """Stop asking servers."""
-        tasks = [*self._loading.values(), *self._heard.values()]
+        tasks = [*self._loading.values(), *self._listings.values()]
         for task in tasks:
             task.cancel()
         for renewing in self._renewing.values():
@@ -282,7 +281,7 @@ class HostCatalog:
     # Learning
 
     async def load(self, servers: Iterable[str] | None = None, isolation: Isolation = "") -> None:
-        """Learn what servers have, starting those that were never seen; never raises for one.
+        """List servers, starting those that were never seen; never raises for one of them.
 
         Args:
             servers: their names; None for all that are started by themselves.
@@ -292,31 +291,31 @@ class HostCatalog:
             wanted = [n for n, e in self._entries.items() if e.options.start != "manual"]
         else:
             wanted = [name for name in servers if name in self._entries]
-        tasks = [self._load(name, isolation) for name in wanted if self._enabled(name)]
+        tasks = [self._start_loading(name, isolation) for name in wanted if self._is_enabled(name)]
         waiting = [task for task in tasks if task is not None]
         if waiting:  # shared with others who want the same, so that giving up stops nobody
             await asyncio.wait(waiting)
 
-    def _load(self, server: str, isolation: Isolation) -> asyncio.Task[None] | None:
-        """The task that learns about a server; None where there is nothing to learn now."""
-        key = server, self._of(server, isolation)
-        listed = self._listed(*key)
-        if listed is not None and listed.settled and not self._lacks(listed):
+    def _start_loading(self, server: str, isolation: Isolation) -> asyncio.Task[None] | None:
+        """Get or make the task that lists a server; None where it needs no listing now."""
+        key = server, self._find_isolation(server, isolation)
+        listed = self._find_lists(*key)
+        if listed is not None and listed.settled and not self._may_relist(listed):
             return None
         failed = self._failed.get(key)
         if failed is not None and self._clock() < failed[0]:
             return None
         task = self._loading.get(key)
         if task is None:
-            task = self._loading[key] = asyncio.ensure_future(self._find_out(key))
+            task = self._loading[key] = asyncio.ensure_future(self._load_server(key))
             task.add_done_callback(lambda _: self._loading.pop(key, None))
         return task
 
-    def _lacks(self, listed: ServerLists) -> bool:
-        """Whether a list of it may be had at another try."""
+    def _may_relist(self, listed: ServerLists) -> bool:
+        """Whether a missing list may come at another try."""
         return bool(listed.missing) and self._clock() >= listed.fetched + RELIST_AFTER_S
 
-    async def _find_out(self, key: tuple[str, str]) -> None:
+    async def _load_server(self, key: tuple[str, str]) -> None:
         server, isolation = key
         entry = self._entries.get(server)
         if entry is None:  # it was taken out of the configuration meanwhile
@@ -325,21 +324,21 @@ class HostCatalog:
             if self._kept is not None and not isolation:
                 listed = await self._kept.find(self._identity(entry))
                 if listed is not None and key not in self._known:
-                    self._take(key, listed)
+                    self._store_lists(key, listed)
                     return
             async with self._use(server, isolation) as client:
                 await self.on_ready(server, client, isolation)
                 known = self._known.get(key)
-                if known is not None and self._lacks(known):
-                    await self._renewal(key).renew(*known.missing)
+                if known is not None and self._may_relist(known):
+                    await self._get_renewal(key).renew(*known.missing)
         except IsthmusError as error:
             # A person who has said no is not asked again for every list that a model is given.
             final = isinstance(error, Denied) or getattr(error, "state", "") in FINAL_STATES
             later = 0.0 if isinstance(error, ConnectionLost) else RELIST_AFTER_S
             self._failed[key] = math.inf if final else self._clock() + later, str(error)
-            self._tell(server, f"what {server} has cannot be known: {error}")
+            self._notify_once(server, f"what {server} has cannot be known: {error}")
 
-    async def _learn(
+    async def _list_server(
         self, key: tuple[str, str], client: ListingClient, kinds: tuple[str, ...]
     ) -> None:
         number = next(self._numbers)
@@ -347,7 +346,7 @@ class HostCatalog:
         if self._clients.get(key) is not client:  # it is another server by now, or none
             return
         # A list that was asked for after this one, and came before it, is the newer of the two.
-        written, now = self._written.setdefault(key, {}), self._clock()
+        written, now = self._listed_at.setdefault(key, {}), self._clock()
         kinds = tuple(kind for kind in kinds if written.get(kind, (0, 0.0))[0] < number)
         written.update(dict.fromkeys(kinds, (number, now)))
         before = self._known.get(key)
@@ -355,33 +354,32 @@ class HostCatalog:
         listed = merge_lists(before, fetched, kinds, now)
         same = before is not None and is_same(before, listed)
         if not same:
-            self._take(key, listed)
+            self._store_lists(key, listed)
         if self._kept is not None and not key[1]:
             if same and now < self._kept_at.get(key, 0.0) + KEEP_INTERVAL_S:
                 return
             await self._keep(self._kept, key, listed)
 
     async def _keep(self, kept: "ListCache", key: tuple[str, str], listed: ServerLists) -> None:
-        """Keep lists for the next run."""
         self._kept_at[key] = self._clock()
         try:
             await kept.keep(self._identity(self._entries[key[0]]), listed)
         except IsthmusError as error:
-            self._tell(key[0], f"what {key[0]} has cannot be kept for the next run: {error}")
+            self._notify_once(key[0], f"what {key[0]} has cannot be kept for the next run: {error}")
 
-    def _take(self, key: tuple[str, str], listed: ServerLists) -> None:
+    def _store_lists(self, key: tuple[str, str], listed: ServerLists) -> None:
         self._known[key] = listed
         self._failed.pop(key, None)
         self._views.clear()
         for text in listed.faults.values():
-            self._tell(key[0], f"{key[0]}: {text}")
+            self._notify_once(key[0], f"{key[0]}: {text}")
 
-    def _tell(self, server: str, text: str) -> None:
-        """Tell of something once."""
-        if (server, text) not in self._told:
-            if len(self._told) >= 10_000:
-                self._told.clear()
-            self._told.add((server, text))
+    def _notify_once(self, server: str, text: str) -> None:
+        """Notify of something once."""
+        if (server, text) not in self._notices:
+            if len(self._notices) >= 10_000:
+                self._notices.clear()
+            self._notices.add((server, text))
             self._notice(HostNotice(about="catalog", server=server, text=text))
 
     # What there is
@@ -428,7 +426,7 @@ class HostCatalog:
         why = await self._load_owner(name, isolation)
         with suppress(Unknown):
             return self.resolve(name, isolation)
-        for owner in self._owners(name):
+        for owner in self._list_owners(name):
             await self.look_again(owner, isolation)
         try:
             return self.resolve(name, isolation)
@@ -447,20 +445,20 @@ class HostCatalog:
         except Unknown as error:
             raise Unknown(f"{error}{why}") from None
 
-    def _owners(self, name: str) -> list[str]:
-        """The servers that a name may be of."""
+    def _list_owners(self, name: str) -> list[str]:
+        """List the servers whose namespace a name has."""
         before = name.split("__", 1)[0]
         return [one for one in self._entries if make_namespace(one) == before]
 
     async def _load_owner(self, name: str, isolation: Isolation) -> str:
-        """Learn about the server that a name is of; says why nothing is known of it then."""
-        owners = self._owners(name)
+        """List the server that a name belongs to; the text says why nothing is known of it."""
+        owners = self._list_owners(name)
         await self.load(owners, isolation)
         absent = self.absent(isolation)
         absent |= {
             server: f"it is switched off: isthmus servers enable {server}"
             for server in owners
-            if not self._enabled(server)
+            if not self._is_enabled(server)
         }
         return "".join(f" ({server}: {absent[server]})" for server in owners if server in absent)
 
@@ -472,18 +470,18 @@ class HostCatalog:
         """
         found = self.view(isolation).definitions.get((server, own))
         if found is None:
-            raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
+            raise Unknown(f"{server} has no tool {own!r}{self._explain_absence(server, isolation)}")
         return found
 
     def name_of(self, server: str, own: str, isolation: Isolation = "") -> str:
-        """What a tool of a server is called here.
+        """The name of a server's tool in the catalog.
 
         Raises:
             Unknown: it has no name, since there is none, or something else has the same.
         """
         found = self.view(isolation).tool_names.names.get((server, own))
         if found is None:
-            raise Unknown(f"{server} has no tool {own!r}{self._why_not(server, isolation)}")
+            raise Unknown(f"{server} has no tool {own!r}{self._explain_absence(server, isolation)}")
         return found
 
     def tools(self, isolation: Isolation = "") -> Sequence[CatalogItem[Tool]]:
@@ -498,7 +496,7 @@ class HostCatalog:
         """Every resource that is listed, in the same order."""
         return [
             CatalogItem(join_uri(name, what.uri), name, what)
-            for name, listed in self._visible(isolation)
+            for name, listed in self._list_visible(isolation)
             for what in listed.resources
         ]
 
@@ -506,31 +504,34 @@ class HostCatalog:
         """Every template of resources, in the same order."""
         return [
             CatalogItem(join_uri(name, what.uri_template), name, what)
-            for name, listed in self._visible(isolation)
+            for name, listed in self._list_visible(isolation)
             for what in listed.templates
         ]
 
     def instructions(self, isolation: Isolation = "") -> Mapping[str, str]:
-        """How servers are to be used, in their own words, by server; those that say nothing not."""
+        """The instructions of servers for their use, by server; without those that have none."""
         return {
             name: listed.instructions
-            for name, listed in self._visible(isolation)
+            for name, listed in self._list_visible(isolation)
             if listed.instructions
         }
 
     def listed(self, server: str, isolation: Isolation = "") -> ServerLists | None:
-        """What a server said last; None where it was never heard, or is switched off."""
-        if server not in self._entries or not self._enabled(server):
+        """The last lists of a server; None where it was never listed, or is switched off."""
+        if server not in self._entries or not self._is_enabled(server):
             return None
-        return self._listed(server, isolation)
+        return self._find_lists(server, isolation)
 
     def sources(self, viewer: Viewer) -> Mapping[str, tuple[str, ServerLists]]:
-        """What each server said last to somebody, and on whose connection, by server."""
-        of = {name: (self._of(name, viewer), listed) for name, listed in self._visible(viewer)}
+        """The last lists of each server for a viewer, and the isolation key of the connection."""
+        of = {
+            name: (self._find_isolation(name, viewer), listed)
+            for name, listed in self._list_visible(viewer)
+        }
         return {n: (key if (n, key) in self._known else "", one) for n, (key, one) in of.items()}
 
     def choice(self, server: str) -> ToolSelection:
-        """What the configuration says of the tools of a server that is in :meth:`sources`."""
+        """The tool selection of a server in :meth:`sources`, from the configuration."""
         return self._entries[server].options.tools
 
     async def for_model(
@@ -544,7 +545,7 @@ class HostCatalog:
         patience: float = OFFER_TIMEOUT_S,
         held: Callable[[], bool] = lambda: False,
     ) -> ToolOffer:
-        """The tools for a model, under our names, and what was left out.
+        """The tools that a model is offered, under their names here, and those left out.
 
         Args:
             principal: whose model it is.
@@ -579,53 +580,53 @@ class HostCatalog:
         return given if search is None else offer_search(candidates, given, search, window=window)
 
     def absent(self, isolation: Isolation) -> dict[str, str]:
-        """Servers of which nothing is known, and why."""
+        """Servers of which nothing is known, and the reasons."""
         return {
             name: self._failed.get(
-                (name, self._of(name, isolation)), (0.0, "it has not answered yet")
+                (name, self._find_isolation(name, isolation)), (0.0, "it has not answered yet")
             )[1]
             for name, entry in sorted(self._entries.items())
-            if self._enabled(name)
+            if self._is_enabled(name)
             and entry.options.start != "manual"
-            and self._listed(name, isolation) is None
+            and self._find_lists(name, isolation) is None
         }
 
     # Putting it together
 
-    def _enabled(self, server: str) -> bool:
+    def _is_enabled(self, server: str) -> bool:
         return self._switched.get(server, self._entries[server].options.enabled)
 
-    def _listed(self, server: str, isolation: Isolation) -> ServerLists | None:
-        found = self._known.get((server, self._of(server, isolation)))
+    def _find_lists(self, server: str, isolation: Isolation) -> ServerLists | None:
+        found = self._known.get((server, self._find_isolation(server, isolation)))
         return found or self._known.get((server, ""))
 
-    def _of(self, server: str, isolation: Isolation) -> str:
-        """Whose connection to a server somebody uses."""
+    def _find_isolation(self, server: str, isolation: Isolation) -> str:
+        """Find the isolation key of the connection that a viewer uses."""
         if isinstance(isolation, str) or server not in self._entries:
             return "" if isinstance(isolation, Viewer) else isolation
         instance = self._entries[server].options.instance
         return {"per-user": isolation.principal, "per-session": isolation.run}.get(instance, "")
 
-    def _visible(self, isolation: Isolation) -> list[tuple[str, ServerLists]]:
+    def _list_visible(self, isolation: Isolation) -> list[tuple[str, ServerLists]]:
         return [
             (name, listed)
             for name in sorted(self._entries)
-            if self._enabled(name) and (listed := self._listed(name, isolation)) is not None
+            if self._is_enabled(name) and (listed := self._find_lists(name, isolation)) is not None
         ]
 
     def view(self, isolation: Isolation) -> CatalogView:
-        """Everything that somebody sees; another object once anything changes."""
+        """The view of a viewer; another object once anything changes."""
         view = self._views.get(isolation)
         if view is None:
             if len(self._views) > 1000:
                 self._views.clear()
-            view = self._views[isolation] = self._put_together(isolation)
+            view = self._views[isolation] = self._make_view(isolation)
         return view
 
-    def _put_together(self, isolation: Isolation) -> CatalogView:
+    def _make_view(self, isolation: Isolation) -> CatalogView:
         tools: list[tuple[ItemNaming, Tool]] = []
         prompts: list[tuple[ItemNaming, Prompt]] = []
-        for name, listed in self._visible(isolation):
+        for name, listed in self._list_visible(isolation):
             choice = self._entries[name].options.tools
             tools += (
                 (ItemNaming(name, tool.name, choice.rename.get(tool.name, "")), tool)
@@ -636,7 +637,7 @@ class HostCatalog:
         tool_names, prompt_names = NameTable(n for n, _ in tools), NameTable(n for n, _ in prompts)
         for table in (tool_names, prompt_names):
             for clash in table.clashes:
-                self._tell(clash.of[0][0], str(clash))
+                self._notify_once(clash.of[0][0], str(clash))
         return CatalogView(
             make_items(tools, tool_names),
             make_items(prompts, prompt_names),
@@ -645,12 +646,12 @@ class HostCatalog:
             {(naming.server, naming.own): tool for naming, tool in tools},
         )
 
-    def _why_not(self, server: str, isolation: Isolation) -> str:
+    def _explain_absence(self, server: str, isolation: Isolation) -> str:
         if server not in self._entries:
             return ": there is no such server"
-        if not self._enabled(server):
+        if not self._is_enabled(server):
             return ": the server is disabled"
-        listed = self._listed(server, isolation)
+        listed = self._find_lists(server, isolation)
         if listed is None:
             return f": {self.absent(isolation).get(server, 'it was not started yet')}"
         fault = listed.faults.get("tools")
@@ -658,7 +659,7 @@ class HostCatalog:
 
 
 def is_same(before: ServerLists, now: ServerLists) -> bool:
-    """Whether a server has what it had: then nothing is put together anew."""
+    """Whether a server's lists have stayed the same, so that nothing is merged anew."""
     return (
         not (before.cached or before.missing or now.missing)
         and before.instructions == now.instructions

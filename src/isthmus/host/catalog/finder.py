@@ -1,4 +1,4 @@
-"""What the tools that find tools give: looked up here, without asking any server."""
+"""Tool finder: the answers of the meta-tools, looked up here without asking any server."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,25 +31,20 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolFinder"]
 
-MAX_INDEXED_GROUPS = 2_000
-"""Lists of tools that are indexed: one for each server and connection."""
-
+MAX_INDEXED_GROUPS = 2_000  # one list of tools for each server and connection
 MAX_VIEWERS = 200
 MAX_BRIEF_CHARS = 240
-"""Characters of a description where a model is told of many tools."""
-
 MAX_ANSWER_CHARS = 64 * 1024
-"""Characters of definitions that are given at once."""
 
+# the tools of a viewer, and the objects they were computed from
 SeenTools: TypeAlias = tuple[CatalogView, tuple[object, ...], Mapping[str, CatalogItem[Tool]]]
-"""What somebody may know of, and what that was worked out from."""
 
 HideTools = Callable[[Sequence[CatalogItem[Tool]], Viewer], Collection[str]]
 ViewMarks = Callable[[], tuple[object, ...]]
 
 
 class ToolFinder:
-    """Finds tools for whoever may know of them.
+    """Finds tools for a viewer.
 
     Args:
         catalog: what there is; the index follows it.
@@ -70,14 +65,14 @@ class ToolFinder:
         self._index = ToolIndex()
         self._indexed: dict[tuple[str, str], tuple[ServerLists, ToolSelection]] = {}
         self._seen: dict[Viewer, SeenTools] = {}
-        self._followed: dict[Viewer, tuple[CatalogView, Mapping[str, str]]] = {}
+        self._isolations: dict[Viewer, tuple[CatalogView, Mapping[str, str]]] = {}
 
     def close(self) -> None:
         """Let go of the index."""
         self._index.close()
 
     async def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
-        """What one of the tools gives.
+        """Answer a call of a meta-tool.
 
         Args:
             asked: what it is asked for, one of the forms of :mod:`isthmus.host.catalog.metatools`.
@@ -88,11 +83,11 @@ class ToolFinder:
         """
         match asked:
             case SearchWanted():
-                text = await self._found(asked, viewer)
+                text = await self._answer_search(asked, viewer)
             case DetailsWanted():
-                text = self._details(asked.names, viewer)
+                text = self._answer_details(asked.names, viewer)
             case ServersWanted():
-                text = self._servers(viewer)
+                text = self._answer_servers(viewer)
             case _:
                 raise BadArguments(f"{type(asked).__name__} is nothing that is looked up")
         return CallToolResult(content=[TextContent(text=text)])
@@ -116,7 +111,7 @@ class ToolFinder:
     ) -> SearchResult:
         """The tools that fit a query best, among those that somebody may know of."""
         visible = self.visible(viewer)
-        isolations = await self._follow(viewer)
+        isolations = await self._update_index(viewer)
         return self._index.search(
             query,
             server=server,
@@ -125,9 +120,9 @@ class ToolFinder:
             isolations=isolations,
         )
 
-    async def _follow(self, viewer: Viewer) -> Mapping[str, str]:
-        """Have in the index what the catalog has for somebody; whose connection it is, by server."""
-        view, known = self._catalog.view(viewer), self._followed.get(viewer)
+    async def _update_index(self, viewer: Viewer) -> Mapping[str, str]:
+        """Bring the index up to date for a viewer; the isolation key of each server."""
+        view, known = self._catalog.view(viewer), self._isolations.get(viewer)
         if known is not None and known[0] is view:
             return known[1]
         sources, of = self._catalog.sources(viewer), self._catalog.choice
@@ -135,8 +130,8 @@ class ToolFinder:
         if stale:
             if self._indexed and len(self._indexed) + len(stale) > MAX_INDEXED_GROUPS:
                 self._index.close()
-                self._index, self._indexed, self._followed = ToolIndex(), {}, {}
-                return await self._follow(viewer)
+                self._index, self._indexed, self._isolations = ToolIndex(), {}, {}
+                return await self._update_index(viewer)
             tools: dict[str, list[tuple[str, Tool]]] = {server: [] for server in stale}
             for item in self._catalog.tools(viewer):
                 if item.server in tools:
@@ -152,10 +147,10 @@ class ToolFinder:
                 await asyncio.sleep(
                     0
                 )  # thousands of tools take a while, and others have work to do
-        if len(self._followed) >= MAX_VIEWERS:
-            self._followed.clear()
+        if len(self._isolations) >= MAX_VIEWERS:
+            self._isolations.clear()
         isolations = {server: key for server, (key, _) in sources.items()}
-        self._followed[viewer] = view, isolations
+        self._isolations[viewer] = view, isolations
         return isolations
 
     def _is_indexed(self, server: str, key: str, listed: ServerLists) -> bool:
@@ -164,7 +159,7 @@ class ToolFinder:
 
     # What a model reads
 
-    async def _found(self, asked: SearchWanted, viewer: Viewer) -> str:
+    async def _answer_search(self, asked: SearchWanted, viewer: Viewer) -> str:
         visible = self.visible(viewer)
         if asked.server is not None and asked.server not in self._catalog.sources(viewer):
             known = ", ".join(sorted({item.server for item in visible.values()}))
@@ -181,28 +176,28 @@ class ToolFinder:
         for server, items in group_by_server([visible[name] for name in found.names]):
             lines.append(f"\n{server}")
             for item in items:
-                line = f"- {self._said(item, asked.detail)}"
+                line = f"- {self._format_tool(item, asked.detail)}"
                 room -= len(line)
                 if room < 0:
                     line = f"- {item.name}: its definition is long, get_tool_details has it"
                 lines.append(line)
-        return "\n".join(lines + self._absent(viewer))
+        return "\n".join(lines + self._list_absent(viewer))
 
-    def _details(self, names: Iterable[str], viewer: Viewer) -> str:
+    def _answer_details(self, names: Iterable[str], viewer: Viewer) -> str:
         visible, room, lines = self.visible(viewer), MAX_ANSWER_CHARS, []
         for name in dict.fromkeys(names):
             item = visible.get(name)
             if item is None:
                 lines.append(f"There is no tool {name[:100]!r}{suggest_names(name, visible)}.")
                 continue
-            line = self._said(item, "full")
+            line = self._format_tool(item, "full")
             if lines and len(line) > room:
                 line = f"{name}: its definition is long: ask for it alone"
             room -= len(line)
             lines.append(line)
         return "\n".join(lines)
 
-    def _servers(self, viewer: Viewer) -> str:
+    def _answer_servers(self, viewer: Viewer) -> str:
         counts: dict[str, int] = dict.fromkeys(self._catalog.sources(viewer), 0)
         for item in self.visible(viewer).values():
             counts[item.server] += 1
@@ -211,14 +206,14 @@ class ToolFinder:
         for server, count in sorted(counts.items()):
             about = shorten_description(said.get(server, ""))
             lines.append(f"- {server}: {count} tools" + (f". It says: {about}" if about else ""))
-        return "\n".join(lines + self._absent(viewer))
+        return "\n".join(lines + self._list_absent(viewer))
 
-    def _absent(self, viewer: Viewer) -> list[str]:
+    def _list_absent(self, viewer: Viewer) -> list[str]:
         # without the reason, in which a server may speak to the model as if it were us
         return [f"\nThe server {name} has no tools now." for name in self._catalog.absent(viewer)]
 
-    def _said(self, item: CatalogItem[Tool], detail: str) -> str:
-        """A tool in one line, so that no text of a server looks like another one's tool."""
+    def _format_tool(self, item: CatalogItem[Tool], detail: str) -> str:
+        """Format a tool in one line, so that no text of a server looks like another one's tool."""
         describe = self._catalog.choice(item.server).describe
         tool = make_definition(
             ToolCandidate(item.name, item.server, item.what, describe.get(item.what.name))
@@ -239,7 +234,7 @@ class ToolFinder:
 def group_by_server(
     items: Iterable[CatalogItem[Tool]],
 ) -> list[tuple[str, list[CatalogItem[Tool]]]]:
-    """Tools by server, the server of the best one first."""
+    """Group tools by server, the server of the best one first."""
     groups: dict[str, list[CatalogItem[Tool]]] = {}
     for item in items:
         groups.setdefault(item.server, []).append(item)
@@ -247,13 +242,13 @@ def group_by_server(
 
 
 def shorten_description(text: str) -> str:
-    """The beginning of a text, in one line."""
+    """Shorten a text to its beginning, in one line."""
     line = " ".join(clean_text(text[: 4 * MAX_BRIEF_CHARS]).split())
     return line if len(line) <= MAX_BRIEF_CHARS else f"{line[:MAX_BRIEF_CHARS].rstrip()}…"
 
 
 def list_arguments(schema: Any) -> str:
-    """The names of what a tool takes, a ``*`` at those that it needs."""
+    """List the names of a tool's arguments, with a ``*`` at required ones."""
     members = schema.get("properties") if isinstance(schema, Mapping) else None
     needed = schema.get("required") if isinstance(schema, Mapping) else None
     if not isinstance(members, Mapping):
@@ -266,7 +261,7 @@ def list_arguments(schema: Any) -> str:
 
 
 def suggest_names(name: str, known: Iterable[str]) -> str:
-    """The nearest names, for who mistypes."""
+    """Suggest the nearest names for a mistyped one."""
     import difflib  # only then
 
     found = ", ".join(difflib.get_close_matches(name[:100], list(known), 3, 0.5))

@@ -1,9 +1,4 @@
-"""What one server says that it has, as it was fetched last.
-
-Fetching lists anew when a server says that they are others: in rounds, and not too often.
-
-Lists of servers that outlast the run, so that a server need not be started to be known.
-"""
+"""Lists of one server: fetched, merged with earlier ones, renewed on announcements, kept between runs."""
 
 import asyncio
 import time
@@ -46,15 +41,30 @@ __all__ = [
 ]
 
 MAX_LIST_ITEMS = 10_000
-"""Items of one list that are kept."""
-
-MAX_LIST_BYTES = 64 * 1024 * 1024
-"""Bytes that one list may have in all, written as JSON."""
-
-LIST_TIMEOUT_S = 60.0
-"""Seconds that one list may take in all, whatever its pages take."""
-
+MAX_LIST_BYTES = 64 * 1024 * 1024  # written as JSON
+LIST_TIMEOUT_S = 60.0  # whatever its pages take
 T = TypeVar("T")
+
+
+ListMethods = Mapping[str, tuple[str, str]]
+# the client's method of each list, and the field that tells its items apart
+LIST_KINDS: ListMethods = {
+    "tools": ("list_tools", "name"),
+    "prompts": ("list_prompts", "name"),
+    "resources": ("list_resources", "uri"),
+    "templates": ("list_resource_templates", "uri_template"),
+}
+# the lists to fetch anew for each kind of change that servers announce
+LISTS_BY_CHANGE = {
+    "tools": ("tools",),
+    "prompts": ("prompts",),
+    "resources": ("resources", "templates"),
+}
+# a server whose every list is followed by another has its pauses
+RENEWAL_RATE = Rate(30, seconds=60)
+LIST_LIFE_S = 7 * 24 * 3600.0
+MAX_KEPT_BYTES = 4 * 1024 * 1024  # larger ones are fetched in every run
+MAX_KEPT_SERVERS = 500  # those not seen for the longest time make room
 
 
 class ServerLists(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -99,11 +109,11 @@ class ServerLists(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ListingClient(Protocol):
-    """The part of a client that is needed to learn what its server has."""
+    """The part of a client that lists what its server has."""
 
     @property
     def instructions(self) -> str | None:
-        """How to use the server."""
+        """Instructions for the use of the server."""
         ...
 
     async def list_tools(self, *, fresh: bool = False) -> list[Tool]:
@@ -123,26 +133,8 @@ class ListingClient(Protocol):
         ...
 
 
-ListMethods = Mapping[str, tuple[str, str]]
-
-LIST_KINDS: ListMethods = {
-    "tools": ("list_tools", "name"),
-    "prompts": ("list_prompts", "name"),
-    "resources": ("list_resources", "uri"),
-    "templates": ("list_resource_templates", "uri_template"),
-}
-"""Which method of a client gives each list, and what tells its items apart."""
-
-LISTS_BY_CHANGE = {
-    "tools": ("tools",),
-    "prompts": ("prompts",),
-    "resources": ("resources", "templates"),
-}
-"""Which lists to fetch anew for each kind of change that servers tell of."""
-
-
 class FetchedLists(Struct, frozen=True, kw_only=True):
-    """What a server has listed just now.
+    """The lists that a server has just given.
 
     Attributes:
         lists: the items by kind; None for a list that did not come.
@@ -161,7 +153,7 @@ async def fetch_lists(
     *,
     patience: float = LIST_TIMEOUT_S,
 ) -> FetchedLists:
-    """Ask a server for its lists; what is wrong with one of them costs none of the others.
+    """Ask a server for its lists; a fault in one of them costs none of the others.
 
     Args:
         client: is open.
@@ -183,7 +175,7 @@ async def fetch_lists(
 def merge_lists(
     before: ServerLists | None, fetched: FetchedLists, kinds: Collection[str], now: float
 ) -> ServerLists:
-    """What is known of a server once it has listed some kinds; all others stay as they are.
+    """Merge fetched lists of some kinds into those known; all others stay as they are.
 
     Args:
         before: what is known at this moment, whatever it was when the lists were asked for.
@@ -225,7 +217,7 @@ def is_identical(some: Sequence[Any], others: Sequence[Any]) -> bool:
 async def _fetch_list(
     client: ListingClient, kind: str, patience: float
 ) -> tuple[tuple[Any, ...] | None, str]:
-    """A list, and what is wrong with it; None for one that did not come."""
+    """Fetch a list and its fault; None for a list that did not come."""
     method, key = LIST_KINDS[kind]
     ask: Callable[..., Awaitable[list[Any]]] = getattr(client, method)
     try:
@@ -247,7 +239,7 @@ async def _fetch_list(
 
 
 def _select_items(kind: str, found: list[T], key: str) -> tuple[tuple[T, ...], str]:
-    """The items that are used: none that stands there twice, and no more than there is room for."""
+    """Select the usable items: none that is listed twice, and no more than the limits."""
     fault = ""
     if len(found) > MAX_LIST_ITEMS:
         fault = (
@@ -267,12 +259,8 @@ def _select_items(kind: str, found: list[T], key: str) -> tuple[tuple[T, ...], s
     return tuple(found), fault
 
 
-RENEWAL_RATE = Rate(30, seconds=60)
-"""Rounds of one connection: a server whose every list is followed by another has its pauses."""
-
-
 class ListRenewal:
-    """The lists of one connection, as far as they are out of date.
+    """Renewal of one connection's lists: fetched in rounds, and not too often.
 
     Args:
         fetch: fetches the lists of these kinds.
@@ -298,7 +286,7 @@ class ListRenewal:
         self._work: asyncio.Task[None] | None = None
 
     async def renew(self, *kinds: str) -> None:
-        """Have these lists fetched; returns when those are there that were asked for after this.
+        """Fetch these lists; returns when lists that were asked for after this call are there.
 
         Whoever gives up stops nobody else.
 
@@ -308,7 +296,7 @@ class ListRenewal:
         await asyncio.shield(self.want(*kinds))
 
     def want(self, *kinds: str) -> "asyncio.Future[None]":
-        """Have these lists fetched, without waiting; however often it is said, that is one round.
+        """Fetch these lists in the next round, without waiting for them.
 
         Returns:
             What is done when they are there.
@@ -318,7 +306,7 @@ class ListRenewal:
             self._next = asyncio.get_running_loop().create_future()
         ended = self._next
         if self._work is None or self._work.done():
-            self._work = asyncio.ensure_future(self._rounds())
+            self._work = asyncio.ensure_future(self._run_rounds())
         return ended
 
     async def settle(self, *kinds: str) -> None:
@@ -340,7 +328,7 @@ class ListRenewal:
         if self._next is not None:
             self._next.cancel()
 
-    async def _rounds(self) -> None:
+    async def _run_rounds(self) -> None:
         while self._next is not None:
             wait = self._meter.spend("")
             if wait:
@@ -364,18 +352,8 @@ class ListRenewal:
                 self._now, self.fetching = None, set()
 
 
-LIST_LIFE_S = 7 * 24 * 3600.0
-"""Seconds that a list is good for without asking its server."""
-
-MAX_KEPT_BYTES = 4 * 1024 * 1024
-"""Bytes of one server's lists that are kept; larger ones are fetched in every run."""
-
-MAX_KEPT_SERVERS = 500
-"""Servers whose lists are kept; those not seen for the longest time make room."""
-
-
 class ListCache:
-    """What servers said in earlier runs, by what they are bound to.
+    """Lists of earlier runs, by the server's identity.
 
     Args:
         state: the store.
@@ -443,7 +421,7 @@ class ListCache:
         await self._state.write(write)
 
     async def forget(self, identity: str) -> None:
-        """Keep the lists of this server no more."""
+        """Remove the lists of a server."""
 
         def drop(connection: "sqlite3.Connection") -> None:
             connection.execute("DELETE FROM catalog_list WHERE identity = ?", (identity,))

@@ -1,4 +1,4 @@
-"""The few tools by which a model finds all others: the same ones, word for word, in every conversation.
+"""Meta-tools: the few tools by which a model finds all others, the same word for word every time.
 
 A model that is given thousands of definitions reads them all for every answer. These four take some
 hundred tokens, and because they never change, what a provider keeps of a prompt holds.
@@ -29,21 +29,14 @@ __all__ = [
     "parse_search_settings",
 ]
 
-DEFAULT_WINDOW_TOKENS = 200_000
-"""Tokens of a model's window, where nobody says how many they are."""
-
-READ_REST_TOOL = "read_rest"
-"""The tool that reads the rest of a result; it is there where there is a rest, searched or not."""
-
-MIN_THRESHOLD_TOKENS = 800
-"""Tokens below which nothing is searched because of a share of the window: about what the tools that
-find others take themselves."""
-
+DEFAULT_WINDOW_TOKENS = 200_000  # where nobody says how many tokens the model's window has
+READ_REST_TOOL = "read_rest"  # it is offered where a result was cut, with or without search
+MIN_THRESHOLD_TOKENS = 800  # about the tokens of the meta-tools themselves
 PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """When tools are found by searching.
+    """The member ``host.search``: when tools are found by searching.
 
     Attributes:
         mode: ``auto`` where their definitions would take more than the threshold; or one of the two.
@@ -80,7 +73,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 def parse_search_settings(said: Mapping[str, Any]) -> SearchSettings:
-    """What a configuration says of searching: the member ``host.search``.
+    """Parse the member ``host.search`` of a configuration.
 
     Raises:
         ConfigError: it says what cannot be.
@@ -97,7 +90,7 @@ def parse_search_settings(said: Mapping[str, Any]) -> SearchSettings:
 
 
 class SearchWanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``search_tools`` takes."""
+    """Arguments of ``search_tools``."""
 
     query: Annotated[str, Meta(max_length=2000, description="What you want to do, in a few words.")]
     server: Annotated[str | None, Meta(description="Only tools of this server.")] = None
@@ -109,7 +102,7 @@ class SearchWanted(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DetailsWanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``get_tool_details`` takes."""
+    """Arguments of ``get_tool_details``."""
 
     names: Annotated[
         tuple[str, ...],
@@ -118,7 +111,7 @@ class DetailsWanted(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CallWanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``call_tool`` takes."""
+    """Arguments of ``call_tool``."""
 
     name: Annotated[str, Meta(description="The tool's name, as search_tools gives it.")]
     arguments: Annotated[
@@ -127,15 +120,16 @@ class CallWanted(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ServersWanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``list_servers`` takes: nothing."""
+    """Arguments of ``list_servers``: none."""
 
 
 class RestWanted(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``read_rest`` takes."""
+    """Arguments of ``read_rest``."""
 
     uri: Annotated[str, Meta(description="The link, isthmus://results/…, as the result has it.")]
 
 
+# the arguments of each, and its description for a model
 META_TOOL_FORMS: Mapping[str, tuple[type[Struct], str]] = {
     "search_tools": (
         SearchWanted,
@@ -162,16 +156,15 @@ schema asks for. The user may be asked before anything happens.""",
         """Read on where the result of a tool was cut: a page at a time, at the link that it ends with.""",
     ),
 }
-"""What each takes, and what a model is told of it."""
 
 
 def is_meta(name: str) -> bool:
-    """Whether a name is that of one of these; no tool of a server has such a one."""
+    """Whether a name is that of a meta-tool; no tool of a server has such a name."""
     return name in META_TOOL_FORMS
 
 
 def parse_meta_arguments(name: str, arguments: Mapping[str, Any]) -> Any:
-    """What a model wants of one of these tools.
+    """Parse the arguments of a meta-tool.
 
     Raises:
         BadArguments: the arguments are none of it.
@@ -183,7 +176,7 @@ def parse_meta_arguments(name: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def make_form_schema(kind: type[Struct]) -> dict[str, Any]:
-    """The schema of a form, in one piece."""
+    """Make the schema of a form, in one piece."""
     (_,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
     found: dict[str, Any] = parts[kind.__name__]
     found.pop("title", None)
@@ -191,8 +184,8 @@ def make_form_schema(kind: type[Struct]) -> dict[str, Any]:
     return found
 
 
+# in the order in which a model is given them
 META_TOOLS: tuple[Tool, ...] = tuple(
     Tool(name=name, description=" ".join(about.split()), input_schema=make_form_schema(kind))
     for name, (kind, about) in META_TOOL_FORMS.items()
 )
-"""Their definitions, in the order in which a model is given them."""

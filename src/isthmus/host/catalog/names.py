@@ -1,4 +1,4 @@
-"""What a model calls the tools and prompts of all servers: ``server__tool``.
+"""Names of the tools and prompts of all servers, ``server__tool``, and the lists merged under them.
 
 A name is made of the server's and the tool's name alone, so that it is the same in every run and
 whatever else is there. It is legal for the protocol and for every provider of models: letters,
@@ -7,8 +7,6 @@ name as the server spells it tells it from its likes.
 
 The part before the first ``__`` names the server and no other: a server's tools can be mistaken for
 one another's at worst, never for those of somebody else.
-
-The lists of several servers put together as one.
 """
 
 import re
@@ -41,17 +39,15 @@ __all__ = [
     "split_uri",
 ]
 
-MAX_NAME_CHARS = 64
-"""Characters that every provider of models allows in the name of a tool."""
-
+MAX_NAME_CHARS = 64  # every provider of models allows that many in the name of a tool
 SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,30}")
+# other programs' files have upper case and ``_``, too
 CONFIGURED_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
-"""What a configuration may call a server; other programs' files have upper case and ``_``, too."""
-
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 HASHED_NAME = re.compile(r"(?:.*_)?[0-9a-f]{8}", re.DOTALL)
 ODD_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
 APP_SCHEME = "ui://"
+T = TypeVar("T")
 
 
 def is_server_name(name: str) -> bool:
@@ -63,7 +59,7 @@ def is_server_name(name: str) -> bool:
 
 
 def make_namespace(server: str) -> str:
-    """What stands before the ``__`` for a server; other servers have another one.
+    """Make the part of a name before the ``__`` for a server; other servers have another one.
 
     It has at most 31 characters, no ``__``, and does not end in ``_``.
     """
@@ -75,7 +71,7 @@ def make_namespace(server: str) -> str:
 
 
 def make_name(server: str, own: str) -> str:
-    """The name of a tool or prompt for everybody but its server.
+    """Make the name of a tool or prompt.
 
     Args:
         server: the server's name here.
@@ -95,14 +91,14 @@ def _digest_name(text: str) -> str:
 
 
 def join_uri(server: str, uri: str) -> str:
-    """A resource of a server in one word: ``server+uri``; pages of apps keep their ``ui://``."""
+    """Join a server and a URI into one word: ``server+uri``; pages of apps keep their ``ui://``."""
     if uri.startswith(APP_SCHEME):
         return f"{APP_SCHEME}{server}+{uri.removeprefix(APP_SCHEME)}"
     return f"{server}+{uri}"
 
 
 def split_uri(text: str) -> tuple[str, str] | None:
-    """The server and the URI that :func:`join_uri` made one word of; None for other text."""
+    """Split what :func:`join_uri` made into the server and the URI; None for other text."""
     scheme = APP_SCHEME if text.startswith(APP_SCHEME) else ""
     server, plus, rest = text.removeprefix(scheme).partition("+")
     named = is_server_name(server) or CONFIGURED_NAME.fullmatch(server)
@@ -110,7 +106,7 @@ def split_uri(text: str) -> tuple[str, str] | None:
 
 
 class ItemNaming(Struct, frozen=True):
-    """One thing to be named.
+    """The naming of one tool or prompt.
 
     Attributes:
         server: whose it is.
@@ -124,7 +120,7 @@ class ItemNaming(Struct, frozen=True):
 
 
 class NameClash(Struct, frozen=True):
-    """Things that would have the same name, none of which has it now.
+    """Items that would have the same name: none of them has it.
 
     Attributes:
         name: the name.
@@ -143,7 +139,7 @@ class NameClash(Struct, frozen=True):
 
 
 class NameTable:
-    """Names in both directions.
+    """Table of names and their items, in both directions.
 
     Two things that would have the same name have none: nothing stands in for something else.
 
@@ -179,11 +175,8 @@ class NameTable:
         raise Unknown(f"there is no {what} {name!r}" + (f"; near it: {near}" if near else ""))
 
 
-T = TypeVar("T")
-
-
 class CatalogItem(Struct, Generic[T], frozen=True):
-    """One thing that a server has.
+    """One tool, prompt or resource of a server.
 
     Attributes:
         name: what it is called here: ``server__tool``; for a resource ``server+uri``.
@@ -197,7 +190,7 @@ class CatalogItem(Struct, Generic[T], frozen=True):
 
 
 class Viewer(Struct, frozen=True):
-    """Somebody who sees what servers have: of each server, on the connection that is theirs.
+    """A principal in a run, who sees each server on the connection that is theirs.
 
     Attributes:
         principal: who it is, for servers that have a connection for each user.
@@ -208,12 +201,11 @@ class Viewer(Struct, frozen=True):
     run: str = ""
 
 
-Isolation: TypeAlias = str | Viewer
-"""Whose connections are meant: those of one isolation key, or those of somebody."""
+Isolation: TypeAlias = str | Viewer  # the connections of one isolation key, or those of a viewer
 
 
 class CatalogView(Struct, frozen=True):
-    """Everything that one isolation key sees, put together once for each change."""
+    """The merged lists that one viewer sees, made once for each change."""
 
     tools: tuple[CatalogItem[Tool], ...]
     prompts: tuple[CatalogItem[Prompt], ...]
@@ -225,7 +217,7 @@ class CatalogView(Struct, frozen=True):
 def make_items(
     things: Iterable[tuple[ItemNaming, T]], table: NameTable
 ) -> tuple[CatalogItem[T], ...]:
-    """Those of the things that have a name."""
+    """Make the items that have a name."""
     return tuple(
         CatalogItem(table.names[key], naming.server, what)
         for naming, what in things
@@ -234,14 +226,14 @@ def make_items(
 
 
 def is_chosen(choice: ToolSelection, name: str) -> bool:
-    """Whether the configuration has this tool at all."""
+    """Whether the configuration selects a tool."""
     if any(fnmatchcase(name, glob) for glob in choice.exclude):
         return False
     return not choice.include or any(fnmatchcase(name, glob) for glob in choice.include)
 
 
 def digest_target(entry: ServerEntry) -> str:
-    """What tells one server from another: what is launched where and with which variables, or where it is."""
+    """Digest the command or the address of an entry, which tells one server from another."""
     import json
     from hashlib import sha256
 

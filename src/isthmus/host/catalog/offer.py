@@ -1,4 +1,4 @@
-"""What a model is told of the tools, within a budget."""
+"""Tool offer: the definitions that a model is given, within a budget of tokens."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
@@ -25,13 +25,8 @@ __all__ = [
 ]
 
 MAX_DESCRIPTION_CHARS = 8_192
-"""Characters of a description that a model is given."""
-
-MAX_DEFINITION_BYTES = 256 * 1024
-"""Bytes of one definition, written as JSON, beyond which no model is given it."""
-
+MAX_DEFINITION_BYTES = 256 * 1024  # written as JSON; a larger one is not offered
 MAX_NAMES_IN_NOTE = 20
-"""Names of tools that the note of what is missing has."""
 
 
 class ToolCandidate(Struct, frozen=True):
@@ -53,14 +48,14 @@ class ToolCandidate(Struct, frozen=True):
 
 
 class ToolLeftOut(Struct, frozen=True):
-    """A tool that the model is not told of, and why."""
+    """A tool that a model is not offered, and the reason."""
 
     name: str
     reason: str
 
 
 class ToolOffer(Struct, frozen=True, kw_only=True):
-    """What a model is told.
+    """The tools that a model is offered.
 
     Attributes:
         tools: their definitions, under our names, in an order that stays.
@@ -83,14 +78,14 @@ class ToolOffer(Struct, frozen=True, kw_only=True):
 
     @property
     def told(self) -> str:
-        """What is missing, and why, in words for a person."""
+        """The missing tools and servers, and the reasons, in words for a person."""
         return describe_missing(self.left_out, self.absent, why=True)
 
 
 def make_offer(
     candidates: Sequence[ToolCandidate], budget: int | None, absent: Mapping[str, str]
 ) -> ToolOffer:
-    """The tools that fit, taken from the servers in turn so that none takes it all.
+    """Offer the tools that fit, taken from the servers in turn so that none takes it all.
 
     Args:
         candidates: in their order, which the offer keeps.
@@ -142,7 +137,7 @@ def offer_search(
     *,
     window: int = 0,
 ) -> ToolOffer:
-    """What a model is told; where that would be too much, the tools by which it finds all others.
+    """Offer the meta-tools where the definitions would take too many tokens.
 
     Args:
         candidates: all tools.
@@ -170,12 +165,12 @@ def offer_search(
 
 
 def renew_offer(before: ToolOffer, absent: Mapping[str, str]) -> ToolOffer:
-    """What a model is told that searched before: the same tools, and which servers are missing now."""
+    """Renew an offer of meta-tools: the same tools, and the servers that are missing now."""
     return structs.replace(before, absent=absent, note=describe_missing(before.left_out, absent))
 
 
 def is_for_models(tool: Tool) -> bool:
-    """Whether a tool is for models, too: a tool of an app can be for the app's page alone."""
+    """Whether a tool is for models: a tool of an app can be for the app's page alone."""
     interface = (tool.meta or {}).get("ui")
     if not isinstance(interface, dict):
         return True
@@ -184,7 +179,7 @@ def is_for_models(tool: Tool) -> bool:
 
 
 def make_definition(one: ToolCandidate) -> Tool:
-    """A definition with what a model needs, and nothing more."""
+    """Make the definition that a model needs of a tool, and nothing more."""
     text = one.tool.description if one.description is None else one.description
     return Tool(
         name=one.name,
@@ -195,7 +190,7 @@ def make_definition(one: ToolCandidate) -> Tool:
 
 
 def truncate_description(text: str) -> str:
-    """A description that is not too long to be read, without what only a model would see in it."""
+    """Truncate a description, and remove invisible characters that only a model would see."""
     text = clean_text(text)
     if len(text) <= MAX_DESCRIPTION_CHARS:
         return text
@@ -205,7 +200,7 @@ def truncate_description(text: str) -> str:
 def describe_missing(
     left_out: Sequence[ToolLeftOut], absent: Mapping[str, str], *, why: bool = False
 ) -> str:
-    """What is missing, in words."""
+    """Describe the missing tools and servers in words."""
     lines = []
     if left_out:
         shown = ", ".join(f"{one.name} ({one.reason})" for one in left_out[:MAX_NAMES_IN_NOTE])

@@ -1,4 +1,4 @@
-"""Tools found by what they are for: one ranked index over all servers (BM25F).
+"""Tool search: one ranked index over all servers (BM25F).
 
 A tool is five fields: its name, its title, its server, its description and its parameters. A word counts
 by the fields in which it stands and by how rare it is, each field by its own weight and length. Each
@@ -27,54 +27,28 @@ __all__ = ["SearchResult", "ToolIndex"]
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 WORD = re.compile(r"[^\W_]+")
 MAX_QUERY_WORDS = 24
-"""Words of a query that are looked for."""
-
-MAX_INDEXED_CHARS = 4_000
-"""Characters of a description that are indexed: a longer one is not better found for it."""
-
+MAX_INDEXED_CHARS = 4_000  # a longer description is not better found for it
 ENDINGS = ("s", "es", "ed", "ing", "d")
-MIN_SIMILARITY = 0.78
-"""How alike a word must be to one that is there, to be taken for a slip of the keyboard."""
+MIN_SIMILARITY = 0.78  # of a mistyped word to one in the index
+FIRST_LETTER_PENALTY = 0.1  # few people mistype a first letter
 
-FIRST_LETTER_PENALTY = 0.1
-"""How much less alike two words are that begin otherwise: few people mistype a first letter."""
-
+# letters of a word that can have slips, that can have two, and that has none
 MIN_SLIP_CHARS, MIN_TWO_SLIPS_CHARS, MAX_SLIP_CHARS = 4, 8, 30
-"""Letters from which on a word can have slips, can have two, and has none that are looked for."""
-
-SYNONYM_WEIGHT = 0.55
-"""How much a word of like meaning counts, beside the word itself."""
-
-MAX_TOOLS_PER_WORD = 150
-"""Tools that one word finds, at most: the best of those that have it."""
-
+SYNONYM_WEIGHT = 0.55  # beside 1 for the word itself
+MAX_TOOLS_PER_WORD = 150  # the best of those that have it
 MAX_CACHED_WORDS = 4_000
-"""Words whose tools are kept between searches."""
+FIELD_WEIGHTS = (8.0, 3.0, 1.0, 1.0, 0.3)  # name, title, server, description, parameters
+FIELD_LENGTH_WEIGHTS = (0.8, 0.8, 0.0, 0.9, 0.9)  # BM25's b: how much less a longer field counts
+SATURATION = 1.2  # BM25's k1: how soon more of the same word counts no more
+COVERAGE_EXPONENT = 0.75  # how much a tool loses that has few of the words
+SERVER_WEIGHT = 0.5  # of a word that the server is about
+COMMON_SHARE = 0.3  # share of a server's tools at which a word counts half for the server
 
-FIELD_WEIGHTS = (8.0, 3.0, 1.0, 1.0, 0.3)
-"""Weight of a word in each field: name, title, server, description, parameters."""
-
-FIELD_LENGTH_WEIGHTS = (0.8, 0.8, 0.0, 0.9, 0.9)
-"""How much a field counts less for being longer than others (BM25's b)."""
-
-SATURATION = 1.2
-"""How soon more of the same word counts no more (BM25's k1)."""
-
-COVERAGE_EXPONENT = 0.75
-"""How much a tool loses that has few of the words."""
-
-SERVER_WEIGHT = 0.5
-"""How much it counts that the server is about a word."""
-
-COMMON_SHARE = 0.3
-"""The share of a server's tools at which a word counts half of what it can for the server."""
-
-ToolGroup: TypeAlias = tuple[str, str]
-"""A server, and whose connection to it."""
+ToolGroup: TypeAlias = tuple[str, str]  # a server, and the isolation key of the connection
 
 
 class SearchResult(Struct, frozen=True):
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
         names: the best, best first.
@@ -97,7 +71,7 @@ class IndexedTool(Struct, frozen=True):
 
 
 class ToolIndex:
-    """The index; it lives as long as this object, and is used from one thread."""
+    """An index of tools; it lives as long as this object, and is used from one thread."""
 
     def __init__(self) -> None:
         self._entries: dict[int, IndexedTool] = {}
@@ -153,7 +127,7 @@ class ToolIndex:
             spread = self._spread.setdefault(stem, {})
             spread[group] = spread.get(group, 0) + 1
         for word in collect_words(entry.texts):
-            self._learn(word)
+            self._add_word(word)
 
     def remove(self, server: str, *, isolation: str = "") -> None:
         """Forget the tools of a server."""
@@ -164,11 +138,11 @@ class ToolIndex:
             for field, length in enumerate(self._lengths.pop(row)):
                 self._sums[field] -= length
             for stem in {stem for text in entry.texts for stem in stem_words(text)}:
-                self._take_out(stem, row, (server, isolation))
+                self._remove_stem(stem, row, (server, isolation))
             for word in collect_words(entry.texts):
-                self._forget(word)
+                self._remove_word(word)
 
-    def _take_out(self, stem: str, row: int, group: ToolGroup) -> None:
+    def _remove_stem(self, stem: str, row: int, group: ToolGroup) -> None:
         postings, spread = self._postings[stem], self._spread[stem]
         del postings[row]
         spread[group] -= 1
@@ -196,7 +170,7 @@ class ToolIndex:
             isolations: whose connection to use, by server; None for the shared ones of all.
         """
         asked = parse_query(query)
-        instead = {word: other for word in asked if (other := self._slip(word)) is not None}
+        instead = {word: other for word in asked if (other := self._correct(word)) is not None}
         score = self._rank([instead.get(word, word) for word in asked])
         entries = self._entries
         rows = []
@@ -211,15 +185,15 @@ class ToolIndex:
         return SearchResult(tuple(entries[row].name for row in best), len(rows), instead)
 
     def _rank(self, asked: list[str]) -> dict[int, float]:
-        """How well each tool fits some words together."""
+        """Score each tool by all words together."""
         score: dict[int, float] = {}
         hits: dict[int, int] = {}
         about: dict[ToolGroup, float] = {}
         for word in asked:
-            for row, much in self._found(word).items():
+            for row, much in self._score_with_synonyms(word).items():
                 score[row] = score.get(row, 0.0) + much
                 hits[row] = hits.get(row, 0) + 1
-            for group, much in self._servers_about(stem_word(word)).items():
+            for group, much in self._score_servers(stem_word(word)).items():
                 about[group] = about.get(group, 0.0) + much
         entries = self._entries
         for row in score:
@@ -228,8 +202,8 @@ class ToolIndex:
             score[row] += SERVER_WEIGHT * about.get((entry.server, entry.isolation), 0.0)
         return score
 
-    def _servers_about(self, stem: str) -> Mapping[ToolGroup, float]:
-        """How much the tools of each server have to do with a word, all together."""
+    def _score_servers(self, stem: str) -> Mapping[ToolGroup, float]:
+        """Score each server by how much its tools have to do with a word."""
         found = self._servers.get(stem)
         if found is None:
             spread = self._spread.get(stem, {})
@@ -240,27 +214,27 @@ class ToolIndex:
             }
         return found
 
-    def _found(self, word: str) -> dict[int, float]:
-        """How well each tool fits a word, by itself or by the best of those of like meaning."""
+    def _score_with_synonyms(self, word: str) -> dict[int, float]:
+        """Score each tool by a word, or by the best of its synonyms."""
         own, *others = find_synonyms(word)
-        found = dict(self._scored(stem_word(own)))
+        found = dict(self._get_scores(stem_word(own)))
         for other in others:
-            for row, much in self._scored(stem_word(other)).items():
+            for row, much in self._get_scores(stem_word(other)).items():
                 if much * SYNONYM_WEIGHT > found.get(row, 0.0):
                     found[row] = much * SYNONYM_WEIGHT
         return found
 
-    def _scored(self, stem: str) -> dict[int, float]:
-        """How well each tool fits just this word."""
+    def _get_scores(self, stem: str) -> dict[int, float]:
+        """Score each tool by exactly this word."""
         found = self._scores.get(stem)
         if found is None:
             if len(self._scores) >= MAX_CACHED_WORDS:
                 self._scores.clear()
                 self._servers.clear()
-            found = self._scores[stem] = self._score(stem)
+            found = self._scores[stem] = self._compute_scores(stem)
         return found
 
-    def _score(self, stem: str) -> dict[int, float]:
+    def _compute_scores(self, stem: str) -> dict[int, float]:
         postings, total = self._postings.get(stem, {}), len(self._entries)
         rarity = compute_rarity(len(postings), total)
         means = [max(1.0, of_all / max(1, total)) for of_all in self._sums]
@@ -284,13 +258,13 @@ class ToolIndex:
 
     # Slips of the keyboard
 
-    def _learn(self, word: str) -> None:
+    def _add_word(self, word: str) -> None:
         times = self._known[word] = self._known.get(word, 0) + 1
         if times == 1:
             for slip in make_deletions(word):
                 self._slips.setdefault(slip, set()).add(word)
 
-    def _forget(self, word: str) -> None:
+    def _remove_word(self, word: str) -> None:
         self._known[word] -= 1
         if self._known[word]:
             return
@@ -300,8 +274,8 @@ class ToolIndex:
             if not self._slips[slip]:
                 del self._slips[slip]
 
-    def _slip(self, word: str) -> str | None:
-        """The word that was meant, where nothing has this one; None where it is as it should be."""
+    def _correct(self, word: str) -> str | None:
+        """Find the word that a mistyped one means; None where it is no slip."""
         if any(form in self._known for one in find_synonyms(word) for form in strip_endings(one)):
             return None
         near: set[str] = set()
@@ -322,7 +296,7 @@ class ToolIndex:
 
 
 def split_words(text: str) -> str:
-    """Text in which the words of ``camelCase`` and ``snake_case`` stand alone, without accents."""
+    """Split ``camelCase`` and ``snake_case`` into words, without accents."""
     if not text.isascii():
         apart = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in apart if unicodedata.category(c) != "Mn")
@@ -330,7 +304,7 @@ def split_words(text: str) -> str:
 
 
 def make_fields(name: str, tool: Tool, server: str) -> tuple[str, ...]:
-    """What is indexed of a tool: its name, title, server, description and parameters."""
+    """Make the indexed fields of a tool: name, title, server, description and parameters."""
     annotations = tool.annotations
     title = tool.title or (annotations.title if annotations is not UNSET else UNSET) or ""
     given = name.partition("__")[2] or name
@@ -345,13 +319,13 @@ def make_fields(name: str, tool: Tool, server: str) -> tuple[str, ...]:
 
 
 def stem_words(text: str) -> list[str]:
-    """The stems of the words of a text, each as often as it stands there."""
+    """Stem the words of a text, each as often as it stands there."""
     return [stem_word(word) for word in WORD.findall(text.lower())]
 
 
 @lru_cache(maxsize=20_000)
 def stem_word(word: str) -> str:
-    """A word without the commonest endings of English: plural, past and the form in -ing."""
+    """Cut the commonest endings of English off a word: plural, past and the form in -ing."""
     if len(word) < MIN_SLIP_CHARS or not word.isascii():
         return word
     if word.endswith("ies") and len(word) > MIN_SLIP_CHARS:
@@ -371,31 +345,31 @@ def stem_word(word: str) -> str:
 
 
 def compute_rarity(having: int, total: int) -> float:
-    """How much a word counts that so many of all have (BM25's inverse document frequency)."""
+    """Compute the rarity of a word (BM25's inverse document frequency)."""
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
 def parse_query(query: str) -> list[str]:
-    """The words of a query that say something; those of small talk where there are no others."""
+    """Parse a query into its telling words; those of small talk where there are no others."""
     said = [word for word in WORD.findall(split_words(query).lower()) if word not in STOPWORDS]
     meant = [word for word in said if word not in SMALL_TALK] or said
     return list(dict.fromkeys(meant))[:MAX_QUERY_WORDS]
 
 
 def collect_words(texts: Iterable[str]) -> set[str]:
-    """The words of some texts."""
+    """Collect the words of some texts."""
     return {word for text in texts for word in WORD.findall(text.lower())}
 
 
 def make_deletions(word: str) -> set[str]:
-    """A word, and the same without one of its letters: two that differ by a slip share one of these."""
+    """Make a word with one letter less in all ways: two words that differ by a slip share one."""
     if not MIN_SLIP_CHARS <= len(word) <= MAX_SLIP_CHARS:
         return set()
     return {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}
 
 
 def describe_parameters(schema: Any) -> str:
-    """The names of a tool's parameters, and what is said of them."""
+    """Join the names and descriptions of a tool's parameters."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping):
         return ""
@@ -407,7 +381,7 @@ def describe_parameters(schema: Any) -> str:
 
 
 def strip_endings(word: str) -> list[str]:
-    """A word, and what it may be without its ending."""
+    """Strip possible endings off a word."""
     cut = [
         word.removesuffix(end) for end in ENDINGS if word.endswith(end) and len(word) > len(end) + 2
     ]
@@ -415,7 +389,7 @@ def strip_endings(word: str) -> list[str]:
 
 
 def find_synonyms(word: str) -> list[str]:
-    """A word and those of like meaning."""
+    """Find a word's synonyms, the word first."""
     for form in strip_endings(word):
         group = SYNONYMS.get(form)
         if group is not None:

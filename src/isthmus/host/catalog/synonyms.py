@@ -1,7 +1,8 @@
-"""Words that mean much the same where tools are looked for, as data."""
+"""Synonyms and stop words of tool search, as data."""
 
 __all__ = ["SMALL_TALK", "STOPWORDS", "SYNONYM_GROUPS"]
 
+# each line one meaning; a word may stand in several
 SYNONYM_LINES = (
     # what is done
     "delete remove erase drop trash discard purge destroy bin clear wipe",
@@ -279,11 +280,10 @@ SYNONYM_LINES = (
     "status state",
     "member members",
 )
-"""Each line one meaning; a word may stand in several."""
 
 SYNONYM_GROUPS: tuple[tuple[str, ...], ...] = tuple(tuple(line.split()) for line in SYNONYM_LINES)
-"""The same, in words."""
 
+# words that say nothing about which tool is meant
 STOPWORDS = frozenset({
     "a", "an", "the", "of", "to", "in", "on", "at", "for", "from", "with", "by", "and", "or", "is",
     "are", "was", "be", "it", "its", "this", "that", "these", "those", "i", "me", "my", "we", "our",
@@ -293,8 +293,8 @@ STOPWORDS = frozenset({
     "but", "then", "than", "just", "using", "use", "let", "us", "something", "somebody", "someone",
     "much", "s", "t", "d", "ll", "re", "ve",
 })  # fmt: skip
-"""Words that say nothing about which tool is meant."""
 
+# words that say little in a sentence, and much as the only word of a query
 SMALL_TALK = frozenset({
     "he", "she", "they", "them", "his", "him", "her", "their", "theirs", "mine", "yours", "ours",
     "whose", "while", "because", "here", "now", "too", "very", "also", "only",
@@ -303,4 +303,3 @@ SMALL_TALK = frozenset({
     "doing", "one", "ones", "thing", "things", "stuff", "way", "ways", "kind", "lot", "lots", "bit",
     "get", "got", "give", "make", "made", "take", "took", "look", "tell", "show", "say", "m",
 })  # fmt: skip
-"""Words that say little of it in a sentence, and much as the only one that somebody types."""

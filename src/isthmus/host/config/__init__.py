@@ -1,1 +1,1 @@
-"""The configuration: which servers there are, where each line comes from, and what it means."""
+"""Configuration of the host: files of several layers, their servers, variables, and trust."""

@@ -1,4 +1,4 @@
-"""Changes to a text of JSON with comments that leave all the rest of it as it is."""
+"""Edits of JSON with comments that leave the rest of the text as it is."""
 
 import json
 import re
@@ -13,7 +13,7 @@ BLANKS = re.compile(r"[ \t]*")
 
 
 def replace_member(text: str, keys: tuple[str, ...], value: Any) -> str:
-    """A text in which a member has another value; it, and what it is in, is made where it is not.
+    """Replace the value of a member; the member, and the objects around it, are made where missing.
 
     Args:
         text: JSON with comments.
@@ -42,7 +42,7 @@ def replace_member(text: str, keys: tuple[str, ...], value: Any) -> str:
 
 
 def remove_member(text: str, keys: tuple[str, ...]) -> str:
-    """A text without a member; as it was where there is none.
+    """Remove a member from a text; nothing changes where there is none.
 
     Raises:
         BadSyntax: the text is no JSON.
@@ -67,7 +67,7 @@ def remove_member(text: str, keys: tuple[str, ...]) -> str:
 
 
 def _join_parts(head: str, kept: str, tail: str) -> str:
-    """What is left, without the line that nothing stands in any more."""
+    """Join what is left of a text, without a line that has become empty."""
     if not kept.strip() and (head.endswith("\n") or not head):
         rest = BLANKS.match(tail)
         cut = rest.end() if rest else 0
@@ -78,12 +78,12 @@ def _join_parts(head: str, kept: str, tail: str) -> str:
 
 
 def _find_comma(text: str, member: SyntaxMember) -> int:
-    """Where the comma after a member is that is not the last one."""
+    """Find the comma after a member that is not the last one."""
     return syntax.trivia(text, member.node.end)
 
 
 def _insert_member(text: str, node: SyntaxNode, key: str, value: Any) -> str:
-    """A text in which an object has one member more, behind the others."""
+    """Insert a member into an object, behind the others."""
     members = list((node.members or {}).values())
     newline = "\r\n" if "\r\n" in text else "\n"
     outer = _find_indent(text, node.start)
@@ -114,7 +114,7 @@ def _insert_member(text: str, node: SyntaxNode, key: str, value: Any) -> str:
 
 
 def _make_tail(blank: str, newline: str, outer: str) -> str:
-    """What stands between the last member and the brace: as it was, if that is a line of its own."""
+    """The blanks before the closing brace: as they were, if it has a line of its own."""
     return blank if "\n" in blank else f"{newline}{outer}"
 
 
@@ -132,13 +132,11 @@ def _find_indent(text: str, offset: int) -> str:
 
 
 def _find_indent_unit(text: str) -> str:
-    """By what the text is indented, one level."""
     found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
     return found[1] if found else "  "
 
 
 def _format_value(text: str, value: Any, indent: str) -> str:
-    """A value as it is written at an indentation."""
     lines = json.dumps(value, ensure_ascii=False, indent=_find_indent_unit(text)).split("\n")
     return ("\r\n" if "\r\n" in text else "\n").join(
         [lines[0], *(f"{indent}{line}" for line in lines[1:])]

@@ -1,4 +1,4 @@
-"""Where each part of a configuration comes from, and what it became; without a secret in it."""
+"""Explanation of a configuration: the source and the value of each member, without secrets."""
 
 import json
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from isthmus.host.model.errors import ConfigError
 __all__ = ["ExplainedMember", "describe_server", "explain_server", "mask_entry"]
 
 HIDDEN_VALUE = "[secret]"
+# options whose value is a secret
 SECRET_FLAGS = frozenset(
     {
         "--token",
@@ -30,17 +31,16 @@ SECRET_FLAGS = frozenset(
         "-H",
     }
 )
-"""Options whose value is a secret, however they are called here and there."""
 
+# words before a credential that say how it is used, and nothing of it
 CREDENTIAL_SCHEMES = frozenset({"", "bearer", "basic", "token", "apikey", "key"})
-"""Words before a credential that say how it is used, and nothing of it."""
 
+# members of other programs that name variables, and hold no value of one
 VARIABLE_NAME_MEMBERS = ("env_http_headers", "env_vars", "env_keys", "bearer_token_env_var")
-"""Members of other programs that name variables, and have no value of one."""
 
 
 class ExplainedMember(Struct, frozen=True):
-    """One member, as a person is shown it.
+    """One member as a person is shown it.
 
     Attributes:
         name: which.
@@ -54,7 +54,7 @@ class ExplainedMember(Struct, frozen=True):
 
 
 def explain_server(loaded: LoadedConfig, name: str) -> list[ExplainedMember]:
-    """A server, a line for each of its members.
+    """Explain a server, a line for each of its members.
 
     Args:
         loaded: the configuration.
@@ -94,7 +94,7 @@ def explain_server(loaded: LoadedConfig, name: str) -> list[ExplainedMember]:
 
 
 def describe_server(entry: ServerEntry) -> str:
-    """A server in one line: its command or address, without secrets."""
+    """Describe a server in one line: its command or address, without secrets."""
     from isthmus.host.model.entries import mask_command
     from isthmus.transports.http.client.address import redact_url
 
@@ -104,7 +104,7 @@ def describe_server(entry: ServerEntry) -> str:
 
 
 def mask_entry(entry: Any) -> Any:
-    """An entry as it stands in a file, without what is secret in it."""
+    """Mask what is secret in an entry of a file."""
     found = dict(entry)
     for part in ("env", "headers"):
         if isinstance(found.get(part), dict):
@@ -125,7 +125,7 @@ def mask_entry(entry: Any) -> Any:
 
 
 def _mask_auth(key: str, value: Any) -> Any:
-    """A member of ``host.auth``; what is no name of something is hidden at any depth."""
+    """Mask a member of ``host.auth`` at any depth."""
     if isinstance(value, dict):
         return {k: _mask_auth(k, v) for k, v in value.items()}
     if isinstance(value, list) and is_secret_name(key):
@@ -136,7 +136,7 @@ def _mask_auth(key: str, value: Any) -> Any:
 def _explain_options(
     loaded: LoadedConfig, name: str, entry: ServerEntry
 ) -> Iterator[ExplainedMember]:
-    """The options of ours, those too that nobody has set."""
+    """Explain the options of isthmus, unset ones too."""
     document, keys = loaded.origins[name]
     said: Any = document.value
     for key in (*keys, "host"):
@@ -158,7 +158,6 @@ def _explain_options(
 
 
 def _walk_members(whole: dict[str, Any]) -> Iterator[tuple[tuple[MemberKey, ...], str]]:
-    """Every part of an object that is no object."""
     for key, value in whole.items():
         yield from _walk_leaves((key,), value)
 
@@ -166,7 +165,7 @@ def _walk_members(whole: dict[str, Any]) -> Iterator[tuple[tuple[MemberKey, ...]
 def _walk_leaves(
     way: tuple[MemberKey, ...], value: Any
 ) -> Iterator[tuple[tuple[MemberKey, ...], str]]:
-    """Every part of a value that is no object, with secrets hidden."""
+    """Yield every part of a value that is no object, masked."""
     if isinstance(value, dict) and value:
         for key, one in value.items():
             yield from _walk_leaves((*way, key), one)
@@ -181,7 +180,7 @@ def _walk_leaves(
 
 
 def _mask_value(way: tuple[MemberKey, ...], value: Any) -> str:
-    """One value; what is secret by its place or its name is hidden, variables stay as they stand."""
+    """Mask a value that is secret by its place or its name; variables stay as they stand."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if way[0] in {"url", "serverUrl", "httpUrl"}:
         from isthmus.transports.http.client.address import redact_url
@@ -197,7 +196,7 @@ def _mask_value(way: tuple[MemberKey, ...], value: Any) -> str:
 
 
 def _mask_argument(words: Any, at: int) -> str:
-    """One argument of a command; the value of ``--token`` and the like is hidden."""
+    """Mask one argument of a command, such as the value of ``--token``."""
     word: str = words[at]
     name, equals, value = word.partition("=")
     if equals and (name in SECRET_FLAGS or (name.startswith("-") and is_secret_name(name))):
@@ -218,7 +217,7 @@ def _mask_argument(words: Any, at: int) -> str:
 
 
 def _hide_text(text: str) -> str:
-    """Nothing of a text but the variables in it, which name where it comes from."""
+    """Hide a text but for its variables, which name where it comes from."""
     variables = [found[0] for found in VARIABLE.finditer(text) if ":-" not in found[0]]
     if variables and VARIABLE.sub("", text).strip(" ").lower() in CREDENTIAL_SCHEMES:
         return text

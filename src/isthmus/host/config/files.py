@@ -1,7 +1,4 @@
-"""One file of a configuration: what it says, and where each part of it stands.
-
-Which files make up the configuration of a user.
-"""
+"""Files of a configuration: which ones there are, and one of them read as JSON, TOML or YAML with places."""
 
 import hashlib
 import os
@@ -30,22 +27,23 @@ __all__ = [
     "read_document",
 ]
 
-MAX_FILE_BYTES = 32 * 1024 * 1024
-"""Bytes of a file; some programs keep much else in the one that has their servers."""
+MAX_FILE_BYTES = 32 * 1024 * 1024  # some programs keep much else in the file that has their servers
 
+# of a file that somebody else may have written, which is read before anybody trusts it
 MAX_UNTRUSTED_BYTES = 1024 * 1024
-"""The same of a file that somebody else may have written, which is read before anybody trusts it."""
-
 SYNTAXES = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
-
 TABLE_HEADER = re.compile(r"\s*\[\[?.*\]\]?\s*(?:#.*)?$")
 KEY_ASSIGNMENT = re.compile(
     r"""\s*((?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[\w-]+|"[^"\n]*"|'[^'\n]*'))*)\s*="""
 )
 
+# in the managed and in the user's folder; the first wins
+FILE_NAMES = ("mcp.json", "mcp.jsonc", "mcp.toml")
+WORKSPACE_FILES = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
+
 
 class ConfigDocument(Struct):
-    """One file as it was read.
+    """One file of a configuration, as it was read.
 
     Attributes:
         path: which one.
@@ -64,7 +62,7 @@ class ConfigDocument(Struct):
     lines: dict[tuple[str, ...], int] = {}
 
     def place(self, *keys: syntax.MemberKey) -> str:
-        """Where a part stands, as ``file:line:column``; where the nearest part around it does."""
+        """The place of a part, or of the nearest part around it, as ``file:line:column``."""
         while True:
             found = self._found(keys)
             if found or not keys:
@@ -72,7 +70,7 @@ class ConfigDocument(Struct):
             keys = keys[:-1]
 
     def twice(self, *keys: syntax.MemberKey) -> dict[str, str]:
-        """The names that an object has more than once, and where."""
+        """Names that an object has more than once, and their places."""
         part = self.node and syntax.at(self.node, keys)
         doubled = part[1].twice if part else {}
         return {
@@ -89,12 +87,12 @@ class ConfigDocument(Struct):
 
 
 def digest_bytes(data: bytes) -> str:
-    """What tells two states of a file apart."""
+    """SHA-256 of a file's bytes, in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 def read_bytes(path: Path, largest: int = MAX_FILE_BYTES) -> bytes:
-    """A file's bytes.
+    """Read a file's bytes.
 
     Raises:
         ConfigError: it is not there, is no file, is too large, or cannot be read.
@@ -112,7 +110,7 @@ def read_bytes(path: Path, largest: int = MAX_FILE_BYTES) -> bytes:
 
 
 def read_document(path: Path, largest: int = MAX_FILE_BYTES) -> ConfigDocument:
-    """A file of a configuration: TOML or YAML where its name ends so, else JSON with comments.
+    """Read a file of a configuration: TOML or YAML by its name, else JSON with comments.
 
     Args:
         path: which one.
@@ -125,7 +123,7 @@ def read_document(path: Path, largest: int = MAX_FILE_BYTES) -> ConfigDocument:
 
 
 def parse_document(path: Path, data: bytes) -> ConfigDocument:
-    """What the bytes of a file say.
+    """Parse the bytes of a file.
 
     Raises:
         ConfigError: as :func:`read_document`.
@@ -177,11 +175,10 @@ def _parse_toml(path: Path, text: str, digest: str) -> ConfigDocument:
 
 
 READERS = {"json": _parse_json, "toml": _parse_toml, "yaml": _parse_yaml}
-"""How the text of a file is read, by its syntax."""
 
 
 def _find_lines(text: str) -> dict[tuple[str, ...], int]:
-    """The line of each table and key, as far as lines alone tell."""
+    """Find the line of each table and key, as far as lines alone tell."""
     found: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
@@ -194,7 +191,7 @@ def _find_lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _parse_names(line: str) -> tuple[str, ...]:
-    """The names that one line of TOML opens, outermost first."""
+    """Parse the names that one line of TOML opens, outermost first."""
     try:
         part: Any = toml.parse_toml(line)
     except toml.BadToml:
@@ -209,15 +206,8 @@ def _parse_names(line: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-FILE_NAMES = ("mcp.json", "mcp.jsonc", "mcp.toml")
-"""What the files of the managed and of the user's folder are called; the first wins."""
-
-WORKSPACE_FILES = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
-"""Where a workspace has them."""
-
-
 def get_managed_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """The folder of whoever looks after the machine."""
+    """The folder of the machine's administrator."""
     if platform == "win32":
         return Path(environ.get("PROGRAMDATA") or r"C:\ProgramData") / "isthmus"
     if platform == "darwin":
@@ -226,7 +216,7 @@ def get_managed_folder(environ: Mapping[str, str], platform: str = sys.platform)
 
 
 def get_config_folder(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """The folder in which a system wants programs to keep the user's settings."""
+    """The folder in which the system wants the user's settings."""
     home = Path(os.path.expanduser(environ.get("HOME") or "~"))  # noqa: PTH111 - a text or "~"
     if platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData" / "Roaming") / "isthmus"
@@ -237,7 +227,7 @@ def get_config_folder(environ: Mapping[str, str], platform: str = sys.platform) 
 
 
 def find_user_file(environ: Mapping[str, str]) -> Path:
-    """The user's own file: the one that is there, or the one to be made."""
+    """Find the user's own file: the existing one, or the one to be made."""
     folder = get_config_folder(environ)
     there = (folder / name for name in FILE_NAMES if (folder / name).is_file())
     return next(there, folder / FILE_NAMES[0])
@@ -249,7 +239,7 @@ def list_files(
     environ: Mapping[str, str],
     managed: Path | None = None,
 ) -> Iterator[tuple[Layer, Path]]:
-    """Every file that is looked for, the one that wins first.
+    """List every file that is looked for, the one that wins first.
 
     Args:
         paths: what somebody named on a command line: then neither the user's nor the workspace's.

@@ -1,4 +1,4 @@
-"""Members of a file as the structs of :mod:`isthmus.host.model.entries` want them."""
+"""Forms of members: durations, rates, sizes and the like, parsed into the structs of the configuration."""
 
 import difflib
 import re
@@ -13,7 +13,6 @@ from isthmus.host.config.syntax import MemberKey
 __all__ = ["FORM_PARSERS", "BadMember", "convert_member", "get_form"]
 
 T = TypeVar("T")
-
 SECONDS_BY_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 PER_MINUTE_BY_UNIT = {"s": 60.0, "sec": 60.0, "min": 1.0, "m": 1.0, "h": 1 / 60, "d": 1 / 1440}
 BYTES_BY_UNIT = {
@@ -28,7 +27,7 @@ STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 class BadMember(ValueError):
-    """A member is not what it should be.
+    """A member of a file is not as it should be.
 
     Attributes:
         keys: the way to it.
@@ -40,7 +39,7 @@ class BadMember(ValueError):
 
 
 def parse_duration(value: Any) -> Any:
-    """Seconds of ``"15m"``; a number is one already."""
+    """Parse ``"15m"`` into seconds; a number is one already."""
     found = MEASURE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found and found[2] in SECONDS_BY_UNIT:
         return float(found[1]) * SECONDS_BY_UNIT[found[2]]
@@ -52,7 +51,7 @@ def parse_duration(value: Any) -> Any:
 
 
 def parse_rate(value: Any) -> Any:
-    """How many a minute ``"60/min"`` is; a number is one already."""
+    """Parse ``"60/min"`` into a number a minute; a number is one already."""
     found = RATE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found and found[2].lower() in PER_MINUTE_BY_UNIT:
         return float(found[1]) * PER_MINUTE_BY_UNIT[found[2].lower()]
@@ -64,7 +63,7 @@ def parse_rate(value: Any) -> Any:
 
 
 def parse_size(value: Any) -> Any:
-    """How many bytes ``"1MiB"`` is; a number is one already."""
+    """Parse ``"1MiB"`` into bytes; a number is one already."""
     found = MEASURE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found and found[2].lower() in BYTES_BY_UNIT:
         return int(float(found[1]) * BYTES_BY_UNIT[found[2].lower()])
@@ -76,7 +75,7 @@ def parse_size(value: Any) -> Any:
 
 
 def parse_pin(value: Any) -> Any:
-    """The digest of ``{"sha256": "…"}``, or of the text alone."""
+    """Parse the digest of ``{"sha256": "…"}``, or of the text alone."""
     said = value.get("sha256") if isinstance(value, dict) else value
     found = DIGEST.fullmatch(said) if isinstance(said, str) else None
     if found is None and said != "":
@@ -85,7 +84,7 @@ def parse_pin(value: Any) -> Any:
 
 
 def parse_sandbox(value: Any) -> Any:
-    """A sandbox as it is written here, or as others group it; ``true`` is the strict one."""
+    """Parse a sandbox, also as others group it; ``true`` is the strict one."""
     if value is False:
         return None
     if value is True:
@@ -107,6 +106,7 @@ def parse_sandbox(value: Any) -> Any:
     return {**files, **flat, "network": network}
 
 
+# by the name of the form in the struct
 FORM_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "duration": parse_duration,
     "rate": parse_rate,
@@ -114,18 +114,17 @@ FORM_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "pin": parse_pin,
     "sandbox": parse_sandbox,
 }
-"""How a text of a file becomes what the struct has, by the name that the struct gives the form."""
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number, and no truth value."""
+    """Whether a value is a number, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def convert_member(
     kind: type[T], value: Any, keys: tuple[MemberKey, ...], unknown: list[tuple[MemberKey, ...]]
 ) -> T:
-    """A member as the struct that it should be.
+    """Convert a member to its struct.
 
     Args:
         kind: which struct.
@@ -150,14 +149,14 @@ _TYPES: dict[type, inspect.Type] = {}
 
 
 def get_type(kind: type) -> inspect.Type:
-    """What msgspec knows of a struct."""
+    """The type information of msgspec about a struct."""
     if kind not in _TYPES:
         _TYPES[kind] = inspect.type_info(kind)
     return _TYPES[kind]
 
 
 def get_form(kind: inspect.Type) -> tuple[str, inspect.Type]:
-    """The form of a member, empty for the usual one, and its type without what is around it."""
+    """The form of a member, empty for the usual one, and its inner type."""
     if isinstance(kind, inspect.Metadata):
         return str((kind.extra or {}).get("form", "")), get_form(kind.type)[1]
     if isinstance(kind, inspect.UnionType):
@@ -172,7 +171,7 @@ def _parse_forms(
     keys: tuple[MemberKey, ...],
     unknown: list[tuple[MemberKey, ...]],
 ) -> Any:
-    """A value with all that it holds in the form that msgspec reads."""
+    """Parse a value with all that it holds into the form that msgspec reads."""
     form, inner = get_form(kind)
     if form and value is not None:
         try:

@@ -1,4 +1,4 @@
-"""Taking over the servers that another program is configured with."""
+"""Import of the servers that another program is configured with."""
 
 import os
 import re
@@ -22,9 +22,9 @@ from isthmus.host.model.errors import ConfigError
 __all__ = ["IMPORT_SOURCES", "ImportedServers", "find_source", "import_servers", "write_imported"]
 
 CLINE_FILE = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
-
 ROO_FILE = "User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
 
+# by the program and the system; the first file that exists
 IMPORT_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "claude": {
         "linux": ("~/.config/Claude/claude_desktop_config.json",),
@@ -68,11 +68,10 @@ IMPORT_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "opencode": {"": ("~/.config/opencode/opencode.json", "~/.config/opencode/opencode.jsonc")},
     "continue": {"": ("~/.continue/config.yaml",)},
 }  # fmt: skip
-"""Where programs keep their servers, by the program and the system; the first that is there."""
 
 
 class ImportedServers(Struct, kw_only=True):
-    """What is taken over from one file.
+    """The servers imported from one file.
 
     Attributes:
         path: the file.
@@ -90,7 +89,7 @@ class ImportedServers(Struct, kw_only=True):
 
 
 def find_source(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """The file that a program keeps its servers in; a path is itself.
+    """Find the file that a program keeps its servers in; a path is itself.
 
     Raises:
         ConfigError: nobody knows the program, or it has no such file here.
@@ -113,7 +112,7 @@ def find_source(name: str, environ: Mapping[str, str], platform: str = sys.platf
 
 
 def import_servers(path: Path, folder: str = "") -> ImportedServers:
-    """The servers of a file, as ours.
+    """Import the servers of a file.
 
     Args:
         path: the file.
@@ -142,7 +141,7 @@ def import_servers(path: Path, folder: str = "") -> ImportedServers:
 
 
 def write_imported(taken: ImportedServers, path: "str | os.PathLike[str]") -> list[str]:
-    """Write what was taken over into a file of ours; the names that were there already are left.
+    """Write imported servers into a file of isthmus; names that it has already are left.
 
     Returns:
         The names of the servers that were written.
@@ -177,7 +176,7 @@ def _get_section(document: ConfigDocument, section: tuple[str, ...]) -> dict[str
 
 
 def _choose_name(name: str, taken: ImportedServers) -> str:
-    """A name that a server can have here."""
+    """Choose a valid and free name for a server."""
     try:
         check_name(name)
     except ValueError:
@@ -193,7 +192,7 @@ def _choose_name(name: str, taken: ImportedServers) -> str:
 def _make_entry(
     translation: TranslatedEntry, name: str, path: Path, taken: ImportedServers
 ) -> dict[str, Any]:
-    """An entry as it is written here, with notes on what is left out and what should move."""
+    """Make the entry of a server, with notes on what is left out and what should move."""
     entry = {key: one for key, one in translation.value.items() if key not in URL_MEMBERS}
     url = next((translation.value[key] for key in URL_MEMBERS if translation.value.get(key)), None)
     if url is not None:
@@ -221,6 +220,6 @@ def _make_entry(
 
 
 def _find_base(path: Path) -> Path:
-    """What relative folders of a file are relative to: the workspace for VS Code's, else its folder."""
+    """The folder that a file's relative folders start from: VS Code's workspace, else its own."""
     folder = path.absolute().parent
     return folder.parent if folder.name == ".vscode" else folder

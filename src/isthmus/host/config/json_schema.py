@@ -1,4 +1,4 @@
-"""The configuration as a JSON Schema, for editors; made from the structs that read it."""
+"""JSON Schema of the configuration, for editors; made from the structs that read it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +18,7 @@ TEXTS_SCHEMA = {
     "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
 }
 
+# where the struct has a form of its own
 FORM_SCHEMAS: Mapping[str, dict[str, Any]] = {
     "duration": {
         "type": ["number", "string"],
@@ -45,7 +46,6 @@ FORM_SCHEMAS: Mapping[str, dict[str, Any]] = {
         ]
     },
 }
-"""What a file may have where the struct has a form of its own."""
 
 SCALAR_SCHEMAS: tuple[tuple[type, dict[str, Any]], ...] = (
     (inspect.BoolType, {"type": "boolean"}),
@@ -57,7 +57,7 @@ SCALAR_SCHEMAS: tuple[tuple[type, dict[str, Any]], ...] = (
 
 
 def make_config_schema() -> dict[str, Any]:
-    """What a file of a configuration may say; members of others are let through."""
+    """Make the schema of a configuration file; members of other programs are let through."""
     server = _make_server_schema()
     servers = {"type": "object", "additionalProperties": {"$ref": "#/$defs/server"}}
     return {
@@ -114,7 +114,6 @@ def _make_server_schema() -> dict[str, Any]:
 
 
 def _make_schema(kind: inspect.Type) -> dict[str, Any]:
-    """The schema of one type."""
     form, inner = get_form(kind)
     if form in FORM_SCHEMAS:
         shape = FORM_SCHEMAS[form]
@@ -127,7 +126,6 @@ def _make_schema(kind: inspect.Type) -> dict[str, Any]:
 
 
 def _make_plain_schema(kind: inspect.Type) -> dict[str, Any]:
-    """The schema of a type that has no form of its own."""
     shape = next((shape for word, shape in SCALAR_SCHEMAS if isinstance(kind, word)), None)
     if shape is not None:
         return shape
@@ -151,7 +149,7 @@ def _make_struct_schema(kind: inspect.Type) -> dict[str, Any]:
 
 
 def _make_sandbox_schema(kind: inspect.Type) -> dict[str, Any]:
-    """Ours, or with ``filesystem`` and ``network`` as others group it."""
+    """Make the schema of a sandbox, also as others group it."""
     flat = _make_struct_schema(kind)
     files = {k: v for k, v in flat["properties"].items() if k != "network"}
     network = {"anyOf": [{"type": "boolean"}, {"type": "object"}]}

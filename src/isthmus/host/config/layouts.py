@@ -1,4 +1,4 @@
-"""Where the programs that there are keep their servers within a file."""
+"""Layouts of configuration files: the sections in which programs keep their servers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,15 +25,15 @@ SERVER_SECTIONS: tuple[tuple[str, ...], ...] = (
     ("mcp", "servers"),  # VS Code's settings.json
     ("mcp_servers",),  # Codex
 )
-"""The ways to an object of servers, by name."""
 
+# of programs with a word of their own, which has no such meaning in other files
 SECTIONS_OF_PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "zed": ("context_servers",),
     "opencode": ("mcp",),
     "goose": ("extensions",),
 }
-"""The same of programs that have a word of their own, which nobody else's file is taken to mean."""
 
+# by the end of the path; a word means something else in each program
 PROGRAM_PATHS: tuple[tuple[str, str], ...] = (
     (r"\.gemini/settings\.json|gemini-extension\.json", "gemini"),
     (r"\.kiro/settings/mcp\.json", "kiro"),
@@ -51,21 +51,17 @@ PROGRAM_PATHS: tuple[tuple[str, str], ...] = (
     (r"goose/(?:config/)?config\.yaml", "goose"),
     (r"\.continue/.*\.ya?ml", "continue"),
 )
-"""Which program a file belongs to, by the end of its path; a word means something else in each."""
 
+# lists of servers that are not to be there
 DENIED_LISTS = (
     ("mcp", "excluded"), ("excludeMCPServers",),  # Gemini, today and before
     ("disabledMcpServers",), ("deniedMcpServers",),  # Claude Code
     ("disabledServers",),
 )  # fmt: skip
-"""The ways to lists of servers that are not to be there."""
 
+# lists of the only servers that are to be there
 ALLOWED_LISTS = (("mcp", "allowed"), ("allowMCPServers",), ("allowedMcpServers",))
-"""The ways to lists of the only servers that are to be there."""
-
-
-MAX_GLOB_CHARS = 256
-"""Characters of a glob that is taken apart; names of tools are shorter."""
+MAX_GLOB_CHARS = 256  # names of tools are shorter
 
 
 class RawServer(Struct, frozen=True):
@@ -91,7 +87,7 @@ class RawServer(Struct, frozen=True):
 
 
 def find_servers(document: ConfigDocument, folder: str = "") -> Iterator[RawServer]:
-    """Every server of a file, with what the file around it forbids.
+    """Find every server of a file, with the restrictions around it.
 
     Args:
         document: the file.
@@ -114,20 +110,20 @@ def find_servers(document: ConfigDocument, folder: str = "") -> Iterator[RawServ
 
 
 def find_program(document: ConfigDocument) -> str:
-    """The program that a file belongs to, as its path tells; empty where it does not."""
+    """Find the program that a file belongs to by its path; empty where it does not tell."""
     path = document.path.as_posix()
     return next((name for end, name in PROGRAM_PATHS if re.search(f"(?:^|/)(?:{end})$", path)), "")
 
 
 def get_part(value: Any, keys: tuple[MemberKey, ...]) -> Any:
-    """A part of a file; None where there is none."""
+    """Get a part of a file; None where there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def _list_sections(document: ConfigDocument, folder: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The ways to servers in this file, each with the program that its shape tells."""
+    """List the sections of this file, each with the program that its shape tells."""
     whole = document.value
     for keys in SERVER_SECTIONS:
         yield ("codex" if keys == ("mcp_servers",) else ""), keys
@@ -141,7 +137,7 @@ def _list_sections(document: ConfigDocument, folder: str) -> Iterator[tuple[str,
 
 
 def _is_other(program: str, keys: tuple[str, ...], name: str, value: Any) -> bool:
-    """Whether a member stands beside servers and is none."""
+    """Whether a member beside servers is none."""
     if keys == ("mcp",):  # VS Code has servers and inputs there, Gemini its lists
         return name in {"servers", "inputs"} or not isinstance(value, dict)
     if not keys:
@@ -150,7 +146,7 @@ def _is_other(program: str, keys: tuple[str, ...], name: str, value: Any) -> boo
 
 
 class _Restrictions:
-    """What a file says of its servers outside of their entries."""
+    """Restrictions of servers that stand outside of their entries."""
 
     def __init__(self, document: ConfigDocument, folder: str) -> None:
         self._document = document
@@ -160,9 +156,9 @@ class _Restrictions:
         for base in ((), ("projects", folder)):
             for keys in DENIED_LISTS:
                 way = (*base, *keys)
-                self._denied |= dict.fromkeys(self._names(way) or (), way)
+                self._denied |= dict.fromkeys(self._read_names(way) or (), way)
             for keys in ALLOWED_LISTS:
-                names = self._names((*base, *keys))
+                names = self._read_names((*base, *keys))
                 if names is not None:
                     self._allowed.append(((*base, *keys), names))
 
@@ -173,11 +169,11 @@ class _Restrictions:
             if name not in names:
                 denied = denied or way
         here = re.sub(r"\s+", "-", name.strip())
-        without = self._without(name) if program == "opencode" else ()
+        without = self._list_removed_tools(name) if program == "opencode" else ()
         return RawServer(here, value, keys, program, denied, without, self._fault)
 
-    def _names(self, way: tuple[MemberKey, ...]) -> set[str] | None:
-        """A list of servers; None where there is none."""
+    def _read_names(self, way: tuple[MemberKey, ...]) -> set[str] | None:
+        """Read a list of servers; None where there is none."""
         part = get_part(self._document.value, way)
         if part is None:
             return None
@@ -187,8 +183,8 @@ class _Restrictions:
             self._fault = (way, "this restricts which servers there are, and is no list of names")
         return names
 
-    def _without(self, name: str) -> tuple[str, ...]:
-        """The tools of a server that opencode's lists of tools switch off, as globs."""
+    def _list_removed_tools(self, name: str) -> tuple[str, ...]:
+        """Make globs of the tools that opencode's lists of tools switch off."""
         found: list[str] = []
         for member, off in (("tools", False), ("permission", "deny")):
             part = get_part(self._document.value, (member,))
@@ -204,7 +200,7 @@ def _as_list(part: Any) -> list[Any]:
 
 
 def _strip_prefix(glob: str, prefix: str) -> list[str]:
-    """What a glob for ``server_tool`` means for the tools of one server; rather too much of it.
+    """Make globs for one server's tools of a glob for ``server_tool``; rather too many.
 
     Every beginning of the glob may be what the prefix fits; where that ends with a star, the star
     may go on in the tool's name.
@@ -221,7 +217,7 @@ def _strip_prefix(glob: str, prefix: str) -> list[str]:
 
 
 def find_section(document: ConfigDocument) -> tuple[str, ...]:
-    """The way to where a server is to be added: the section that the file has already."""
+    """Find the section for a new server: the one that the file has already."""
     for keys in SERVER_SECTIONS:
         if isinstance(get_part(document.value, keys), dict):
             return keys
@@ -229,7 +225,7 @@ def find_section(document: ConfigDocument) -> tuple[str, ...]:
 
 
 def read_inputs(document: ConfigDocument) -> Mapping[str, Mapping[str, Any]]:
-    """What a file says of the values that it wants from the user, by id."""
+    """Read the ``inputs`` of a file, which it wants from the user, by id."""
     parts = (get_part(document.value, keys) for keys in (("inputs",), ("mcp", "inputs")))
     return {
         said["id"]: said

@@ -1,9 +1,7 @@
-"""The configuration as a whole: files of several layers, read and put together.
+"""Loading of the configuration: files of several layers are read and merged.
 
 A server that is wrong is broken alone, and the others are there. A file that is no configuration at
 all is an error, since it may be the one that says what is forbidden.
-
-The member ``host`` of a file, and how those of several files become one.
 """
 
 import hashlib
@@ -48,8 +46,14 @@ __all__ = [
     "read_options",
 ]
 
-HOST_MEMBER = "host"
-"""The part of a workspace's file that is no server, as trust calls it; no server has the name \"\"."""
+HOST_MEMBER = "host"  # trust calls this part of a workspace's file ""; no server has that name
+
+# a workspace may say these: rules that only tighten, and folders within itself
+WORKSPACE_MEMBERS = ("policy", "roots")
+# a path is relative to the file that names it
+PATH_MEMBERS = ("policy", "shadow", "models", "state")
+# variables are filled into these; an error shows none of them
+VARIABLE_MEMBERS = (*PATH_MEMBERS, "roots")
 
 
 class TrustSource(Protocol):
@@ -67,7 +71,7 @@ class TrustSource(Protocol):
 
 
 class LoadedConfig(Struct, kw_only=True):
-    """The configuration, and where it came from.
+    """The configuration, and the sources of its parts.
 
     Attributes:
         config: what it says.
@@ -91,7 +95,7 @@ def load_config(
     trusted: TrustSource | None = None,
     managed: "str | os.PathLike[str] | None" = None,
 ) -> HostConfig:
-    """Read the configuration.
+    """Load the configuration.
 
     Example::
 
@@ -124,7 +128,7 @@ def read_config_layers(
     environ: Mapping[str, str] | None = None,
     managed: "str | os.PathLike[str] | None" = None,
 ) -> tuple[list[tuple[Layer, ConfigDocument]], list[str]]:
-    """Read the files, without making anything of them, and tell what is passed over.
+    """Read the files without merging them, and note those that are passed over.
 
     A workspace's file that is no configuration is passed over: who wrote it is not the user, and
     must not keep the host from starting.
@@ -159,7 +163,7 @@ def read_config_layers(
 def resolve_paths(
     paths: "Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None",
 ) -> tuple[Path, ...] | None:
-    """The files that somebody named; None where nobody named any."""
+    """Resolve the files that somebody named; None where nobody named any."""
     if paths is None:
         return None
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
@@ -175,7 +179,7 @@ def merge_documents(
     secrets: SecretSource | None = None,
     trusted: TrustSource | None = None,
 ) -> LoadedConfig:
-    """Put files together that were read.
+    """Merge files that were read.
 
     Raises:
         ConfigError: a member ``host`` says what cannot be.
@@ -186,25 +190,25 @@ def merge_documents(
         from isthmus.host.state.secrets import UserSecrets
 
         secrets = UserSecrets(known)
-    together = _ConfigMerger(
+    merger = _ConfigMerger(
         VariableScope(environ=known, secrets=secrets, folder=place), trusted, notes
     )
     for layer, document in layers:
-        together.options(layer, document)
-    together.roots()
+        merger.add_options(layer, document)
+    merger.merge_roots()
     for layer, document in layers:
-        together.servers(layer, document)
-    return together.loaded(layers)
+        merger.add_servers(layer, document)
+    return merger.make_loaded(layers)
 
 
 def digest_part(value: Any, inputs: Mapping[str, Any]) -> str:
-    """What a part of a file says, as a digest; ``inputs`` can change what variables stand for."""
+    """Digest a part of a file with its ``inputs``, which can change what variables stand for."""
     data = msgspec.json.encode([value, inputs], order="deterministic", enc_hook=str)
     return hashlib.sha256(data).hexdigest()
 
 
 class _ConfigMerger:
-    """Puts layers together, what is named first wins."""
+    """Merges the layers; the first one wins."""
 
     def __init__(
         self, scope: VariableScope, trusted: TrustSource | None, notes: Sequence[str]
@@ -219,12 +223,12 @@ class _ConfigMerger:
         self._origins: dict[str, tuple[ConfigDocument, tuple[MemberKey, ...]]] = {}
         self._used: dict[str, dict[tuple[MemberKey, ...], list[str]]] = {}
 
-    def options(self, layer: Layer, document: ConfigDocument) -> None:
-        """Take the member ``host`` of a file."""
+    def add_options(self, layer: Layer, document: ConfigDocument) -> None:
+        """Add the member ``host`` of a file."""
         said = document.value.get(HOST_MEMBER)
         if said is None:
             return
-        if layer == "workspace" and not self._allowed(document, "", said):
+        if layer == "workspace" and not self._is_allowed(document, "", said):
             self._notes.append(
                 f"{document.place(HOST_MEMBER)}: host is passed over until the workspace is trusted "
                 "(isthmus config trust)"
@@ -232,14 +236,14 @@ class _ConfigMerger:
             return
         self._options.append((layer, read_options(document, layer, self._scope, self._notes)))
 
-    def roots(self) -> None:
-        """Put the options together, and let servers name the roots."""
+    def merge_roots(self) -> None:
+        """Merge the options, so that servers can name the roots."""
         self._merged = merge_options(self._options)
         roots = {root.name: root.path for root in self._merged.roots}
         self._scope = msgspec.structs.replace(self._scope, roots=roots)
 
-    def servers(self, layer: Layer, document: ConfigDocument) -> None:
-        """Take the servers of a file."""
+    def add_servers(self, layer: Layer, document: ConfigDocument) -> None:
+        """Add the servers of a file."""
         inputs = read_inputs(document)
         for raw in find_servers(document, self._scope.folder):
             if raw.name in self._origins:
@@ -250,10 +254,10 @@ class _ConfigMerger:
                 )
                 continue
             self._origins[raw.name] = (document, raw.keys)
-            self._server(raw, layer, document, inputs)
+            self._add_server(raw, layer, document, inputs)
 
-    def loaded(self, layers: Sequence[tuple[Layer, ConfigDocument]]) -> LoadedConfig:
-        """All of it."""
+    def make_loaded(self, layers: Sequence[tuple[Layer, ConfigDocument]]) -> LoadedConfig:
+        """The merged configuration."""
         config = HostConfig(
             servers=self._servers,
             broken=self._broken,
@@ -266,14 +270,14 @@ class _ConfigMerger:
             config=config, documents=tuple(layers), origins=self._origins, used=self._used
         )
 
-    def _server(
+    def _add_server(
         self,
         raw: RawServer,
         layer: Layer,
         document: ConfigDocument,
         inputs: Mapping[str, Mapping[str, Any]],
     ) -> None:
-        allowed = layer != "workspace" or self._allowed(document, raw.name, raw.value)
+        allowed = layer != "workspace" or self._is_allowed(document, raw.name, raw.value)
         scope = msgspec.structs.replace(self._scope, inputs=inputs) if allowed else None
         workspace = layer == "workspace"
         reading = ServerReading(
@@ -313,7 +317,7 @@ class _ConfigMerger:
             )
         self._used[raw.name] = reading.used
 
-    def _allowed(self, document: ConfigDocument, name: str, value: Any) -> bool:
+    def _is_allowed(self, document: ConfigDocument, name: str, value: Any) -> bool:
         if self._trusted is None:
             return False
         digest = digest_part(value, read_inputs(document))
@@ -321,13 +325,13 @@ class _ConfigMerger:
 
 
 def format_keys(keys: Sequence[MemberKey]) -> str:
-    """The way to a part as people write it."""
+    """Format the way to a part as people write it."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return show_invisible(text.removeprefix("."), line=True)
 
 
 def describe_fault(document: ConfigDocument, keys: tuple[MemberKey, ...], message: str) -> str:
-    """What is wrong with a part, with its place."""
+    """Describe a fault of a part, with its place."""
     return f"{document.place(*keys)}: {format_keys(keys)}: {message}"
 
 
@@ -336,18 +340,8 @@ def fail(document: ConfigDocument, keys: tuple[MemberKey, ...], message: str) ->
     return ConfigError(describe_fault(document, keys, message))
 
 
-WORKSPACE_MEMBERS = ("policy", "roots")
-"""What a workspace may say: rules that only tighten, and folders within itself."""
-
-PATH_MEMBERS = ("policy", "shadow", "models", "state")
-"""Members that may be a file's path, which is relative to the file that names it."""
-
-VARIABLE_MEMBERS = (*PATH_MEMBERS, "roots")
-"""Members that variables are filled into; an error shows none of them."""
-
-
 class FileOptions(Struct, frozen=True):
-    """What one file says.
+    """The member ``host`` of one file.
 
     Attributes:
         value: all of it.
@@ -361,7 +355,7 @@ class FileOptions(Struct, frozen=True):
 def read_options(
     document: ConfigDocument, layer: Layer, scope: VariableScope, notes: list[str]
 ) -> FileOptions:
-    """The member ``host`` of a file.
+    """Read the member ``host`` of a file.
 
     Args:
         document: the file.
@@ -407,7 +401,7 @@ def read_options(
 
 
 def merge_options(layers: Sequence[tuple[Layer, FileOptions]]) -> HostOptions:
-    """What all files say together: the first that names a member wins; roots are those of all."""
+    """Merge the options of all files: the first that names a member wins; roots add up."""
     chosen: dict[str, Any] = {}
     policies: dict[Layer, str] = {}
     roots: dict[str, RootEntry] = {}
@@ -422,7 +416,7 @@ def merge_options(layers: Sequence[tuple[Layer, FileOptions]]) -> HostOptions:
 
 
 def _resolve_path(said: str | None, document: ConfigDocument) -> str | None:
-    """A file that is named, relative to the one that names it; a bare word is a name."""
+    """Resolve a path relative to the file that names it; a bare word is a name."""
     if not said or not (os.sep in said or "/" in said or "." in said or said.startswith("~")):
         return said
     return str(document.path.parent / Path(said).expanduser())

@@ -1,7 +1,4 @@
-"""One server of a file: what it says, checked, its variables filled in.
-
-Files of environment variables, as ``envFile`` names them: ``NAME=value``, a line each.
-"""
+"""Server entries: one server of a file, checked, with its variables and its ``envFile`` filled in."""
 
 import re
 from collections.abc import Mapping
@@ -28,9 +25,7 @@ __all__ = ["ServerReading", "check_name", "list_exposures", "parse_env", "read_s
 
 CONFIGURED_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?", re.ASCII)
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
-
 MAX_ENV_FILE_BYTES = 1024 * 1024
-"""Bytes of a file of variables."""
 
 KINDS_BY_WORD = {
     "stdio": "stdio", "local": "stdio",
@@ -38,28 +33,29 @@ KINDS_BY_WORD = {
     "sse": "sse",
     "ws": "ws", "websocket": "ws",
 }  # fmt: skip
-"""What files call the ways to reach a server."""
 
+# the usual one first
 KINDS_BY_SCHEME = {
     "http": ("http", "sse"), "https": ("http", "sse"),
     "ws": ("ws",), "wss": ("ws",),
     "unix": ("socket",), "tcp": ("socket",),
 }  # fmt: skip
-"""The ways to reach a server that a URL's scheme allows, the usual one first."""
 
-URL_MEMBERS = ("url", "serverUrl", "httpUrl")
-"""What files call the URL: Windsurf and Gemini have words of their own."""
+URL_MEMBERS = ("url", "serverUrl", "httpUrl")  # Windsurf and Gemini have words of their own
 
+# members of host.auth that are taken as they stand
 AUTH_NAME_MEMBERS = frozenset({"kind", "issuer", "scopes"})
-"""Members of ``host.auth`` that say what it is, and are taken as they stand."""
-
 PLAIN_MEMBERS = ("type", "transport")
+# only what is never shown in an error has variables
 FILLED_MEMBERS = ("command", "args", "env", "envFile", "cwd", "headers", *URL_MEMBERS)
-"""What is ours to read of an entry; only what is never shown in an error has variables."""
+ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(.*)")
+ENV_QUOTED = re.compile(r"""'([^']*)'\s*(?:#.*)?|"((?:[^"\\]|\\.)*)"\s*(?:#.*)?""")
+ENV_ESCAPE = re.compile(r"\\(.)")
+ENV_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class ServerReading(Struct, kw_only=True):
-    """What the reading of one server needs to know, and what it leaves behind.
+    """Input and output of the reading of one server.
 
     Attributes:
         scope: where variables are looked up; None leaves them as they are.
@@ -85,7 +81,7 @@ class ServerReading(Struct, kw_only=True):
 
 
 def check_name(name: str) -> None:
-    """See to it that a server can be called this.
+    """Check that a server can be called this.
 
     Raises:
         ValueError: it cannot.
@@ -98,7 +94,7 @@ def check_name(name: str) -> None:
 
 
 def read_server(raw: RawServer, reading: ServerReading) -> ServerEntry:
-    """A server as its file has it.
+    """Read a server of a file.
 
     Raises:
         Misfit, Unfilled: it cannot be used; the message says why, ``keys`` where.
@@ -152,7 +148,6 @@ def read_server(raw: RawServer, reading: ServerReading) -> ServerEntry:
 
 
 def _read_options(raw: RawServer, reading: ServerReading) -> ServerOptions:
-    """The member ``host``, with what others say in their own words."""
     said = raw.value.get("host", {})
     options = convert_member(ServerOptions, said, (*raw.keys, "host"), reading.unknown)
     if reading.layer == "workspace" and options.trust != "untrusted":
@@ -163,7 +158,7 @@ def _read_options(raw: RawServer, reading: ServerReading) -> ServerOptions:
 
 
 def list_exposures(raw: RawServer) -> list[str]:
-    """What the address of a server gets to know of the user's own, a line for each, by name.
+    """List the variables of the user that the address of a server gets to know, a line for each.
 
     Nothing is filled in, so that it can be shown before anything is trusted.
     """
@@ -180,14 +175,14 @@ def list_exposures(raw: RawServer) -> list[str]:
 
 
 def _list_sent_variables(value: Mapping[str, Any], there: str) -> tuple[str, ...]:
-    """The variables that go to an address: in it, in headers, and in how tokens are got."""
+    """List the variables that go to an address: in it, in headers, and in how tokens are got."""
     host = value.get("host")
     auth = host.get("auth", {}) if isinstance(host, dict) else {}
     return list_variables([value[there], value.get("headers", {}), auth])
 
 
 def _check_sent_variables(raw: RawServer, reading: ServerReading) -> tuple[str, ...]:
-    """The variables that the server gets to know with each request.
+    """List the variables that the server gets to know with each request.
 
     A workspace's file was written by somebody else: it may not put what is secret into the name of
     a machine, which everybody sees who is asked for its address.
@@ -209,7 +204,7 @@ def _check_sent_variables(raw: RawServer, reading: ServerReading) -> tuple[str, 
 def _fill_auth(
     raw: RawServer, options: ServerOptions, variables: VariableFiller | None
 ) -> Mapping[str, Any]:
-    """How tokens are got, with variables filled into what no error shows."""
+    """Fill variables into the members of ``host.auth`` that no error shows."""
     if variables is None:
         return options.auth
     return {
@@ -221,7 +216,7 @@ def _fill_auth(
 
 
 def _make_variables(raw: RawServer, scope: VariableScope) -> VariableFiller:
-    """What fills variables in, which knows what the entry itself gives its program."""
+    """Make the filler of variables, which knows those that the entry gives its program."""
     env = raw.value.get("env")
     said = env.items() if isinstance(env, dict) else ()
     own = {name: text for name, text in said if isinstance(text, str) and "${" not in text}
@@ -229,7 +224,6 @@ def _make_variables(raw: RawServer, scope: VariableScope) -> VariableFiller:
 
 
 def _fill_members(raw: RawServer, variables: VariableFiller | None) -> dict[str, Any]:
-    """What is ours to read of an entry, its variables filled in."""
     part = {key: raw.value[key] for key in (*PLAIN_MEMBERS, *FILLED_MEMBERS) if key in raw.value}
     if variables is None:
         return part
@@ -239,7 +233,7 @@ def _fill_members(raw: RawServer, variables: VariableFiller | None) -> dict[str,
 
 
 def _read_env(entry: "_EntryReader", reading: ServerReading) -> dict[str, str]:
-    """The variables that a program gets, those of ``envFile`` first."""
+    """Read the variables that a program gets, those of ``envFile`` first."""
     path = entry.text("envFile")
     found: dict[str, str] = {}
     if path and reading.scope is not None:
@@ -253,7 +247,7 @@ def _read_env(entry: "_EntryReader", reading: ServerReading) -> dict[str, str]:
 
 
 def read_env_file(path: Path) -> str:
-    """The text of a file of variables.
+    """Read the text of a file of variables.
 
     Raises:
         OSError, ValueError: it is none, too large, or no text in UTF-8.
@@ -275,7 +269,7 @@ def _read_cwd(entry: "_EntryReader", reading: ServerReading) -> str:
 
 
 class _EntryReader:
-    """Members of an entry, each checked as it is taken."""
+    """Reads the members of an entry, and checks each."""
 
     def __init__(self, value: Mapping[str, Any], keys: tuple[MemberKey, ...]) -> None:
         self.value = value
@@ -306,7 +300,7 @@ class _EntryReader:
         return taken
 
     def url(self) -> str:
-        """Where it is; empty for one that is launched."""
+        """The URL; empty for a server that is launched."""
         there = [key for key in URL_MEMBERS if self.value.get(key)]
         if not there:
             return ""
@@ -339,7 +333,7 @@ class _EntryReader:
         return (program, *map(str, arguments))
 
     def kind(self, url: str) -> Any:
-        """How it is reached."""
+        """The way to reach the server."""
         word = "type" if self.value.get("type") else "transport"
         said = self.text(word)
         kind = KINDS_BY_WORD.get(said.lower())
@@ -364,14 +358,8 @@ class _EntryReader:
         return found
 
 
-ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(.*)")
-ENV_QUOTED = re.compile(r"""'([^']*)'\s*(?:#.*)?|"((?:[^"\\]|\\.)*)"\s*(?:#.*)?""")
-ENV_ESCAPE = re.compile(r"\\(.)")
-ENV_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-
-
 def parse_env(text: str) -> dict[str, str]:
-    r"""The variables that a file has.
+    r"""Parse a file of variables: ``NAME=value``, a line each.
 
     Values stand bare, in ``'…'`` as they are, or in ``"…"`` with ``\n``, ``\"`` and the like.
     Blank lines and what follows a ``#`` are passed over; nothing is filled in.

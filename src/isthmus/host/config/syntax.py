@@ -1,12 +1,8 @@
-"""JSON with comments and trailing commas, read so that every part knows where it stands.
+"""Syntax of configuration files: JSON with comments, and YAML, parsed so that every part knows its place.
 
-Our own reader, since an error has to name the line, and a change must leave everything else of the
-text as it is.
-
-YAML as Goose and Continue write it, read so that every part knows where it stands.
-
-PyYAML finds the parts and their places. What a plain word means is decided here, by the core schema
-of YAML 1.2: for PyYAML a variable that is called NO is false.
+Our own parser of JSON, since an error has to name the line, and a change must leave everything else of
+the text as it is. Of YAML, PyYAML finds the parts and their places; the meaning of a plain word is
+decided here, by the core schema of YAML 1.2: for PyYAML a variable that is called NO is false.
 """
 
 import json
@@ -30,21 +26,31 @@ __all__ = [
     "trivia",
 ]
 
+# a step on the way to a part: a member's name, or an element's number
 MemberKey: TypeAlias = str | int
-"""A step on the way to a part: a member's name, or an element's number."""
 
 MAX_DEPTH = 100
-"""Levels of nesting."""
-
 TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 WORDS = {"true": True, "false": False, "null": None}
 WORD = re.compile(r"[A-Za-z_]\w*")
+MAX_PARTS = 100_000  # of a file, each as often as an alias repeats it
+OUTER_EVENTS = 3
+TOO_LARGE_OR_DEEP = "there is too much in it, or too deep, for a configuration"
+CORE_SCHEMA_WORDS = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+DECIMAL_INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
+OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
+DECIMAL_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+TAG_PREFIX = "tag:yaml.org,2002:"
+SCALAR_TAGS = frozenset({"str", "int", "float", "bool", "null", "timestamp", "value"})
 
 
 class BadSyntax(ValueError):
-    """The text is not what it should be.
+    """The text is no JSON, or no YAML.
 
     Attributes:
         line: where, from 1.
@@ -58,7 +64,7 @@ class BadSyntax(ValueError):
 
 
 class SyntaxNode(Struct):
-    """One value and where it stands.
+    """One value and its place.
 
     Attributes:
         value: what it is, as plain data.
@@ -89,13 +95,13 @@ def place(text: str, offset: int) -> tuple[int, int]:
 
 
 def trivia(text: str, offset: int) -> int:
-    """Where the blanks and comments that begin at a character end."""
+    """The end of the blanks and comments that begin at a character."""
     found = TRIVIA.match(text, offset)
     return found.end() if found else offset
 
 
 def parse(text: str) -> SyntaxNode:
-    """The value that a text is.
+    """Parse a text of JSON with comments.
 
     Raises:
         BadSyntax: it is none; the message says what was expected, and the error where.
@@ -104,7 +110,7 @@ def parse(text: str) -> SyntaxNode:
 
 
 def at(node: SyntaxNode, keys: tuple[MemberKey, ...]) -> tuple[int, SyntaxNode] | None:
-    """A part of a value: where its name begins (or it itself), and what it is; None without."""
+    """Find a part of a value: where its name begins (or it itself), and its node; None without."""
     start = node.start
     for key in keys:
         if isinstance(key, str) and node.members is not None and key in node.members:
@@ -131,7 +137,7 @@ class _JsoncParser:
         return found
 
     def _skip(self) -> str:
-        """Pass blanks and comments, and tell the character after them."""
+        """Skip blanks and comments, and return the character after them."""
         self._at = trivia(self._text, self._at)
         if self._text.startswith("/*", self._at):
             self._fail("this comment does not end")
@@ -217,7 +223,7 @@ class _JsoncParser:
         return node
 
     def _comma(self, closing: str) -> None:
-        """What may follow a member or an element."""
+        """Read the comma that may follow a member or an element."""
         head = self._skip()
         if head == ",":
             self._at += 1
@@ -225,28 +231,14 @@ class _JsoncParser:
             self._fail(f"a comma or {closing} is missing here")
 
 
-MAX_PARTS = 100_000
-"""Parts of a file, each as often as an alias repeats it."""
-
-OUTER_EVENTS = 3
 """Events that stand around the whole: a stream, a document, and the level that is counted as 0."""
 
-TOO_LARGE_OR_DEEP = "there is too much in it, or too deep, for a configuration"
 
-CORE_SCHEMA_WORDS = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
-DECIMAL_INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
-OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
-DECIMAL_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-TAG_PREFIX = "tag:yaml.org,2002:"
-SCALAR_TAGS = frozenset({"str", "int", "float", "bool", "null", "timestamp", "value"})
 """What PyYAML takes scalars for; which of them it is, is decided here."""
 
 
 def parse_yaml(text: str) -> SyntaxNode:
-    """The value that a text is; of tags only the usual ones are known, and keys are texts.
+    """Parse a text of YAML; of tags only the usual ones are known, and keys are texts.
 
     Raises:
         BadSyntax: it is none, or says what no configuration does.
@@ -273,7 +265,7 @@ def parse_yaml(text: str) -> SyntaxNode:
 
 
 def _check_depth(events: Iterable[Any]) -> None:
-    """See that nothing is nested too deeply; events come one by one, whatever they are in.
+    """Check that nothing is nested too deeply; events come one by one, whatever they are in.
 
     Raises:
         BadSyntax: something is.
@@ -287,13 +279,13 @@ def _check_depth(events: Iterable[Any]) -> None:
 
 
 class _NodeBuilder:
-    """Makes of PyYAML's nodes those of every configuration."""
+    """Builds the nodes of every configuration from those of PyYAML."""
 
     def __init__(self) -> None:
         self._parts = 0
 
     def node(self, part: Any, depth: int) -> SyntaxNode:
-        """One part with all that it holds."""
+        """Build one part with all that it holds."""
         self._parts += 1
         if self._parts > MAX_PARTS or depth > MAX_DEPTH:
             raise _make_error(part, TOO_LARGE_OR_DEEP)
@@ -323,7 +315,7 @@ class _NodeBuilder:
 
 
 def _read_scalar(part: Any) -> Any:
-    """What a scalar says: a text where it is quoted, else by the core schema."""
+    """Read a scalar: a text where it is quoted, else by the core schema."""
     text: str = part.value
     if part.style:
         return text

@@ -1,4 +1,4 @@
-"""Entries of other programs in the words of this one: restrictions, tokens, timeouts, variables.
+"""Translation of other programs' entries: restrictions, tokens, timeouts and variables in isthmus's words.
 
 Each program that launches servers has words of its own for the same things. What restricts a
 server, authorizes it or limits its time is taken over or is an error, since what is passed over
@@ -18,11 +18,11 @@ from isthmus.host.config.syntax import MemberKey
 
 __all__ = ["TranslatedEntry", "translate_entry"]
 
+# members that mean the same everywhere
 COMMON_MEMBERS = frozenset(
     {"command", "args", "env", "envFile", "cwd", "type", "transport", "headers", "host"}
     | {"url", "serverUrl", "httpUrl"}
 )
-"""Members that mean the same everywhere."""
 
 MEMBER_SYNONYMS: Mapping[str, str] = {
     "cmd": "command", "envs": "env", "uri": "url",  # Goose
@@ -30,12 +30,11 @@ MEMBER_SYNONYMS: Mapping[str, str] = {
     "http_headers": "headers",  # Codex
 }  # fmt: skip
 
+# lists of the only tools that are to be there
 ONLY_TOOLS_MEMBERS = ("includeTools", "enabledTools", "enabled_tools", "available_tools", "allowedTools", "allowed_tools")  # fmt: skip
-"""Lists of the only tools that are to be there."""
-
 EXCLUDED_TOOLS_MEMBERS = ("excludeTools", "excludedTools", "disabledTools", "disabled_tools", "excluded_tools", "deniedTools")  # fmt: skip
-"""Lists of tools that are not to be there."""
 
+# members that switch a server off, and the value that does
 OFF_SWITCHES = {
     "disabled": True,
     "isDisabled": True,
@@ -43,30 +42,27 @@ OFF_SWITCHES = {
     "isActive": False,
     "active": False,
 }
-"""Members that switch a server off, and the value that does."""
 
+# they sound as if they restricted something and do not; consent is asked for here
 HARMLESS_MEMBERS = frozenset(
     {"autoApprove", "alwaysAllow", "autoApproveTools", "supports_parallel_tool_calls"}
 )
-"""Members that sound as if they restricted something and do not; consent is asked for here."""
 
+# names that sound as if they restricted, authorized or timed something
 RESTRICTING_NAME = re.compile(
     r"(?i)tool|allow|den(?:y|ied)|block|exclu|restrict|permi|approv|disab|enab|read_?only|auth|token"
-    r"|secret|credential|header|bearer|cert|tls|ssl|verif|time_?out|deadline|sandbox|scope|passw"
+    r"|secret|credential|header|read_bearer_variable|cert|tls|ssl|verif|time_?out|deadline|sandbox|scope|passw"
     r"|api_?key|proxy|limit|expire|activ"
 )
-"""Names that sound as if they restricted, authorized or timed something."""
 
 PROGRAMS_IN_MILLISECONDS = frozenset(
     {"gemini", "claude", "kiro", "copilot", "lmstudio", "opencode", "vscode"}
 )
 PROGRAMS_IN_SECONDS = frozenset({"cline", "roo", "goose", "zed"})
-MAX_TIMEOUT_S = 3600
-"""No program that counts in seconds takes more."""
+MAX_TIMEOUT_S = 3600  # no program that counts in seconds takes more
 
+# Codex's words for calls without a question; here the policy says so
 UNASKED_APPROVALS = frozenset({"auto", "approve"})
-"""What Codex calls calls that it does not ask about; here the policy says so."""
-
 SHELL_VARIABLE = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 OPENCODE_VARIABLE = re.compile(r"\{(env|file):([^}]*)\}")
 CONTINUE_VARIABLE = re.compile(r"\$\{\{\s*(\w+)\.([\w./-]+)\s*\}\}")
@@ -99,7 +95,7 @@ class TranslatedEntry(Struct, kw_only=True):
 
 
 def translate_entry(raw: RawServer) -> TranslatedEntry:
-    """An entry as isthmus would have written it.
+    """Translate an entry into the words of isthmus.
 
     Raises:
         Misfit: it restricts, authorizes or times something in a way that isthmus does not know.
@@ -115,19 +111,19 @@ def translate_entry(raw: RawServer) -> TranslatedEntry:
 
 
 class _EntryTranslator:
-    """Takes one entry apart."""
+    """Translates one entry."""
 
     def __init__(self, raw: RawServer, host: dict[str, Any]) -> None:
         self.keys = raw.keys
         self.raw = raw
-        self.found = {k: v for k, v in raw.value.items() if k in COMMON_MEMBERS and k != "host"}
+        self.members = {k: v for k, v in raw.value.items() if k in COMMON_MEMBERS and k != "host"}
         self.host = host
-        self.ours: dict[str, Any] = {}
+        self.options: dict[str, Any] = {}
         ignored = host.get("ignore", ())
         self.ignored = frozenset(map(str, ignored if isinstance(ignored, list) else ()))
-        self.only: list[list[str]] = []
-        self.without: list[str] = list(raw.without)
-        self.times: dict[str, float] = {}
+        self.only_tools: list[list[str]] = []
+        self.excluded_tools: list[str] = list(raw.without)
+        self.timeouts: dict[str, float] = {}
         self.notes: list[tuple[tuple[MemberKey, ...], str]] = []
         self.passed: list[str] = []
 
@@ -135,37 +131,37 @@ class _EntryTranslator:
         """The entry in our words."""
         for name, value in self.raw.value.items():
             if name in MEMBER_SYNONYMS and value is not None:
-                self._same(name, value)
+                self._read_synonym(name, value)
         for name, value in self.raw.value.items():
             if name not in COMMON_MEMBERS and name not in MEMBER_SYNONYMS and value is not None:
-                self._member(name, value)
-        self._command()
-        self._transport()
+                self._read_member(name, value)
+        self._translate_command()
+        self._translate_type()
         if self.raw.denied:
-            self.ours["enabled"] = False
-        self._tools()
-        self._timeouts()
-        host = {**self.ours, **self.host}
-        value = self.found | ({"host": host} if host else {})
+            self.options["enabled"] = False
+        self._merge_tools()
+        self._merge_timeouts()
+        host = {**self.options, **self.host}
+        value = self.members | ({"host": host} if host else {})
         for member in TEXT_MEMBERS:
             if member in value:
-                value[member] = self._text(value[member], (*self.keys, member))
+                value[member] = self._translate_texts(value[member], (*self.keys, member))
         return TranslatedEntry(value=value, notes=self.notes, passed=self.passed)
 
     def at(self, name: str) -> tuple[MemberKey, ...]:
         """The way to one member."""
         return (*self.keys, name)
 
-    def _same(self, name: str, value: Any) -> None:
+    def _read_synonym(self, name: str, value: Any) -> None:
         ours = MEMBER_SYNONYMS[name]
         if ours in {"env", "headers"}:
-            self._add(name, ours, self._object(name, value))
+            self._add_pairs(name, ours, self._read_object(name, value))
         else:
-            self.found.setdefault(ours, value)
+            self.members.setdefault(ours, value)
 
-    def _add(self, name: str, part: str, more: Mapping[str, Any]) -> None:
-        """Put variables or headers to those that the entry has."""
-        have = self.found.get(part) or {}
+    def _add_pairs(self, name: str, part: str, more: Mapping[str, Any]) -> None:
+        """Add variables or headers to those that the entry has."""
+        have = self.members.get(part) or {}
         if not isinstance(have, dict):
             raise BadMember(
                 self.at(part), f'{part} is an object of texts, as in {{"NAME": "value"}}'
@@ -173,23 +169,23 @@ class _EntryTranslator:
         doubled = [key for key in more if key in have and have[key] != more[key]]
         if doubled:
             raise BadMember(self.at(name), f"{part} has {doubled[0]!r} already, with another value")
-        self.found[part] = {**have, **more}
+        self.members[part] = {**have, **more}
 
-    def _member(self, name: str, value: Any) -> None:
-        """One member of another program's."""
+    def _read_member(self, name: str, value: Any) -> None:
+        """Translate one member of another program."""
         if name in self.ignored or name in HARMLESS_MEMBERS:
             self.passed.append(name)
         elif name in ONLY_TOOLS_MEMBERS:
-            names = self._names(name, value)
+            names = self._read_names(name, value)
             if names or self.raw.program != "goose":  # an empty list of Goose's means all
-                self.only.append(names)
+                self.only_tools.append(names)
         elif name in EXCLUDED_TOOLS_MEMBERS:
-            self.without += map(_escape_glob, self._names(name, value))
+            self.excluded_tools += map(_escape_glob, self._read_names(name, value))
         elif name in OFF_SWITCHES:
             if not isinstance(value, bool):
                 raise BadMember(self.at(name), f"{name} is true or false")
             if value is OFF_SWITCHES[name]:
-                self.ours["enabled"] = False
+                self.options["enabled"] = False
         elif name in MEMBER_READERS:
             MEMBER_READERS[name](self, name, value)
         elif RESTRICTING_NAME.search(name):
@@ -202,8 +198,8 @@ class _EntryTranslator:
         else:
             self.passed.append(name)
 
-    def _names(self, name: str, value: Any) -> list[str]:
-        """A list of tools."""
+    def _read_names(self, name: str, value: Any) -> list[str]:
+        """Read a list of tools."""
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise BadMember(
                 self.at(name), f'{name} is a list of names of tools, as in ["read_file"]'
@@ -219,32 +215,32 @@ class _EntryTranslator:
                 )
         return list(value)
 
-    def _object(self, name: str, value: Any) -> dict[str, Any]:
+    def _read_object(self, name: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise BadMember(
                 self.at(name), f'{name} is an object of texts, as in {{"NAME": "value"}}'
             )
         return value
 
-    def tools_member(self, name: str, value: Any) -> None:
+    def read_tools(self, name: str, value: Any) -> None:
         """``tools``: a list of the Copilot CLI's, or a table of Codex's with how calls are approved."""
         if isinstance(value, list):
-            names = self._names(name, value)
+            names = self._read_names(name, value)
             if "*" not in names:
-                self.only.append(names)
+                self.only_tools.append(names)
             return
-        for tool, said in self._object(name, value).items():
+        for tool, said in self._read_object(name, value).items():
             if said is False:
-                self.without.append(_escape_glob(tool))
+                self.excluded_tools.append(_escape_glob(tool))
             elif isinstance(said, dict) and said.keys() <= {"approval_mode"}:
-                self.approval(name, said.get("approval_mode"))
+                self.read_approval(name, said.get("approval_mode"))
             elif said is not True:
                 raise BadMember(
                     self.at(name), f"what it says of {tool!r} restricts it in an unknown way"
                 )
 
-    def approval(self, name: str, value: Any) -> None:
-        """How Codex asks before calls; asking more than the policy does is a rule."""
+    def read_approval(self, name: str, value: Any) -> None:
+        """Read how Codex asks before calls; asking more than the policy does is a rule."""
         if value is not None and not (isinstance(value, str) and value in UNASKED_APPROVALS):
             raise BadMember(
                 self.at(name),
@@ -253,28 +249,30 @@ class _EntryTranslator:
             )
         self.passed.append(name)
 
-    def _tools(self) -> None:
-        """Put lists of tools together with ours: what one of them leaves out is left out."""
-        if not self.only and not self.without:
+    def _merge_tools(self) -> None:
+        """Merge lists of tools with isthmus's own: what one of them leaves out is left out."""
+        if not self.only_tools and not self.excluded_tools:
             return
         said = self.host.get("tools", {})
         if not isinstance(said, dict):
             return  # which is an error that is told elsewhere
-        without = [*_list_globs(said.get("exclude")), *self.without]
+        without = [*_list_globs(said.get("exclude")), *self.excluded_tools]
         ours = _list_globs(said.get("include"))
-        if self.only:
-            names = [n for n in self.only[0] if all(n in more for more in self.only[1:])]
+        if self.only_tools:
+            names = [
+                n for n in self.only_tools[0] if all(n in more for more in self.only_tools[1:])
+            ]
             kept = [n for n in names if not ours or any(fnmatchcase(n, glob) for glob in ours)]
             ours = [_escape_name(n) for n in kept]
             without += [] if kept else ["*"]  # a list of nothing, which is not no list
         tools = {**said, "include": ours, "exclude": list(dict.fromkeys(without))}
         self.host = {**self.host, "tools": {k: v for k, v in tools.items() if v}}
 
-    def timeout(self, name: str, value: Any) -> None:
+    def read_timeout(self, name: str, value: Any) -> None:
         """``timeout`` of a call, whose unit is one of the program's."""
         if self._is_timed():
             return
-        self._measure(name, value)
+        self._check_positive(name, value)
         program = self.raw.program
         if program not in PROGRAMS_IN_SECONDS | PROGRAMS_IN_MILLISECONDS and value <= MAX_TIMEOUT_S:
             raise BadMember(
@@ -284,47 +282,47 @@ class _EntryTranslator:
             )
         seconds = float(value) if program in PROGRAMS_IN_SECONDS else value / 1000
         if program == "opencode":  # which counts the time until tools are listed
-            self.times["connect"] = seconds
+            self.timeouts["connect"] = seconds
         else:
-            self.times |= {"call": seconds, "total": seconds}
+            self.timeouts |= {"call": seconds, "total": seconds}
 
     def _is_timed(self) -> bool:
-        """Whether our own word says how long a call may take."""
+        """Whether ``host.timeouts`` says how long a call may take."""
         said = self.host.get("timeouts")
         return isinstance(said, dict) and bool(said.keys() & {"call", "total"})
 
-    def measured(self, ours: tuple[str, ...], unit: float) -> Callable[[str, Any], None]:
+    def make_timeout_reader(self, ours: tuple[str, ...], unit: float) -> Callable[[str, Any], None]:
         """A reader of a timeout in a unit that its name tells."""
 
         def take(name: str, value: Any) -> None:
-            self._measure(name, value)
-            self.times |= dict.fromkeys(ours, value * unit)
+            self._check_positive(name, value)
+            self.timeouts |= dict.fromkeys(ours, value * unit)
 
         return take
 
-    def _measure(self, name: str, value: Any) -> None:
+    def _check_positive(self, name: str, value: Any) -> None:
         if not is_number(value) or value <= 0:
             raise BadMember(self.at(name), f"{name} is a number above 0")
 
-    def _timeouts(self) -> None:
-        if self.times:
+    def _merge_timeouts(self) -> None:
+        if self.timeouts:
             said = self.host.get("timeouts", {})
             if isinstance(said, dict):
-                self.host = {**self.host, "timeouts": {**self.times, **said}}
+                self.host = {**self.host, "timeouts": {**self.timeouts, **said}}
 
-    def bearer(self, name: str, value: Any) -> None:
+    def read_bearer_variable(self, name: str, value: Any) -> None:
         """A token in a variable of the environment (Codex)."""
-        self._variable(name, value)
-        self._add(name, "headers", {"Authorization": f"Bearer ${{{value}}}"})
+        self._check_variable(name, value)
+        self._add_pairs(name, "headers", {"Authorization": f"Bearer ${{{value}}}"})
 
-    def env_headers(self, name: str, value: Any) -> None:
+    def read_env_headers(self, name: str, value: Any) -> None:
         """Headers whose values are in variables of the environment (Codex)."""
-        pairs = self._object(name, value)
+        pairs = self._read_object(name, value)
         for one in pairs.values():
-            self._variable(name, one)
-        self._add(name, "headers", {k: f"${{{v}}}" for k, v in pairs.items()})
+            self._check_variable(name, one)
+        self._add_pairs(name, "headers", {k: f"${{{v}}}" for k, v in pairs.items()})
 
-    def env_names(self, name: str, value: Any) -> None:
+    def read_env_names(self, name: str, value: Any) -> None:
         """Variables of the environment that are handed on (Codex, Goose)."""
         if not isinstance(value, list):
             raise BadMember(self.at(name), f'{name} is a list of names, as in ["API_KEY"]')
@@ -332,22 +330,22 @@ class _EntryTranslator:
             word = one.get("name") if isinstance(one, dict) else one
             if isinstance(one, dict) and one.get("source", "local") != "local":
                 raise BadMember(self.at(name), f"{word!r} is a variable of another machine's")
-            self._variable(name, word)
-            if word not in (self.found.get("env") or {}):
-                self._add(name, "env", {str(word): f"${{{word}}}"})
+            self._check_variable(name, word)
+            if word not in (self.members.get("env") or {}):
+                self._add_pairs(name, "env", {str(word): f"${{{word}}}"})
 
-    def _variable(self, name: str, value: Any) -> None:
+    def _check_variable(self, name: str, value: Any) -> None:
         if not isinstance(value, str) or re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
             raise BadMember(
                 self.at(name), "this names a variable of the environment, as in MY_TOKEN"
             )
 
-    def oauth(self, name: str, value: Any) -> None:
-        """How another program logs in; isthmus has its own login, and a say in ``host.auth``."""
+    def read_oauth(self, name: str, value: Any) -> None:
+        """Read another program's login; isthmus has its own, and ``host.auth``."""
         if "auth" in self.host:
             self.passed.append(name)
         elif value is False or (isinstance(value, dict) and value.get("enabled") is False):
-            self.ours["auth"] = {"kind": "none"}
+            self.options["auth"] = {"kind": "none"}
         elif value is True or (isinstance(value, dict) and not (value.keys() - {"enabled"})):
             self.passed.append(name)
         else:
@@ -357,16 +355,16 @@ class _EntryTranslator:
                 'and write "auth": {"kind": "user-oauth"} in the member host',
             )
 
-    def login(self, name: str, _value: Any) -> None:
+    def read_login_member(self, name: str, _value: Any) -> None:
         """A part of a login that stands beside the others in an entry."""
-        self.oauth(name, {name: ...})
+        self.read_oauth(name, {name: ...})
 
-    def provider(self, name: str, value: Any) -> None:
+    def read_auth_provider(self, name: str, value: Any) -> None:
         """``authProviderType`` of Gemini's; its usual value is what isthmus does, too."""
         if value != "dynamic_discovery":
-            self.oauth(name, value)
+            self.read_oauth(name, value)
 
-    def helper(self, name: str, value: Any) -> None:
+    def read_headers_helper(self, name: str, value: Any) -> None:
         """A program that writes headers (Claude Code)."""
         if value and "auth" not in self.host:
             raise BadMember(
@@ -375,15 +373,15 @@ class _EntryTranslator:
                 'host.auth, and "ignore": ["' + name + '"] in the member host',
             )
 
-    def executor(self, name: str, value: Any) -> None:
-        """Where Codex runs it."""
+    def read_executor(self, name: str, value: Any) -> None:
+        """Read the machine on which Codex runs the server."""
         if value != "local":
             raise BadMember(
                 self.at(name), f"isthmus runs servers on this machine, not in {value!r}"
             )
 
-    def sandbox(self, name: str, value: Any) -> None:
-        """What confines it (VS Code)."""
+    def read_sandbox(self, name: str, value: Any) -> None:
+        """Read the sandbox of VS Code."""
         entry = self.raw.value
         if name == "sandboxEnabled" and not isinstance(value, bool):
             raise BadMember(self.at(name), f"{name} is true or false")
@@ -406,50 +404,50 @@ class _EntryTranslator:
                 self.at("sandbox"),
                 f"isthmus cannot confine by {unknown[0]}: write host.sandbox in its place",
             )
-        self.ours["sandbox"] = {**files, "network": False}
+        self.options["sandbox"] = {**files, "network": False}
 
-    def requests(self, name: str, value: Any) -> None:
+    def read_request_options(self, name: str, value: Any) -> None:
         """``requestOptions`` of Continue's."""
-        for key, said in self._object(name, value).items():
+        for key, said in self._read_object(name, value).items():
             if key == "headers":
-                self._add(name, "headers", self._object(name, said))
+                self._add_pairs(name, "headers", self._read_object(name, said))
             elif key == "timeout":
-                self._measure(name, said)
-                self.times |= {"call": said / 1000, "total": said / 1000}
+                self._check_positive(name, said)
+                self.timeouts |= {"call": said / 1000, "total": said / 1000}
             elif not (key == "verifySsl" and said is True):
                 raise BadMember(
                     self.at(name), f"isthmus has no {key!r} for the requests of one server"
                 )
 
-    def _command(self) -> None:
-        """A command as one list (opencode) or one object (Zed)."""
-        command = self.found.get("command")
+    def _translate_command(self) -> None:
+        """Translate a command that is one list (opencode) or one object (Zed)."""
+        command = self.members.get("command")
         if isinstance(command, list) and command and self.raw.program == "opencode":
-            self.found["command"] = command[0]
-            more = self.found.get("args")
-            self.found["args"] = [*command[1:], *(more if isinstance(more, list) else ())]
+            self.members["command"] = command[0]
+            more = self.members.get("args")
+            self.members["args"] = [*command[1:], *(more if isinstance(more, list) else ())]
         elif isinstance(command, dict) and self.raw.program == "zed":
-            self.found["command"] = command.get("path")
+            self.members["command"] = command.get("path")
             for key in ("args", "env"):
                 if command.get(key):
-                    self.found.setdefault(key, command[key])
+                    self.members.setdefault(key, command[key])
         elif self.raw.program == "zed" and command is None and "settings" in self.raw.value:
             raise BadMember(self.keys, "this server is an extension of Zed, which has its command")
 
-    def _transport(self) -> None:
-        """The way to reach it, where a program has a word that nobody else has."""
-        said = self.found.get("type")
+    def _translate_type(self) -> None:
+        """Translate a type that only one program has."""
+        said = self.members.get("type")
         if said == "remote" and self.raw.program == "opencode":
-            del self.found["type"]
+            del self.members["type"]
         elif self.raw.program == "goose" and isinstance(said, str) and said in GOOSE_BUILTIN_TYPES:
             raise BadMember(self.keys, "this is a part of Goose, and no server of its own")
 
-    def _text(self, value: Any, keys: tuple[MemberKey, ...]) -> Any:
-        """Texts with variables as isthmus writes them."""
+    def _translate_texts(self, value: Any, keys: tuple[MemberKey, ...]) -> Any:
+        """Translate the variables of texts."""
         if isinstance(value, dict):
-            return {k: self._text(v, (*keys, k)) for k, v in value.items()}
+            return {k: self._translate_texts(v, (*keys, k)) for k, v in value.items()}
         if isinstance(value, list):
-            return [self._text(v, (*keys, i)) for i, v in enumerate(value)]
+            return [self._translate_texts(v, (*keys, i)) for i, v in enumerate(value)]
         if not isinstance(value, str) or ("$" not in value and "{" not in value):
             return value
         spelling = VARIABLE_SPELLINGS.get(self.raw.program)
@@ -485,12 +483,12 @@ def _convert_continue_variable(found: re.Match[str], keys: tuple[MemberKey, ...]
 
 
 def _escape_name(name: str) -> str:
-    """A glob that a name fits and nothing else."""
+    """Make a glob that matches a name and nothing else."""
     return re.sub(r"([*?\[])", r"[\1]", name)
 
 
 def _escape_glob(name: str) -> str:
-    """A glob for tools that are left out; ``*`` may mean any here, which leaves out more."""
+    """Make a glob for tools that are left out; ``*`` may mean any here, which leaves out more."""
     return re.sub(r"([?\[])", r"[\1]", name)
 
 
@@ -500,44 +498,44 @@ def _list_globs(said: Any) -> list[str]:
 
 VariableSpelling = tuple[re.Pattern[str], Callable[[re.Match[str], tuple[MemberKey, ...]], str]]
 
+# of programs that do not spell variables like isthmus
 VARIABLE_SPELLINGS: Mapping[str, VariableSpelling] = {
     "gemini": (SHELL_VARIABLE, _convert_shell_variable),
     "kiro": (SHELL_VARIABLE, _convert_shell_variable),
     "opencode": (OPENCODE_VARIABLE, _convert_opencode_variable),
     "continue": (CONTINUE_VARIABLE, _convert_continue_variable),
 }
-"""How programs write variables that are not written like ours."""
 
+# extensions of Goose that are not servers
 GOOSE_BUILTIN_TYPES = frozenset({"builtin", "platform", "frontend", "inline_python"})
-"""Kinds of Goose's extensions that are not servers."""
 
+# parts of a login that stand beside the other members
 LOGIN_MEMBERS = (
     "oauthScopes", "scopes", "oauth_resource",  # Kiro, Codex
     "oauthClientId", "oauthPublicClient", "oauthGrantType",  # Copilot CLI
     "targetAudience", "targetServiceAccount",  # Gemini
 )  # fmt: skip
-"""Parts of a login that stand beside the other members."""
 
+# members that mean something else here, or nothing that isthmus could do
 MEMBER_READERS: Mapping[str, Callable[[_EntryTranslator, str, Any], None]] = {
-    "tools": _EntryTranslator.tools_member,
-    "default_tools_approval_mode": _EntryTranslator.approval,
-    "timeout": _EntryTranslator.timeout,
-    "startup_timeout_sec": lambda t, n, v: t.measured(("connect",), 1.0)(n, v),
-    "startup_timeout_ms": lambda t, n, v: t.measured(("connect",), 0.001)(n, v),
-    "tool_timeout_sec": lambda t, n, v: t.measured(("call", "total"), 1.0)(n, v),
-    "connectionTimeout": lambda t, n, v: t.measured(("connect",), 0.001)(n, v),
-    "requestOptions": _EntryTranslator.requests,
-    "bearer_token_env_var": _EntryTranslator.bearer,
-    "env_http_headers": _EntryTranslator.env_headers,
-    "env_vars": _EntryTranslator.env_names,
-    "env_keys": _EntryTranslator.env_names,
-    "oauth": _EntryTranslator.oauth,
-    "auth": _EntryTranslator.oauth,
-    "authProviderType": _EntryTranslator.provider,
-    "headersHelper": _EntryTranslator.helper,
-    **dict.fromkeys(LOGIN_MEMBERS, _EntryTranslator.login),
-    "experimental_environment": _EntryTranslator.executor,
-    "sandboxEnabled": _EntryTranslator.sandbox,
-    "sandbox": _EntryTranslator.sandbox,
+    "tools": _EntryTranslator.read_tools,
+    "default_tools_approval_mode": _EntryTranslator.read_approval,
+    "timeout": _EntryTranslator.read_timeout,
+    "startup_timeout_sec": lambda t, n, v: t.make_timeout_reader(("connect",), 1.0)(n, v),
+    "startup_timeout_ms": lambda t, n, v: t.make_timeout_reader(("connect",), 0.001)(n, v),
+    "tool_timeout_sec": lambda t, n, v: t.make_timeout_reader(("call", "total"), 1.0)(n, v),
+    "connectionTimeout": lambda t, n, v: t.make_timeout_reader(("connect",), 0.001)(n, v),
+    "requestOptions": _EntryTranslator.read_request_options,
+    "bearer_token_env_var": _EntryTranslator.read_bearer_variable,
+    "env_http_headers": _EntryTranslator.read_env_headers,
+    "env_vars": _EntryTranslator.read_env_names,
+    "env_keys": _EntryTranslator.read_env_names,
+    "oauth": _EntryTranslator.read_oauth,
+    "auth": _EntryTranslator.read_oauth,
+    "authProviderType": _EntryTranslator.read_auth_provider,
+    "headersHelper": _EntryTranslator.read_headers_helper,
+    **dict.fromkeys(LOGIN_MEMBERS, _EntryTranslator.read_login_member),
+    "experimental_environment": _EntryTranslator.read_executor,
+    "sandboxEnabled": _EntryTranslator.read_sandbox,
+    "sandbox": _EntryTranslator.read_sandbox,
 }
-"""Members that mean something else here, or nothing that isthmus could do."""

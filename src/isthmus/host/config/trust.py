@@ -1,7 +1,7 @@
-"""Which workspaces the user trusts: their files start nothing until they do.
+"""Trust in workspaces: their files start nothing until the user trusts them.
 
-What is trusted is a part of a file as it is: one server, or the member ``host``. A part that is
-changed, or new, is not trusted again before somebody says so.
+A part of a file is trusted as it is: one server, or the member ``host``. A part that is changed, or
+new, is not trusted again before somebody says so.
 """
 
 import os
@@ -42,7 +42,7 @@ class TrustedPart(Struct, frozen=True):
 
 
 def list_parts(document: ConfigDocument, folder: str) -> list[TrustedPart]:
-    """What of a file can be trusted or not."""
+    """List the parts of a file that can be trusted."""
     inputs, path = read_inputs(document), str(document.path)
     named = {raw.name: raw.value for raw in reversed([*find_servers(document, folder)])}
     found = [TrustedPart(path, name, digest_part(value, inputs)) for name, value in named.items()]
@@ -52,7 +52,7 @@ def list_parts(document: ConfigDocument, folder: str) -> list[TrustedPart]:
 
 
 class TrustStore:
-    """What the user trusts; several processes may share it.
+    """The parts that the user trusts, in the state; several processes may share it.
 
     Args:
         state: where it is kept.
@@ -88,7 +88,7 @@ class TrustStore:
             )
 
         await self._state.write(work)
-        await self._told()
+        await self._publish()
         return parts
 
     async def untrust(self, folder: str) -> bool:
@@ -96,18 +96,18 @@ class TrustStore:
         gone = await self._state.write(
             lambda db: db.execute("DELETE FROM trust WHERE folder = ?", (folder,)).rowcount
         )
-        await self._told()
+        await self._publish()
         return gone > 0
 
-    async def _told(self) -> None:
-        """Know it here, and leave a sign for hosts that run."""
+    async def _publish(self) -> None:
+        """Load the trusted parts, and touch a file that running hosts watch."""
         await self.load()
         if self._state.folder is not None:
             (self._state.folder / STAMP_FILE).touch(mode=0o600)
 
 
 class TrustReader:
-    """What the user trusts, looked up in a state's folder whenever it is asked for.
+    """Reads the trusted parts in a state's folder whenever one is asked for.
 
     Args:
         folder: of the state; there may be none yet.
@@ -141,7 +141,7 @@ def load_trusted_config(
     environ: Mapping[str, str] | None = None,
     state: "str | os.PathLike[str] | None" = None,
 ) -> tuple[HostConfig, Path]:
-    """The configuration with what the user trusts, and the folder of the state that says so.
+    """Load the configuration with what the user trusts, and the folder of its state.
 
     Args:
         paths: as for :func:`isthmus.host.config.load.load_config`, like the next two.

@@ -1,4 +1,4 @@
-"""What ``${…}`` stands for in a configuration."""
+"""Variables of a configuration: ``${NAME}``, ``${secret:…}``, ``${input:…}`` and others, filled in."""
 
 import os
 import re
@@ -22,15 +22,15 @@ __all__ = [
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+# names of what nobody is to see
 SECRET_NAME = re.compile(
     r"(?i)(?:^|[^a-z])(?:pat|pin|dsn)(?:$|[^a-z])"
     r"|token|key|secret|passw|passphrase|_pwd|credential|auth(?!ors?(?:$|[_ -]))|cookie"
 )
-"""Names of what nobody is to see."""
 
 
 class UnresolvedVariable(ValueError):
-    """Something that ``${…}`` names is not there, or names nothing.
+    """A variable is not there, or ``${…}`` names none.
 
     Attributes:
         keys: the way to the text that it stands in.
@@ -42,7 +42,7 @@ class UnresolvedVariable(ValueError):
 
 
 class SecretSource(Protocol):
-    """Where ``${secret:…}`` is looked up."""
+    """Looks up ``${secret:…}``."""
 
     def get(self, path: str) -> Secret | None:
         """A secret; None where there is none of this name.
@@ -54,7 +54,7 @@ class SecretSource(Protocol):
 
 
 class VariableScope(Struct, frozen=True, kw_only=True):
-    """What variables are looked up in.
+    """The sources in which variables are looked up.
 
     Attributes:
         environ: the environment.
@@ -75,7 +75,7 @@ class VariableScope(Struct, frozen=True, kw_only=True):
 
 
 class VariableFiller:
-    """Fills variables in, and remembers which of what it put in is secret.
+    """Fills variables in, and remembers which of its values are secret.
 
     Attributes:
         secrets: what nobody is to see.
@@ -128,12 +128,12 @@ class VariableFiller:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what has this name is probably a secret."""
+    """Whether a name is probably that of a secret."""
     return SECRET_NAME.search(name) is not None
 
 
 def list_variables(value: Any) -> tuple[str, ...]:
-    """The variables of the user's that a value names, at any depth, as ``${NAME}`` each.
+    """List the user's variables in a value, at any depth, as ``${NAME}`` each.
 
     Folders and roots are none of them, and a default is left out: it stands in the file.
     """
@@ -148,7 +148,7 @@ def list_variables(value: Any) -> tuple[str, ...]:
 
 
 def find_environment(scope: VariableScope, name: str, whole: str) -> str | Secret:
-    """A variable of the environment, with a default after ``:-``."""
+    """Find a variable of the environment, with a default after ``:-``."""
     name, dash, default = name.partition(":-")
     if VARIABLE_NAME.fullmatch(name) is None:
         raise UnresolvedVariable(f"{whole} is no variable: {SPELLING_HELP}")
@@ -165,7 +165,7 @@ def find_environment(scope: VariableScope, name: str, whole: str) -> str | Secre
 
 
 def find_secret(scope: VariableScope, path: str, whole: str) -> Secret:
-    """One of the user's secrets."""
+    """Find a secret of the user."""
     try:
         found = scope.secrets.get(path) if scope.secrets is not None else None
     except IsthmusError as error:
@@ -176,7 +176,7 @@ def find_secret(scope: VariableScope, path: str, whole: str) -> Secret:
 
 
 def find_input(scope: VariableScope, id: str, whole: str) -> str | Secret:
-    """What the user was asked for once; it is kept among the secrets."""
+    """Find an input that the user gave once; it is kept among the secrets."""
     said = scope.inputs.get(id)
     if said is None:
         there = ", ".join(map(repr, scope.inputs)) or "none"
@@ -195,7 +195,7 @@ def find_input(scope: VariableScope, id: str, whole: str) -> str | Secret:
 
 
 def find_root(scope: VariableScope, name: str, whole: str) -> str:
-    """The path of a root."""
+    """Find the path of a root."""
     if name not in scope.roots:
         there = ", ".join(map(repr, scope.roots)) or "none"
         raise UnresolvedVariable(f"{whole}: host.roots has no {name!r} (it has {there})")
@@ -203,7 +203,7 @@ def find_root(scope: VariableScope, name: str, whole: str) -> str:
 
 
 def refuse_user(_scope: VariableScope, _name: str, whole: str) -> str:
-    """A member of the user's account, which a host of one user does not know."""
+    """Refuse a member of the user's account, which a host of one user does not know."""
     raise UnresolvedVariable(
         f"{whole}: who the user is is known to a gateway only; write the value itself"
     )
@@ -211,6 +211,7 @@ def refuse_user(_scope: VariableScope, _name: str, whole: str) -> str:
 
 FindVariable = Callable[[VariableScope, str, str], "str | Secret"]
 
+# ${kind:name}
 VARIABLE_KINDS: Mapping[str, FindVariable] = {
     "env": find_environment,
     "secret": find_secret,
@@ -218,8 +219,8 @@ VARIABLE_KINDS: Mapping[str, FindVariable] = {
     "root": find_root,
     "user": refuse_user,
 }
-"""``${kind:name}``."""
 
+# ${name} that always stands for one thing
 FIXED_VARIABLES: Mapping[str, FindVariable] = {
     "workspaceFolder": lambda scope, _name, _whole: scope.folder,
     "workspaceFolderBasename": lambda scope, _name, _whole: os.path.basename(scope.folder),  # noqa: PTH119 - a text
@@ -227,7 +228,6 @@ FIXED_VARIABLES: Mapping[str, FindVariable] = {
     "pathSeparator": lambda _scope, _name, _whole: os.sep,
     "/": lambda _scope, _name, _whole: os.sep,
 }
-"""``${name}`` that stands for one thing always."""
 
 SPELLING_HELP = (
     "write ${NAME} or ${env:NAME} for the environment, ${NAME:-default}, ${secret:path}, "

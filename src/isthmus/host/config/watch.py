@@ -1,4 +1,4 @@
-"""Following the files of a configuration: a new one is used when it is whole, and not before."""
+"""Watch of the configuration's files: a new configuration is used when it is whole, and not before."""
 
 import asyncio
 import os
@@ -13,8 +13,7 @@ from isthmus.host.model.errors import ConfigError
 
 __all__ = ["watch_config", "watch_files"]
 
-POLL_INTERVAL_MS = 1000
-"""Milliseconds after which the files are looked at even if nobody told of a change."""
+POLL_INTERVAL_MS = 1000  # the files are looked at even if nothing announced a change
 
 
 async def watch_config(
@@ -28,7 +27,7 @@ async def watch_config(
     since: HostConfig | None = None,
     said: Callable[[str], None] = lambda _sentence: None,
 ) -> AsyncIterator[HostConfig]:
-    """The configuration, whenever it is another one than before.
+    """Yield the configuration whenever it is another one than before.
 
     A file that is no configuration just now, as one that was saved half-way, changes nothing: the
     last one that was whole stays, and ``said`` is told why.
@@ -70,7 +69,7 @@ async def watch_config(
 
 
 class _ConfigReader:
-    """Reads, and tells once of each thing that keeps it from that."""
+    """Reads the configuration, and tells once of each thing that keeps it from that."""
 
     def __init__(self, load: Callable[[], HostConfig], said: Callable[[str], None]) -> None:
         self._load = load
@@ -91,7 +90,7 @@ class _ConfigReader:
 
 
 async def watch_files(where: Sequence[Path]) -> AsyncIterator[None]:
-    """Comes back whenever one of several files is not what it was, and once at the beginning.
+    """Yield whenever one of several files has changed, and once at the beginning.
 
     Raises:
         ConfigError: watchfiles is not installed.
@@ -129,7 +128,7 @@ def list_watched_files(
     environ: Mapping[str, str],
     managed: "str | os.PathLike[str] | None",
 ) -> list[Path]:
-    """Every file that is looked for."""
+    """List every file that is looked for."""
     named = resolve_paths(paths)
     place = Path(folder or ".").absolute()
     found = list_files(named, place, environ, None if managed is None else Path(managed))
@@ -137,7 +136,7 @@ def list_watched_files(
 
 
 def read_stamps(where: Sequence[Path]) -> list[tuple[int, ...] | None]:
-    """What tells whether files have changed."""
+    """Read the stamps that tell whether files have changed."""
     found: list[tuple[int, ...] | None] = []
     for path in where:
         try:
@@ -150,7 +149,7 @@ def read_stamps(where: Sequence[Path]) -> list[tuple[int, ...] | None]:
 
 
 def list_watched_folders(where: Sequence[Path]) -> list[str]:
-    """The folders in which a change may be one of these files, or of a link that leads to one."""
+    """List the folders in which a change may be one of these files, or of a link to one."""
     found = set()
     for path in where:
         for one in (path, path.resolve()):

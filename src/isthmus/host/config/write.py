@@ -1,4 +1,4 @@
-"""Writing a configuration: whole or not at all, and nothing changed that was not to be."""
+"""Writing of configuration files: whole or not at all, and nothing changed that was not to be."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ class ConfigFile:
 
     @property
     def document(self) -> ConfigDocument:
-        """What it says, with all changes."""
+        """The document with all changes."""
         return parse_document(self.path, self._text.encode())
 
     @property
@@ -90,16 +90,16 @@ class ConfigFile:
         """
         target = self.path.resolve()  # where a link leads, so that the link stays one
         try:
-            self._unchanged(target)
+            self._check_unchanged(target)
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             data = self._text.encode()
-            replace_file(target, data, as_open=True, check=lambda: self._unchanged(target))
+            replace_file(target, data, as_open=True, check=lambda: self._check_unchanged(target))
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from error
         self._document, self.is_new = self.document, False
 
-    def _unchanged(self, target: Path) -> None:
-        """See that the file is still what was read."""
+    def _check_unchanged(self, target: Path) -> None:
+        """Check that the file is still what was read."""
         try:
             now = digest_bytes(target.read_bytes())
         except FileNotFoundError:
@@ -173,13 +173,13 @@ def set_option(path: str | os.PathLike[str], name: str, option: str, value: Any)
 
 
 def _find_keys(document: ConfigDocument, name: str) -> tuple[str, ...]:
-    """The way to a server by the name that it has here; empty where there is none."""
+    """Find the way to a server by its name here; empty where there is none."""
     ways = (raw.keys for raw in find_servers(document) if raw.name == name)
     return tuple(map(str, next(ways, ())))
 
 
 def _edit_toml(text: str, keys: tuple[str, ...], value: Any) -> str:
-    """A text of TOML in which a member has another value, or is not there (for None)."""
+    """Replace a member in a text of TOML; None removes it."""
     try:
         import tomlkit
     except ImportError:
@@ -204,7 +204,7 @@ def _edit_toml(text: str, keys: tuple[str, ...], value: Any) -> str:
 
 
 def _drop_none(value: Any) -> Any:
-    """Plain data without what TOML has no word for."""
+    """Remove None from plain data: TOML has no word for it."""
     if isinstance(value, dict):
         return {k: _drop_none(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):

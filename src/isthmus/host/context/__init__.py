@@ -1,1 +1,1 @@
-"""What a model is given to read: chosen within a budget, with a list of what and why."""
+"""Context of a model: resources, prompts and instructions chosen within a budget, and a manifest of them."""

@@ -1,4 +1,4 @@
-"""A context for a model: gathered, chosen within a budget, agreed to, and accounted for."""
+"""Context builder: gathers pieces, fits them into a budget, has policy agree, and keeps the manifest."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["BuiltContext", "ContextBuilder"]
 
 LIST_TIMEOUT_S = 10.0
-"""Seconds to wait for servers of which nothing is known yet."""
 
 
 class BuiltContext(Struct, frozen=True):
-    """A context.
+    """A context for a model, and its manifest.
 
     Attributes:
         messages: for a model, one of the user's; none where there is nothing to give.
@@ -99,7 +98,7 @@ class ContextBuilder:
             counter: counts tokens; an estimator of the model by default.
         """
         viewer = Viewer(principal, self._host.kernel.runs.named(run))
-        await self._known(viewer)
+        await self._load_lists(viewer)
         gatherer = ContextGatherer(self._host, viewer, query)
         gatherer.instructions(instructions)
         gatherer.pin(pins)
@@ -109,7 +108,7 @@ class ContextBuilder:
         if resources:
             gatherer.resources()
         await gatherer.prompts(prompts or {})
-        gathered = self._redacted(await gatherer.gathered())
+        gathered = self._redact(await gatherer.gathered())
         count = counter or self._host.estimators.of(to)
 
         def choose(pieces: Sequence[ContextPiece]) -> FittedContext:
@@ -120,7 +119,7 @@ class ContextBuilder:
     async def gather(
         self, asking: "ServerQuestion", *, everybody: bool, budget: int
     ) -> Sequence[SharedContext]:
-        """What there is for a server whose request asks for context: its own, or everybody's.
+        """Gather context for a server whose request asks for it: the server's own, or everybody's.
 
         What policy keeps from being shared is not in it; the sampler asks about the rest.
 
@@ -135,12 +134,12 @@ class ContextBuilder:
         gatherer = ContextGatherer(self._host, viewer, "")
         gatherer.instructions(True, servers)
         gatherer.resources(servers)
-        gathered = self._redacted(await gatherer.gathered())
+        gathered = self._redact(await gatherer.gathered())
         share = _ContextSharing(self._host, viewer, asking.principal)
         pieces = [
             piece
             for piece in gathered.pieces
-            if piece.server == asking.entry.name or not await share.denied(piece.server)
+            if piece.server == asking.entry.name or not await share.is_denied(piece.server)
         ]
         fitted = fit_pieces(
             pieces, budget, self._host.estimators.of(""), share=0.5 if everybody else 1.0
@@ -151,15 +150,15 @@ class ContextBuilder:
             for one in fitted.pieces
         ]
 
-    async def _known(self, viewer: Viewer) -> None:
+    async def _load_lists(self, viewer: Viewer) -> None:
         try:
             async with asyncio.timeout(LIST_TIMEOUT_S):
                 await self._host.catalog.load(isolation=viewer)
         except TimeoutError:
             pass  # who has not answered has nothing to give
 
-    def _redacted(self, gathered: GatheredContext) -> GatheredContext:
-        """The same without secrets, in names as in texts."""
+    def _redact(self, gathered: GatheredContext) -> GatheredContext:
+        """Redact names and texts."""
         hide = self._redactor.text
         pieces = tuple(
             structs.replace(
@@ -174,7 +173,7 @@ class ContextBuilder:
 
 
 class _ContextSharing:
-    """What may be shared with somebody, server by server.
+    """Decides what may be shared with somebody, server by server.
 
     Args:
         host: has the servers.
@@ -188,13 +187,13 @@ class _ContextSharing:
         self._to = to
         self._asking: set[str] = set()
 
-    async def let(
+    async def filter_shared(
         self, pieces: Sequence[ContextPiece]
     ) -> tuple[list[ContextPiece], list[PlacedPiece]]:
-        """The candidates that policy does not keep from being shared, and those that it does."""
+        """Part the pieces that policy lets be shared from those that it does not."""
         barred: dict[str, str] = {}
         for server in sorted({piece.server for piece in pieces}):
-            if await self.denied(server):
+            if await self.is_denied(server):
                 barred[server] = (
                     await self._run(server, (), ShareAgreement()) or "it may not be shared"
                 )
@@ -206,7 +205,7 @@ class _ContextSharing:
         ]
         return kept, gone
 
-    async def denied(self, server: str) -> bool:
+    async def is_denied(self, server: str) -> bool:
         """Whether policy says no to all there is of a server."""
         attempt, facts = self._attempt(server, ())
         trace = await self._host.kernel.pipeline.explain(attempt, ShareAct(facts, self._to, ()))
@@ -214,8 +213,8 @@ class _ContextSharing:
             self._asking.add(server)
         return trace.effect == "deny"
 
-    async def agreed(self, manifest: ContextManifest) -> Mapping[str, str]:
-        """Have it agreed to: the servers of which nothing may be shared, and why."""
+    async def ask_agreement(self, manifest: ContextManifest) -> Mapping[str, str]:
+        """Have policy and people agree: the servers of which nothing may be shared, and why."""
         lines: dict[str, list[str]] = {}
         for one in manifest.placed:
             if one.state != "dropped":
@@ -238,13 +237,13 @@ class _ContextSharing:
         return refused
 
     def label(self, servers: Iterable[str]) -> None:
-        """The run has what these servers said."""
+        """Label the run with what it has read of these servers."""
         run = self._host.kernel.runs.find(self._viewer.run)
         for server in sorted(servers) if run is not None else ():
             run.taken.take(*self._attempt(server, ()))  # type: ignore[union-attr]  # see above
 
     async def _run(self, server: str, what: Sequence[str], answer: ShareAgreement) -> str:
-        """Have the pipeline decide about a server; why not, where that is a no."""
+        """Have the pipeline decide about a server; the reason where it is a no."""
         attempt, facts = self._attempt(server, what)
         try:
             await self._host.kernel.pipeline.run(attempt, ShareAct(facts, self._to, what, answer))
@@ -273,22 +272,22 @@ async def build_agreed(
     gathered: GatheredContext,
     choose: Callable[[Sequence[ContextPiece]], FittedContext],
 ) -> BuiltContext:
-    """What fits of what may be shared, once it is agreed to."""
-    pieces, barred = await share.let(gathered.pieces)
+    """Fit the pieces that may be shared, and have it agreed to."""
+    pieces, barred = await share.filter_shared(gathered.pieces)
     fitted = choose(pieces)
-    refused = await share.agreed(fitted.manifest)
+    refused = await share.ask_agreement(fitted.manifest)
     share.label(list_included_servers(fitted) - refused.keys())
     manifest = account_refused(fitted.manifest, refused, (*barred, *gathered.dropped))
     return BuiltContext(make_messages(fitted, refused), manifest)
 
 
 def list_included_servers(fitted: FittedContext) -> set[str]:
-    """The servers of which something is included."""
+    """List the servers of which something is included."""
     return {one.server for one in fitted.manifest.placed if one.state != "dropped"}
 
 
 def make_messages(fitted: FittedContext, refused: Mapping[str, str]) -> tuple[SamplingMessage, ...]:
-    """What a model is given, without what must not be shared."""
+    """Make the messages for a model, without what must not be shared."""
     content: list[Any] = [
         TextContent(text=frame_text(piece.server, piece.uri, piece.text))
         for piece in fitted.pieces
@@ -304,7 +303,7 @@ def make_messages(fitted: FittedContext, refused: Mapping[str, str]) -> tuple[Sa
 def account_refused(
     manifest: ContextManifest, refused: Mapping[str, str], others: Iterable[PlacedPiece]
 ) -> ContextManifest:
-    """The manifest with what must not be shared, and what could not be had."""
+    """Add what must not be shared, and what could not be had, to the manifest."""
     placed = [
         structs.replace(one, state="dropped", tokens=0, reason=refused[one.server])
         if one.server in refused and one.state != "dropped"

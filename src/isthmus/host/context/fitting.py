@@ -1,4 +1,4 @@
-"""What of the candidates fits into a budget.
+"""Fitting of context pieces into a budget of tokens.
 
 Each server may take its share of the budget and no more, in the order of rank; the first of its
 pieces that does not fit is cut, and the server's turn is over. Because the order does not depend on
@@ -16,18 +16,13 @@ from isthmus.host.model.tokens import TokenCounter
 
 __all__ = ["FittedContext", "fit_pieces"]
 
-MIN_CUT_TOKENS = 48
-"""Tokens below which nothing is cut to fit: what is left says nothing any more."""
-
-HEAD_SHARE = 0.7
-"""How much of what is kept of a long text is its beginning; the rest is its end."""
-
-MEDIA_TOKENS = 1_500
-"""Tokens that a picture or a sound takes with most models."""
+MIN_CUT_TOKENS = 48  # a shorter rest says nothing any more
+HEAD_SHARE = 0.7  # of a cut text, the part from its beginning; the rest is from its end
+MEDIA_TOKENS = 1_500  # of a picture or a sound, with most models
 
 
 class FittedContext(Struct, frozen=True):
-    """What fits.
+    """The pieces that fit.
 
     Attributes:
         texts: each in its frame, in the order of rank.
@@ -51,7 +46,7 @@ def fit_pieces(
     share: float = 0.5,
     media: bool = False,
 ) -> FittedContext:
-    """Choose among candidates.
+    """Choose pieces that fit into a budget.
 
     Args:
         pieces: the candidates, their secrets taken out already.
@@ -66,7 +61,7 @@ def fit_pieces(
 
 
 class ContextFitter:
-    """One choice in the making.
+    """One fitting, as far as it has come.
 
     What is charged for a piece that does not fit is all the room that there was for it, also where
     the cut piece takes less: so nobody gets with a small budget what a larger one would deny them.
@@ -90,7 +85,7 @@ class ContextFitter:
         self.pictures: list[ContextPiece] = []
 
     def run(self, candidates: Sequence[tuple[ContextPiece, float]]) -> FittedContext:
-        """Go through the candidates in the order of rank."""
+        """Place the candidates in the order of rank."""
         placed = tuple(self.place(piece, score) for piece, score in candidates)
         manifest = ContextManifest(
             placed=placed,
@@ -102,10 +97,10 @@ class ContextFitter:
         return FittedContext(tuple(self.texts), pieces, pictures, manifest)
 
     def place(self, piece: ContextPiece, score: float) -> PlacedPiece:
-        """Include one, in part or whole, or say why not."""
+        """Include one piece, whole or in part, or drop it with a reason."""
         of = MEDIA_TOKENS if piece.media else self.size(piece, piece.text)
-        why_not = self.excluded(piece)
-        state, tokens, reason = ("dropped", 0, why_not) if why_not else self.taken(piece, of)
+        why_not = self.find_exclusion(piece)
+        state, tokens, reason = ("dropped", 0, why_not) if why_not else self.include(piece, of)
         return PlacedPiece(
             server=piece.server,
             uri=piece.uri,
@@ -118,8 +113,8 @@ class ContextFitter:
             score=score,
         )
 
-    def excluded(self, piece: ContextPiece) -> str:
-        """Why a piece is not even tried; empty where it is."""
+    def find_exclusion(self, piece: ContextPiece) -> str:
+        """The reason why a piece is not even tried; empty where it is."""
         if piece.audience and "assistant" not in piece.audience:
             return "its server means it for the user alone"
         if piece.media and not self.media:
@@ -135,8 +130,8 @@ class ContextFitter:
             return "its server's share of the budget is used up"
         return ""
 
-    def taken(self, piece: ContextPiece, of: int) -> tuple[str, int, str]:
-        """What becomes of a piece, the tokens it takes, and why."""
+    def include(self, piece: ContextPiece, of: int) -> tuple[str, int, str]:
+        """Include a piece as far as there is room: its state, its tokens, and the reason."""
         room, shared = self.room(piece)
         self.charge(piece, min(of, room))
         if of <= room:
@@ -163,7 +158,7 @@ class ContextFitter:
         return (own, True) if own < left else (left, False)
 
     def charge(self, piece: ContextPiece, tokens: float) -> None:
-        """So many tokens are no longer there."""
+        """Take tokens off the budget."""
         self.charged += tokens
         if piece.kind != "pinned":
             self.by_server[piece.server] = self.by_server.get(piece.server, 0.0) + tokens
@@ -195,7 +190,7 @@ class ContextFitter:
 
 
 def truncate_middle(text: str, length: int) -> str:
-    """So many characters of a text: from its beginning and its end, and what is missing between."""
+    """Cut the middle out of a text, and say how much is missing."""
     if length >= len(text):
         return text
     head = int(length * HEAD_SHARE) or length
@@ -205,5 +200,5 @@ def truncate_middle(text: str, length: int) -> str:
 
 
 def explain_inclusion(piece: ContextPiece) -> str:
-    """Why a piece is there."""
+    """Explain why a piece is included."""
     return {"pinned": "pinned", "app": "what the app says last"}.get(piece.kind, "by its rank")

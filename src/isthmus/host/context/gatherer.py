@@ -1,4 +1,4 @@
-"""The candidates of a context: what is asked of servers goes through the pipeline, as everything does."""
+"""Context gatherer: the candidates of a context, read from servers through the pipeline."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -21,21 +21,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ContextGatherer", "GatheredContext", "InstructionChoice", "make_dropped"]
 
+# all or none; or by server: whether, or a text in place of the server's own
 InstructionChoice: TypeAlias = bool | Mapping[str, bool | str]
-"""What servers say of themselves: of all or of none; or by server: whether, or a text in its place."""
 
-MAX_READ_RESOURCES = 32
-"""Resources that are read for one context, besides those that are pinned."""
-
+MAX_READ_RESOURCES = 32  # for one context, besides those that are pinned
 MAX_PARALLEL_READS = 8
-READ_TIMEOUT_S = 20.0
-"""Seconds that one resource or prompt may take, people's time not counted."""
-
+READ_TIMEOUT_S = 20.0  # of one resource or prompt, people's time not counted
 NOT_ASKED = "policy would ask before it is read: pin it, and you are asked"
 
 
 class GatheredContext(Struct, frozen=True):
-    """What there is: candidates, and what could not be had."""
+    """The gathered candidates, and those that could not be had."""
 
     pieces: tuple[ContextPiece, ...]
     dropped: tuple[PlacedPiece, ...]
@@ -67,8 +63,8 @@ class ContextGatherer:
         self._wanted: dict[tuple[str, str], WantedResource] = {}
 
     async def gathered(self) -> GatheredContext:
-        """Read what is wanted so far, and give all there is."""
-        chosen = self._chosen()
+        """Read the wanted resources, and return all candidates."""
+        chosen = self._choose()
         async with asyncio.TaskGroup() as group:
             for one in chosen:
                 group.create_task(self._read(one))
@@ -77,7 +73,7 @@ class ContextGatherer:
     # What is wanted
 
     def instructions(self, said: InstructionChoice, servers: Iterable[str] | None = None) -> None:
-        """What servers say of themselves.
+        """Add the instructions of servers.
 
         Args:
             said: of which of them, or what in its place.
@@ -94,17 +90,17 @@ class ContextGatherer:
             )
 
     def pin(self, texts: Iterable[str]) -> None:
-        """Resources that somebody named: ``server+uri``, or a URI that one server lists."""
+        """Add resources that somebody named: ``server+uri``, or a URI that one server lists."""
         for text in texts:
             try:
                 server, uri = self._host.catalog.resolve_resource(text, self._viewer)
             except IsthmusError as error:
                 self._drop("", text, "pinned", str(error))
                 continue
-            self._want(self._described(server, uri, "pinned"), pinned=True)
+            self._want(self._describe(server, uri, "pinned"), pinned=True)
 
     def templates(self, values: Mapping[str, Mapping[str, Any]]) -> None:
-        """Resources of templates that somebody has filled in: ``server+template`` and its values."""
+        """Add resources of templates: ``server+template`` and its values."""
         for text, given in values.items():
             server, template = split_uri(text) or ("", text)
             try:
@@ -113,29 +109,29 @@ class ContextGatherer:
                 self._drop(server, template, "pinned", f"the template cannot be filled in: {error}")
                 continue
             if server:
-                self._want(self._described(server, uri, "pinned"), pinned=True)
+                self._want(self._describe(server, uri, "pinned"), pinned=True)
             else:
                 self._drop(server, uri, "pinned", "say SERVER+TEMPLATE")
 
     def links(self) -> None:
-        """Resources that tools gave links to in this run; each is read from the server that gave it."""
+        """Add resources that tools linked to in this run, read from the server that gave it."""
         for server, link in self._host.kernel.servers.links.of(self._viewer.run):
             title = link.title or link.name
             piece = ContextPiece(server=server, uri=link.uri, text="", kind="link", title=title)
             self._want(annotate_piece(piece, link.annotations, link.description or ""))
 
     def resources(self, servers: Iterable[str] | None = None) -> None:
-        """Every resource that is listed; pages of apps are for people."""
+        """Add every resource that is listed; pages of apps are for people."""
         only = None if servers is None else set(servers)
         for item in self._host.catalog.resources(self._viewer):
             if item.what.uri.startswith(APP_SCHEME) or (
                 only is not None and item.server not in only
             ):
                 continue
-            self._want(self._described(item.server, item.what.uri, "resource"))
+            self._want(self._describe(item.server, item.what.uri, "resource"))
 
     async def prompts(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
-        """Prompts with their blanks filled, by their names in the catalog."""
+        """Add prompts with their arguments, by their names in the catalog."""
         for name, arguments in wanted.items():
             try:
                 server, _ = await self._host.catalog.find_prompt(name, self._viewer)
@@ -150,7 +146,7 @@ class ContextGatherer:
                 principal=viewer.principal,
                 run=viewer.run or None,
             )
-            found = await self._had(get, server, name, "prompt")
+            found = await self._await_result(get, server, name, "prompt")
             if found is not None:
                 text = "\n\n".join(
                     f"{message.role}: {join_texts(message.content)}" for message in found.messages
@@ -162,8 +158,8 @@ class ContextGatherer:
         if pinned or key not in self._wanted:
             self._wanted[key] = WantedResource(piece=piece, pinned=pinned)
 
-    def _described(self, server: str, uri: str, kind: PieceKind) -> ContextPiece:
-        """A resource as its server lists it; its text is what the server says of it."""
+    def _describe(self, server: str, uri: str, kind: PieceKind) -> ContextPiece:
+        """Make a piece of a resource, with its server's description for a text."""
         plain = ContextPiece(server=server, uri=uri, text="", kind=kind)
         for item in self._host.catalog.resources(self._viewer):
             if (item.server, item.what.uri) == (server, uri):
@@ -172,8 +168,8 @@ class ContextGatherer:
                 return annotate_piece(piece, what.annotations, what.description or "")
         return plain
 
-    def _chosen(self) -> list[WantedResource]:
-        """Those that are read: the pinned ones, and the best by what servers say of them."""
+    def _choose(self) -> list[WantedResource]:
+        """Choose the resources to read: the pinned ones, and the best by their descriptions."""
         pinned = [one for one in self._wanted.values() if one.pinned]
         others = [one.piece for one in self._wanted.values() if not one.pinned]
         order = [piece for piece, _ in rank_pieces(others, self._query)]
@@ -191,11 +187,11 @@ class ContextGatherer:
             )
             return
         async with self._room:
-            if not wanted.pinned and (why := await self._unasked(about)):
+            if not wanted.pinned and (why := await self._find_objection(about)):
                 self._drop(about.server, about.uri, about.kind, why)
                 return
             viewer = self._viewer
-            found = await self._had(
+            found = await self._await_result(
                 lambda: self._host.read(
                     about.uri,
                     server=about.server,
@@ -209,8 +205,8 @@ class ContextGatherer:
             )
         self._pieces += (make_piece(about, part) for part in found.contents) if found else ()
 
-    async def _unasked(self, about: ContextPiece) -> str:
-        """Why a resource is not read that nobody named; empty where nobody is asked about it."""
+    async def _find_objection(self, about: ContextPiece) -> str:
+        """The reason why an unnamed resource is not read; empty where nobody is asked about it."""
         host, viewer = self._host, self._viewer
         attempt = host.attempt(
             "resource.read", about.server, about.uri, None, viewer.principal, viewer.run or None
@@ -223,7 +219,7 @@ class ContextGatherer:
             return f"policy denies it: {trace.reason}"
         return "" if trace.effect == "allow" else NOT_ASKED
 
-    async def _had(
+    async def _await_result(
         self,
         get: Callable[[], Awaitable[Any]],
         server: str,
@@ -232,7 +228,7 @@ class ContextGatherer:
         *,
         patient: bool = True,
     ) -> Any:
-        """What there is; None, with the reason among what is dropped, where it cannot be had."""
+        """Await a result; None, with the reason among the dropped, where it cannot be had."""
         try:
             async with asyncio.timeout(None if patient else READ_TIMEOUT_S):
                 return await get()
@@ -249,14 +245,14 @@ class ContextGatherer:
 
 
 def make_dropped(server: str, uri: str, kind: PieceKind, reason: str) -> PlacedPiece:
-    """What is not there, and why."""
+    """Make the record of a piece that could not be had."""
     return PlacedPiece(
         server=server, uri=uri, title="", kind=kind, state="dropped", reason=reason[:500]
     )
 
 
 def annotate_piece(piece: ContextPiece, said: Annotations | Any, about: str) -> ContextPiece:
-    """A candidate with what its server says of it."""
+    """Add a server's annotations and description to a piece."""
     text = f"{piece.title} {about}"[:2000]
     if said is UNSET:
         return structs.replace(piece, text=text)
@@ -270,7 +266,7 @@ def annotate_piece(piece: ContextPiece, said: Annotations | Any, about: str) -> 
 
 
 def parse_time(text: str) -> float | None:
-    """Seconds since the epoch of a time of ISO 8601; None where it is none."""
+    """Parse a time of ISO 8601 into seconds since the epoch; None where it is none."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
@@ -278,7 +274,7 @@ def parse_time(text: str) -> float | None:
 
 
 def make_piece(about: ContextPiece, part: ResourceContents) -> ContextPiece:
-    """What was read of a resource."""
+    """Make a piece of what was read of a resource."""
     kind = part.mime_type or ("text/plain" if part.text is not UNSET else "bytes")
     uri = part.uri or about.uri
     if part.text is not UNSET:
@@ -293,7 +289,7 @@ def make_piece(about: ContextPiece, part: ResourceContents) -> ContextPiece:
 
 
 def join_texts(content: Any) -> str:
-    """The text of a message of a prompt."""
+    """Join the texts of a prompt's message."""
     parts: Sequence[Any] = list_blocks(content) if isinstance(content, list) else [content]
     return "\n".join(
         part.text

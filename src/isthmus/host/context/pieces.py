@@ -1,7 +1,4 @@
-"""One thing that a model might be given to read, and what became of it.
-
-Which of many candidates comes first: the same answer every time, whatever the budget.
-"""
+"""Context pieces, which a model may be given to read: their ranking, and the manifest of what became of them."""
 
 from collections.abc import Sequence
 from math import log10
@@ -21,13 +18,21 @@ __all__ = [
     "rank_pieces",
 ]
 
+# pinned by the user, a server's instructions, a resource, a prompt, a link that a tool gave, or
+# what an app wants the model to know
 PieceKind: TypeAlias = Literal["pinned", "instructions", "resource", "prompt", "link", "app"]
-"""Where it comes from: pinned by the user, what a server says of itself, a resource, a prompt, a
-link that a tool gave, what an app wants the model to know."""
+
+
+PINNED_SCORE = 100.0
+# of the server's priority, the words of the query, the age, the length
+PRIORITY_WEIGHT, RELEVANCE_WEIGHT, RECENCY_WEIGHT, SIZE_WEIGHT = 4.0, 3.0, 1.0, 0.5
+DEFAULT_PRIORITY = 0.5  # of a piece without a priority
+MAX_QUERY_WORDS = 24
+LARGE_TEXT_CHARS = 100_000  # the penalty for length is whole from here on
 
 
 class ContextPiece(Struct, frozen=True, kw_only=True):
-    """A candidate.
+    """A piece that a context may include.
 
     Attributes:
         server: whose it is.
@@ -55,7 +60,7 @@ class ContextPiece(Struct, frozen=True, kw_only=True):
 
 
 class PlacedPiece(Struct, frozen=True, kw_only=True):
-    """What became of one candidate.
+    """The outcome of one piece.
 
     Attributes:
         server, uri, title, kind: which it is.
@@ -78,7 +83,7 @@ class PlacedPiece(Struct, frozen=True, kw_only=True):
 
 
 class ContextManifest(Struct, frozen=True, kw_only=True):
-    """What was included and why, in the order of rank.
+    """A list of every piece and its outcome, in the order of rank.
 
     Attributes:
         placed: every candidate.
@@ -101,20 +106,8 @@ class ContextManifest(Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-PINNED_SCORE = 100.0
-PRIORITY_WEIGHT, RELEVANCE_WEIGHT, RECENCY_WEIGHT, SIZE_WEIGHT = 4.0, 3.0, 1.0, 0.5
-"""How much each counts: what the server says, the words of the query, how new it is, how long."""
-
-DEFAULT_PRIORITY = 0.5
-"""The priority of what no server said anything about."""
-
-MAX_QUERY_WORDS = 24
-LARGE_TEXT_CHARS = 100_000
-"""Characters at which the penalty for length is whole."""
-
-
 def rank_pieces(pieces: Sequence[ContextPiece], query: str) -> list[tuple[ContextPiece, float]]:
-    """The candidates with their scores, the best first.
+    """Rank the pieces, the best first, with their scores.
 
     What is pinned comes before all else, then the best piece of each server, so that none is left
     without, then the others. The budget has no part in it: a larger one never reorders anything.
@@ -137,7 +130,7 @@ def rank_pieces(pieces: Sequence[ContextPiece], query: str) -> list[tuple[Contex
 
 
 def score_piece(piece: ContextPiece, fit: float, new: float) -> float:
-    """How much one would want a piece to be read."""
+    """Score a piece by its priority, relevance, age and length."""
     priority = DEFAULT_PRIORITY if piece.priority is None else min(1.0, max(0.0, piece.priority))
     length = min(1.0, log10(1 + len(piece.text)) / log10(LARGE_TEXT_CHARS))
     said = (
@@ -150,7 +143,7 @@ def score_piece(piece: ContextPiece, fit: float, new: float) -> float:
 
 
 def compute_recency(pieces: Sequence[ContextPiece]) -> list[float]:
-    """How new each is among those that say it: from 0 for the oldest to 1 for the newest."""
+    """Compute how new each piece is, from 0 for the oldest to 1 for the newest."""
     known = [piece.modified for piece in pieces if piece.modified is not None]
     if not known:
         return [0.0] * len(pieces)
@@ -163,7 +156,7 @@ def compute_recency(pieces: Sequence[ContextPiece]) -> list[float]:
 
 
 def compute_relevance(texts: Sequence[str], query: str) -> list[float]:
-    """How well each text fits a query, from 0 for not at all to 1 for the best of them."""
+    """Compute how well each text fits a query, from 0 for not at all to 1 for the best."""
     asked = [word for word in WORD.findall(split_words(query).lower()) if word not in STOPWORDS]
     asked = list(dict.fromkeys(asked))[:MAX_QUERY_WORDS]
     if not asked or not texts:

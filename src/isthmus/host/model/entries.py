@@ -1,7 +1,4 @@
-"""What a configuration says, once it is read: servers, and how the host is to behave.
-
-What is different between two configurations.
-"""
+"""Entries of a configuration, once it is read: servers, and the options of the host."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -34,21 +31,27 @@ __all__ = [
     "digest_entry",
 ]
 
+# in a file "15m", "30s", "250ms", or a number of seconds
 Seconds: TypeAlias = Annotated[float, Meta(extra={"form": "duration"})]
-"""In a file ``"15m"``, ``"30s"``, ``"250ms"``, or a number of seconds."""
 
+# in a file "60/min", "5/s", "100/h", or a number a minute
 Rate: TypeAlias = Annotated[float, Meta(extra={"form": "rate"})]
-"""In a file ``"60/min"``, ``"5/s"``, ``"100/h"``, or a number a minute."""
 
+# in a file "1MiB", "64KiB", "500KB", or a number of bytes
 Size: TypeAlias = Annotated[int, Meta(extra={"form": "size"})]
-"""In a file ``"1MiB"``, ``"64KiB"``, ``"500KB"``, or a number of bytes."""
 
+# the place of a line of the configuration; the first named wins
 Layer: TypeAlias = Literal["managed", "user", "workspace", "command_line"]
-"""Where a line of the configuration stands; what is named first wins."""
+
+
+# they say where an entry stands and what of it is secret, and not what it is
+IGNORED_FIELDS = frozenset({"layer", "source", "secrets", "written"})
+MIN_SECRET_CHARS = 6  # shorter ones stand in ordinary words
+HIDDEN_TEXT = "[secret]"
 
 
 class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a server is told that it may ask for.
+    """Capabilities that a server is told it may use.
 
     Attributes:
         sampling: the user's model; with ``sampling_tools`` also with tools, with
@@ -67,7 +70,7 @@ class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Labels(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the data of a server or tool is, for rules about the flow of data.
+    """Labels of the data of a server or tool, for rules about the flow of data.
 
     Attributes:
         reads: what it has access to, such as ``private``.
@@ -81,7 +84,7 @@ class Labels(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolSelection(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which tools of a server there are for a model, and what they are called.
+    """The tools of a server that a model may have, and their names.
 
     Attributes:
         include: globs of names; none means all.
@@ -99,7 +102,7 @@ class ToolSelection(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Timeouts(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Seconds: until it is connected, that a call is silent, that it takes in all, for a person."""
+    """Timeouts in seconds: to connect, of a silent call, of a whole call, for a person's answer."""
 
     connect: Seconds = 30.0
     call: Seconds = 60.0
@@ -108,7 +111,7 @@ class Timeouts(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How much of a server there may be.
+    """Limits of the calls to a server.
 
     Attributes:
         calls: calls a minute; None for any number.
@@ -124,7 +127,7 @@ class ServerLimits(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SamplingLimits(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How much a server may have models write.
+    """Limits of what a server may have models write.
 
     Attributes:
         models: globs of the models it may use; none means all that policy allows.
@@ -148,7 +151,7 @@ class SamplingLimits(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Sandbox(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What confines a launched server; its roots are bound into it.
+    """Sandbox of a launched server; its roots are bound into it.
 
     Attributes:
         allow_write: folders that it may write in besides its roots.
@@ -162,7 +165,7 @@ class Sandbox(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The member ``host`` of an entry: what is ours alone.
+    """The member ``host`` of a server's entry: the options that are isthmus's own.
 
     Attributes:
         enabled: whether it is there at all.
@@ -288,7 +291,7 @@ class HostOptions(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class HostConfig(Struct, frozen=True, kw_only=True):
-    """Everything that was read.
+    """The whole configuration, as it was read.
 
     Attributes:
         servers: by name; those that can be used.
@@ -308,12 +311,8 @@ class HostConfig(Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-IGNORED_FIELDS = frozenset({"layer", "source", "secrets", "written"})
-"""What says where an entry stands and what of it is secret, and not what it is."""
-
-
 class ConfigDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different in a new configuration; false where nothing is.
+    """The difference of two configurations; false where there is none.
 
     Attributes:
         added: names of servers that were not there.
@@ -353,7 +352,7 @@ def digest_entry(entry: ServerEntry) -> str:
 
 
 def reveal_secret(value: object) -> str:
-    """A secret, for a digest that cannot be turned back."""
+    """Reveal a secret, for a digest that cannot be turned back."""
     return value.reveal() if isinstance(value, Secret) else repr(value)
 
 
@@ -361,7 +360,7 @@ ENTRY_ENCODER = msgspec.json.Encoder(enc_hook=reveal_secret, order="sorted")
 
 
 def diff_configs(before: HostConfig, now: HostConfig) -> ConfigDiff:
-    """What is different; what is only broken now is kept as it was before."""
+    """Compare two configurations; an entry that is only broken now counts as unchanged."""
     old, new = before.servers, now.servers
     options = [
         name
@@ -379,13 +378,6 @@ def diff_configs(before: HostConfig, now: HostConfig) -> ConfigDiff:
         broken=tuple(name for name in now.broken if now.broken[name] != before.broken.get(name)),
         options=tuple(sorted(options)),
     )
-
-
-MIN_SECRET_CHARS = 6
-"""Characters of a secret that is looked for in a command; shorter ones stand in ordinary words."""
-
-
-HIDDEN_TEXT = "[secret]"
 
 
 def mask_command(entry: ServerEntry) -> tuple[str, ...]:

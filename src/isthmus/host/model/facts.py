@@ -1,6 +1,6 @@
-"""What is known about an attempt besides itself: everything else that policy may look at.
+"""Facts of an attempt: the circumstances that policy may look at besides the attempt itself.
 
-What the audit log keeps of an attempt's circumstances, so that it can be decided anew.
+The audit log records them with a row, so that the attempt can be decided anew.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,11 @@ from isthmus.wire import ToolAnnotations
 __all__ = ["Facts", "record_facts", "restore_facts"]
 
 
+HINT_FIELDS = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
+
+
 class Facts(Struct, frozen=True, kw_only=True):
-    """The circumstances of an attempt. Unknown is what a stranger would be: the default of each.
+    """The circumstances of an attempt. An unknown fact counts as a stranger's, the default of each.
 
     Attributes:
         identity: what the server's name is bound to: its command and program, or its address.
@@ -57,11 +60,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     calls: Mapping[str, int] = {}
 
 
-HINT_FIELDS = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
-
-
 class RecordedFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a row does not hold anyway, and only what is not as for a stranger."""
+    """Facts that a row does not hold elsewhere, and only those that differ from a stranger's."""
 
     trust: Literal["untrusted", "annotations", "full"] = "untrusted"
     hints: dict[str, bool] | None = None
@@ -78,7 +78,7 @@ get_revision = attrgetter("era")
 
 
 def record_facts(facts: Facts) -> dict[str, Any]:
-    """The circumstances that a row does not hold anyway, as plain data; empty for a stranger's."""
+    """Record facts that a row does not hold elsewhere, as plain data; empty for a stranger's."""
     target, said = facts.target, facts.annotations
     hints = None
     if said is not None and facts.trust != "untrusted":
@@ -99,7 +99,7 @@ def record_facts(facts: Facts) -> dict[str, Any]:
 
 
 def restore_facts(line: AuditLine) -> Facts:
-    """The circumstances again; what a row does not tell is as for a stranger.
+    """Restore facts from a row; those that it does not tell are a stranger's.
 
     Whoever was asked then is taken for somebody whose yes is sure.
     """

@@ -1,4 +1,4 @@
-"""One row of the audit log."""
+"""Audit row: one thing that happened, or is about to happen."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -23,7 +23,7 @@ RowKind: TypeAlias = Literal[
 
 
 class AuditRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that happened, or is about to.
+    """One row of the audit log: something that happened, or is about to.
 
     Arguments and details go in as they are; the log redacts them and never keeps a secret.
 

@@ -1,4 +1,4 @@
-"""How many tokens a text takes: estimated, and better so the more a provider says."""
+"""Token counts of texts: estimated from their bytes, and corrected by what providers report."""
 
 from base64 import b64decode
 from collections.abc import Iterable
@@ -23,15 +23,12 @@ __all__ = [
     "has_media",
 ]
 
+# a text is cut into these before its tokens are counted
 SPLIT_PATTERN = r"\s?\p{L}+|\s?\p{N}{1,3}|\s?[^\s\p{L}\p{N}]+|\s+"
-"""What a text is cut into before its tokens are counted."""
-
-BYTES_PER_TOKEN = 3.6
-"""Bytes of UTF-8 to a token, as a first guess; what models read is between 2 and 5."""
-
+BYTES_PER_TOKEN = 3.6  # a first guess; what models read is between 2 and 5
 MIN_BYTES_PER_TOKEN, MAX_BYTES_PER_TOKEN = 1.5, 6.0
-SMOOTHING = 0.2
-"""How much one report of a provider changes the estimate."""
+SMOOTHING = 0.2  # how much one report of a provider changes the estimate
+MAX_ESTIMATED_MODELS = 1_000
 
 
 class TokenCounter(Protocol):
@@ -39,7 +36,7 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, for the manifest."""
+        """The name of the counter, for the manifest."""
         ...
 
     def count(self, text: str) -> int:
@@ -48,7 +45,7 @@ class TokenCounter(Protocol):
 
 
 class TokenEstimator:
-    """Counts bytes, and learns from what providers report.
+    """Estimates tokens from bytes, and learns from what providers report.
 
     Args:
         ratio: bytes to a token.
@@ -82,12 +79,8 @@ def has_media(messages: Iterable[SamplingMessage]) -> bool:
     )
 
 
-MAX_ESTIMATED_MODELS = 1_000
-"""Models whose ratio is remembered."""
-
-
 class TokenEstimators:
-    """One estimator for each model, which learns what its provider reports."""
+    """One estimator for each model."""
 
     def __init__(self) -> None:
         self._of: dict[str, TokenEstimator] = {}
@@ -107,7 +100,7 @@ class TokenEstimators:
 
 
 class TokenVocabulary:
-    """Counts as a model does, by the package ``tiktoken`` and a vocabulary that is on this machine.
+    """Counts tokens exactly, by the package ``tiktoken`` and a vocabulary that is on this machine.
 
     Nothing is fetched: the vocabulary is a file of lines, each a token in base64 and its rank, as
     that package keeps them.
@@ -144,6 +137,6 @@ class TokenVocabulary:
 
 
 def estimate_tokens(value: Any) -> int:
-    """Tokens that a text or plain data takes, estimated from its bytes."""
+    """Estimate the tokens of a text or of plain data from its bytes."""
     data = value.encode() if isinstance(value, str) else msgspec.json.encode(value)
     return ceil(len(data) / BYTES_PER_TOKEN)

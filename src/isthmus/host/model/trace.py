@@ -1,6 +1,6 @@
-"""What policy answered, and why: shown in every question, and kept with every audit row.
+"""Trace: the answer of policy to an attempt, with its reason and its obligations.
 
-What several rules demand together: the strictest of each.
+It is shown in every question, and kept with every audit row.
 """
 
 from collections.abc import Sequence
@@ -23,22 +23,32 @@ __all__ = [
 
 Effect: TypeAlias = Literal["allow", "ask", "deny"]
 
+# how sure one can be that a person decided, the least sure first
 Assurance: TypeAlias = Literal[
     "callback", "client_elicitation", "local_ui", "authenticated_web", "second_person"
 ]
-"""How sure one can be that a person decided, the least sure first."""
 
+# what a yes may hold for beyond this once, the narrowest first
 Remember: TypeAlias = Literal[
     "once", "arguments", "shape", "tool_run", "session", "until", "server_read_only", "tool_always"
 ]
-"""What a yes may hold for beyond this once, the narrowest first."""
 
+# when a person looks at what a model is asked and what it wrote
 Review: TypeAlias = Literal["both", "before", "after", "none"]
-"""When a person looks at what a model is asked and what it wrote."""
+
+
+ASSURANCES: tuple[Assurance, ...] = get_args(Assurance)
+REMEMBER_SCOPES: tuple[Remember, ...] = get_args(Remember)
+_REVIEW_TIMES = {
+    "both": {"before", "after"},
+    "before": {"before"},
+    "after": {"after"},
+    "none": set[str](),
+}
 
 
 class Obligations(Struct, frozen=True, kw_only=True):
-    """What a rule demands besides its effect.
+    """The demands of a rule besides its effect.
 
     Attributes:
         assurance: how sure one must be that a person decided.
@@ -105,21 +115,10 @@ class Trace(Struct, frozen=True, kw_only=True):
     chain: tuple[str, ...] = ()
 
 
-ASSURANCES: tuple[Assurance, ...] = get_args(Assurance)
-REMEMBER_SCOPES: tuple[Remember, ...] = get_args(Remember)
-
-_REVIEW_TIMES = {
-    "both": {"before", "after"},
-    "before": {"before"},
-    "after": {"after"},
-    "none": set[str](),
-}
-
-
 def merge_obligations(
     demands: Sequence[tuple[Effect, Obligations]], decided: Effect
 ) -> Obligations:
-    """What is demanded where these rules fit, the first of which decided.
+    """Merge the obligations of several rules that fit, the deciding one first.
 
     What concerns the person who is asked counts from rules that ask, and from the first; what must
     not be shown counts from all.

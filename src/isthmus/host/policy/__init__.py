@@ -1,1 +1,1 @@
-"""Who may do what: rules, what the user said before, and the reason for each answer."""
+"""Policy: rules that allow, ask or deny an attempt, and the reason for each answer."""

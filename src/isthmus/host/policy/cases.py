@@ -68,7 +68,7 @@ class PolicyCase(Struct, frozen=True):
 
 
 class CaseFailure(Struct, frozen=True):
-    """A case that came out another way."""
+    """A case whose decision was not the expected one."""
 
     case: PolicyCase
     trace: Trace
@@ -82,7 +82,7 @@ class CaseFailure(Struct, frozen=True):
 
 
 def read_cases(text: str, *, source: str = "") -> tuple[PolicyCase, ...]:
-    """The cases of a file.
+    """Read the cases of a file.
 
     Raises:
         PolicyError: something in it cannot be; the message has the case and how to mend it.
@@ -99,7 +99,7 @@ def read_cases(text: str, *, source: str = "") -> tuple[PolicyCase, ...]:
 
 
 def run_cases(policy: Policy, cases: tuple[PolicyCase, ...]) -> Iterator[CaseFailure]:
-    """The cases that come out another way."""
+    """Decide the cases, and yield those that fail."""
     for case in cases:
         trace = policy.decide(case.attempt, case.facts)
         if trace.effect != case.expect or case.rule not in {"", trace.rule}:
@@ -122,7 +122,7 @@ def _read_case(table: Any, where: str) -> PolicyCase:
 
 
 def read_attempt(said: Any, *, where: str) -> Attempt:
-    """An attempt from plain data.
+    """Read an attempt from plain data.
 
     Raises:
         PolicyError: something in it cannot be.
@@ -149,7 +149,7 @@ def read_attempt(said: Any, *, where: str) -> Attempt:
 
 
 def read_facts(said: Any, *, where: str) -> Facts:
-    """Circumstances from plain data; what is not said is as for a stranger.
+    """Read facts from plain data; a missing one is a stranger's.
 
     Raises:
         PolicyError: something in it cannot be.

@@ -1,4 +1,4 @@
-"""What is doubtful about a policy that can be read: rules that never count, and rules too broad."""
+"""Policy lint: findings about rules that never count, are too broad, or name unknown things."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -24,12 +24,11 @@ FindingCode = Literal["never", "unreachable", "broad", "unknown", "duplicate", "
 LayeredRule: TypeAlias = tuple[LayerName, PolicyRule]
 
 WELL_KNOWN_LABELS = frozenset({PRIVATE, UNTRUSTED})
-
 TARGET_KEYS = ("server", "tool", "uri", "prompt", "object")
 
 
 class PolicyFinding(Struct, frozen=True):
-    """One thing that is doubtful.
+    """One doubtful thing in a policy.
 
     Attributes:
         code: of which sort.
@@ -51,7 +50,7 @@ def lint_policy(
     servers: Mapping[str, Collection[str]] | None = None,
     labels: Mapping[str, Collection[str]] | None = None,
 ) -> list[PolicyFinding]:
-    """Everything that is doubtful.
+    """List everything that is doubtful in a policy.
 
     Args:
         policy: what is looked at.
@@ -86,7 +85,7 @@ def _find_duplicates(rule: PolicyRule, before: Sequence[LayeredRule]) -> Iterato
 
 
 def _find_impossible(rule: PolicyRule) -> Iterator[str]:
-    """Circumstances that cannot come together."""
+    """Find circumstances that cannot come together."""
     when = rule.when
     for key, actions in ACTIONS_BY_KEY.items():
         if key == "object" or not getattr(when, key) or not when.action:
@@ -120,7 +119,7 @@ def _find_shadowed(
 def _decides(
     winner_layer: LayerName, winner: PolicyRule, layer: LayerName, rule: PolicyRule
 ) -> bool:
-    """Whether the one decides wherever both fit."""
+    """Whether the winner decides wherever both rules fit."""
     if rule.effect == "deny":
         return False
     if winner.effect == "deny":
@@ -142,7 +141,7 @@ def _is_same(one: RuleCondition, other: RuleCondition) -> bool:
 
 
 def _covers(broad: PolicyRule, narrow: PolicyRule) -> bool:
-    """Whether the one surely fits whatever the other fits."""
+    """Whether the broad rule surely fits whatever the narrow one fits."""
     if broad.unless is not None or broad.obligations.max_calls is not None:
         return False
     said = narrow.when.named()
@@ -153,7 +152,7 @@ def _covers(broad: PolicyRule, narrow: PolicyRule) -> bool:
 
 
 def _is_wider(key: str, broad: Any, narrow: Any) -> bool:
-    """Whether a circumstance surely holds wherever another does."""
+    """Whether the broad circumstance surely holds wherever the narrow one does."""
     if CONDITION_KINDS[key] == "globs":
         return all(any(covers_glob(one, other) for one in broad) for other in narrow)
     if CONDITION_KINDS[key] == "flag":
@@ -202,7 +201,7 @@ def _find_unknown(rule: PolicyRule, servers: Mapping[str, Collection[str]] | Non
 def _find_useless_labels(
     rule: PolicyRule, labels: Mapping[str, Collection[str]] | None
 ) -> Iterator[str]:
-    """Labels of a rule that nothing ever has."""
+    """Find labels of a rule that nothing ever has."""
     given = {label for of in (labels or {}).values() for label in of} | WELL_KNOWN_LABELS
     for label in rule.when.labels:
         if label in given:
@@ -220,7 +219,7 @@ def _find_useless_labels(
 def _find_mistyped_labels(
     policy: Policy, labels: Mapping[str, Collection[str]]
 ) -> Iterator[PolicyFinding]:
-    """Labels of the configuration that are mistyped: no guard looks at them."""
+    """Find mistyped labels of the configuration, which no guard looks at."""
     looked_at = {
         label for one in policy.rules for label in one.rule.when.labels
     } | WELL_KNOWN_LABELS
@@ -235,7 +234,7 @@ def _find_mistyped_labels(
 
 
 def _suggest_label(label: str, known: Collection[str]) -> str:
-    """The known label that is meant by one that is written a little otherwise; empty for none."""
+    """Suggest the known label that a mistyped one means; empty for none."""
     from difflib import get_close_matches  # only where something is doubtful
 
     alike = {one.casefold(): one for one in sorted(known)}

@@ -1,15 +1,14 @@
-r"""Globs: ``*`` is any text, ``?`` one character, everything else is itself.
+r"""Patterns of rules: globs, and regular expressions in linear time.
 
-Regular expressions whose time grows with the text alone, whatever the text is.
+In a glob ``*`` is any text, ``?`` one character, everything else is itself.
 
-An argument comes from a model or a server, and an expression that tries one way after another can
-be kept busy for hours by forty characters. Here all ways are followed at once (Thompson's automaton,
-its sets of states kept as they are met), so that each character is looked at once.
-
-What there is: characters, ``.``, classes ``[a-z]``, ``[^a-z]``, ``\d \w \s \D \W \S`` (ASCII),
-groups, ``|``, ``* + ? {m} {m,} {m,n}``, and ``(?i)`` at the beginning. What cannot be had in that time
-(references back, looking around) is refused, and so is ``^`` or ``$`` elsewhere than at the ends,
-where they say what holds anyway: the whole text has to fit.
+An argument comes from a model or a server, and a regular expression that tries one way after another
+can be kept busy for hours by forty characters. Here all ways are followed at once (Thompson's
+automaton, its sets of states kept as they are met), so that each character is looked at once. There
+are: characters, ``.``, classes ``[a-z]``, ``[^a-z]``, ``\\d \\w \\s \\D \\W \\S`` (ASCII), groups, ``|``,
+``* + ? {m} {m,} {m,n}``, and ``(?i)`` at the beginning. What cannot be had in that time (references
+back, looking around) is refused, and so is ``^`` or ``$`` elsewhere than at the ends, where they say
+what holds anyway: the whole text has to fit.
 """
 
 import re
@@ -28,22 +27,35 @@ __all__ = [
 ]
 
 _WILD = re.compile(r"[*?]")
+MAX_STATES = 200  # of an automaton, so that a character costs a bounded time, too
+MAX_PIECES = 5_000  # repetitions of repetitions of nothing are many
+MAX_PATTERN_CHARS = 1_000
+MAX_CACHED_STEPS = 20_000  # of one expression
+MAX_TEXT_CHARS = 16_384  # a longer text that fits so far cannot be judged
+MAX_GROUP_DEPTH = 50
+CharRanges: TypeAlias = tuple[tuple[str, str], ...]
+_DIGIT: CharRanges = (("0", "9"),)
+_WORD: CharRanges = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
+_SPACE: CharRanges = (("\t", "\r"), (" ", " "))
+_SHORT = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v"}
+_ANY: CharRanges = (("\0", "\U0010ffff"),)
 
 
 def get_literal_prefix(glob: str) -> str:
-    """What every text begins with that the glob fits."""
+    """The text before the first wild card of a glob."""
     return _WILD.split(glob, maxsplit=1)[0]
 
 
 def weigh_glob(glob: str) -> int:
-    """How much a glob says: the length of its literal prefix, and one more for a whole text."""
+    """Weigh a glob: the length of its literal prefix, and one more for a whole text."""
     prefix = get_literal_prefix(glob)
     return len(prefix) + (prefix == glob)
 
 
 @lru_cache(maxsize=4096)
 def _compile_glob(glob: str) -> Callable[[str], object]:
-    """What says whether the whole of a text fits, in time that grows with both lengths' product.
+    """Compile a glob into a full match that takes the product of both lengths at most.
 
     Each part after a ``*`` is taken at its first place and not tried again, which is enough for
     globs: a later place leaves less text for what follows.
@@ -63,7 +75,7 @@ def _escape_literal(part: str) -> str:
 
 
 class Globs:
-    """Several globs, any of which may fit.
+    """Several globs, any of which may match.
 
     Args:
         globs: the one that says most counts, where several fit.
@@ -78,11 +90,11 @@ class Globs:
         )
 
     def fits(self, text: str) -> bool:
-        """Whether one of them does."""
+        """Whether one of them matches."""
         return any(test(text) for _, test in self._tests)
 
     def weigh(self, text: str) -> int:
-        """How much the glob says that fits; -1 where none does."""
+        """The weight of the glob that matches; -1 where none does."""
         return next((weight for weight, test in self._tests if test(text)), -1)
 
 
@@ -101,36 +113,8 @@ def covers_glob(one: str, other: str) -> bool:
     )
 
 
-MAX_STATES = 200
-"""States of an automaton, so that a character costs a bounded time, too."""
-
-MAX_PIECES = 5_000
-"""Pieces put together for one expression; repetitions of repetitions of nothing are many."""
-
-MAX_PATTERN_CHARS = 1_000
-"""Characters of an expression."""
-
-MAX_CACHED_STEPS = 20_000
-"""Steps that one expression remembers."""
-
-MAX_TEXT_CHARS = 16_384
-"""Characters that are looked at; what fits so far and is longer cannot be judged."""
-
-MAX_GROUP_DEPTH = 50
-"""Groups within groups."""
-
-CharRanges: TypeAlias = tuple[tuple[str, str], ...]
-
-_DIGIT: CharRanges = (("0", "9"),)
-_WORD: CharRanges = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
-_SPACE: CharRanges = (("\t", "\r"), (" ", " "))
-_SHORT = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
-_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v"}
-_ANY: CharRanges = (("\0", "\U0010ffff"),)
-
-
 class BadPattern(ValueError):
-    """The expression cannot be read, or cannot be had in linear time."""
+    """The expression cannot be read, or cannot be matched in linear time."""
 
 
 def _invert_ranges(ranges: CharRanges) -> CharRanges:
@@ -146,7 +130,7 @@ def _invert_ranges(ranges: CharRanges) -> CharRanges:
 
 
 class LinearRegex:
-    """A regular expression that the whole of a text has to fit.
+    """A regular expression that has to match the whole of a text.
 
     Args:
         pattern: as described above.
@@ -218,7 +202,7 @@ class LinearRegex:
         return len(self._ways) - 1
 
     def count(self) -> None:
-        """One more piece is put in."""
+        """Count one more piece."""
         self._pieces += 1
         if self._pieces > MAX_PIECES:
             raise BadPattern("it repeats what is repeated, too often: make its {m,n} smaller")
@@ -238,8 +222,8 @@ class LinearRegex:
         return state
 
 
+# builds a part of an automaton before a state, and returns its first state
 StateBuilder: TypeAlias = Callable[[LinearRegex, int], int]
-"""Builds a piece of an automaton that goes on at a state, and says where it begins."""
 
 
 class _RegexParser:

@@ -1,4 +1,4 @@
-"""Where a path or a URL truly leads, told strictly: None where it cannot be told for sure."""
+"""Canonical paths and hosts: None where programs may read a path or a URL in different ways."""
 
 import os
 import re
@@ -16,14 +16,10 @@ __all__ = [
 ]
 
 MAX_PATH_CHARS = 4_096
-"""Characters of a path; what is longer is none."""
-
 MAX_URL_CHARS = 8_192
-"""Characters of an address whose host is looked for."""
 
+# names that differ in case may be one file here
 CASE_INSENSITIVE = sys.platform in {"darwin", "win32"}
-"""Whether names that differ in case may be one file here."""
-
 _URL = re.compile(r"(?:https?|wss?)://([^/?#]*)", re.IGNORECASE)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{0,5})?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -33,7 +29,7 @@ _INVISIBLE = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 def expand_path(path: str, workspace: str) -> str | None:
-    """A path of a rule with ``~`` and ``${workspace}`` filled in; None where there is no such."""
+    """Fill ``~`` and ``${workspace}`` into the path of a rule; None where there is no such."""
     if "${workspace}" in path:
         if not workspace:
             return None
@@ -43,7 +39,7 @@ def expand_path(path: str, workspace: str) -> str | None:
 
 
 def resolve_links(path: str) -> str:
-    """As ``os.path.realpath``; of what exists, on Linux, in a third of the time.
+    """Resolve links as ``os.path.realpath``; for existing paths on Linux in a third of the time.
 
     The kernel follows the links in one step, and says where it came to.
     """
@@ -62,7 +58,7 @@ def resolve_links(path: str) -> str:
 
 
 def canonicalize_path(text: str, cwd: str = "") -> str | None:
-    """The file that a path or a ``file:`` URI names, with links followed and ``..`` resolved.
+    """The canonical path of a path or a ``file:`` URI, with links followed and ``..`` resolved.
 
     Args:
         text: what somebody wrote.
@@ -85,7 +81,7 @@ def canonicalize_path(text: str, cwd: str = "") -> str | None:
 
 
 def _is_ambiguous(text: str) -> bool:
-    """Whether it is no path at all, or one that some programs take for another."""
+    """Whether a text is no path, or one that some programs read otherwise."""
     if not text or len(text) > MAX_PATH_CHARS or "\0" in text:
         return True
     first = text[0]
@@ -94,7 +90,7 @@ def _is_ambiguous(text: str) -> bool:
 
 
 def _make_absolute(text: str, cwd: str) -> str | None:
-    """The path from the root that a text names; None where it names none."""
+    """Make a path absolute; None where that is not known."""
     # Texts and no Path objects: this is done within the microseconds of a decision.
     path: str | None = text
     if text[:5].lower() == "file:":
@@ -147,7 +143,7 @@ def _fold_case(path: str) -> str:
 
 
 def parse_host(url: str) -> str | None:
-    """The host of a web address, in small letters; None where readers may disagree on it.
+    """Parse the host of a web address, in small letters; None where readers may disagree on it.
 
     Programs differ in what they make of user names before the host, of backslashes, control
     characters, letters beyond ASCII and percent signs in it. So such an address has no host here.
@@ -162,7 +158,7 @@ def parse_host(url: str) -> str | None:
 
 
 def host_matches(host: str, wanted: str) -> bool:
-    """Whether a host is the one wanted; ``*.example.com`` are those below, and not itself."""
+    """Whether a host is the wanted one; ``*.example.com`` are those below, and not itself."""
     if wanted.startswith("*."):
         return host.endswith(wanted[1:]) and len(host) > len(wanted) - 1
     return host == wanted

@@ -1,4 +1,4 @@
-"""The decision: every rule of every layer is looked at, and the answer says why.
+"""Policy decision: every rule of every layer is compared with an attempt, and the trace says why.
 
 It depends on nothing but the policy, the attempt, its circumstances and the grants, with one
 exception: ``under`` follows the links of the file system.
@@ -30,12 +30,10 @@ from isthmus.host.policy.rule_table import CompiledRule, RuleTable
 
 __all__ = ["DATA_FLOW_RULE", "DEFAULT_RULE", "GrantSource", "Policy"]
 
-DEFAULT_RULE = "default"
-"""The rule that decides where no other does: somebody is asked."""
+DEFAULT_RULE = "default"  # decides where no other rule does: somebody is asked
 
+# cannot be taken away: untrusted and private data together do not leave unasked
 DATA_FLOW_RULE = "data-flow"
-"""The rule that no policy can take away: untrusted and private data together do not leave unasked."""
-
 ONLY_ONCE: tuple[Remember, ...] = ("once",)
 EFFECT_VERBS: Mapping[Effect, str] = {"allow": "allows it", "ask": "asks", "deny": "denies it"}
 
@@ -43,7 +41,7 @@ FoundRule = tuple[tuple[int, int, int], CompiledRule, Effect]
 
 
 class FoundGrant(Protocol):
-    """A grant, as far as a decision needs to know it."""
+    """A grant, as far as a decision needs it."""
 
     @property
     def id(self) -> str:
@@ -52,7 +50,7 @@ class FoundGrant(Protocol):
 
 
 class GrantSource(Protocol):
-    """What was granted before: :class:`isthmus.host.approvals.grants.Grants`, or a stand-in."""
+    """Earlier grants: :class:`isthmus.host.approvals.grants.Grants`, or a stand-in."""
 
     def find(
         self,
@@ -120,7 +118,7 @@ class Policy:
 
     @classmethod
     def named(cls, name: str) -> "Policy":
-        """One of the policies that come with isthmus.
+        """A shipped policy by its name.
 
         Args:
             name: ``personal-read-only``, ``developer``, ``locked-down`` or ``unattended``.
@@ -170,7 +168,7 @@ class Policy:
         return self._table.rules
 
     def decide(self, attempt: Attempt, facts: Facts, grants: GrantSource | None = None) -> Trace:
-        """What is to happen to an attempt, and why.
+        """Decide an attempt: allow, ask or deny, and why.
 
         Args:
             attempt: what somebody wants.
@@ -183,7 +181,7 @@ class Policy:
             if rule.fits(attempt, facts)
         ]
         if not found:
-            return self._asked(attempt, facts, grants, NO_RULE)
+            return self._trace_ask(attempt, facts, grants, NO_RULE)
         found.sort(key=_rank_strength)
         _, winner, effect = found[0]
         rule = winner.rule
@@ -194,14 +192,16 @@ class Policy:
             merge_obligations([(e, c.rule.obligations) for _, c, e in found], effect),
         )
         if effect == "deny":
-            return self._trace("deny", said)
+            return self._make_trace("deny", said)
         if effect == "ask":
-            return self._asked(attempt, facts, None if winner.layer == "managed" else grants, said)
+            return self._trace_ask(
+                attempt, facts, None if winner.layer == "managed" else grants, said
+            )
         chain = find_flow(attempt, facts)
-        return self._flowing(facts, said, chain) if chain else self._trace("allow", said)
+        return self._trace_flow(facts, said, chain) if chain else self._make_trace("allow", said)
 
     def bars(self, attempt: Attempt, facts: Facts) -> bool:
-        """Whether something is denied whatever its arguments are, as far as one can tell beforehand.
+        """Whether an attempt is denied whatever its arguments are.
 
         It decides nothing: it is for who lists what could be done.
         """
@@ -210,23 +210,25 @@ class Policy:
             for _, rule in self._table.row(attempt.action, attempt.server, attempt.object)
         )
 
-    def _asked(
+    def _trace_ask(
         self, attempt: Attempt, facts: Facts, grants: GrantSource | None, said: "_RuleAnswer"
     ) -> Trace:
         chain = find_flow(attempt, facts)
         if chain:
-            return self._flowing(facts, said, chain)
+            return self._trace_flow(facts, said, chain)
         demanded = said.obligations
         grant = grants and grants.find(
             attempt, facts, remember=demanded.remember, assurance=demanded.assurance
         )
         if grant:
             reason = f"granted before; otherwise: {said.reason}"
-            return self._trace("allow", said._replace(reason=reason), grant=grant.id)
+            return self._make_trace("allow", said._replace(reason=reason), grant=grant.id)
         effect, why = _check_attendance(facts, demanded)
-        return self._trace(effect, said._replace(reason=f"{said.reason}{why}") if why else said)
+        return self._make_trace(
+            effect, said._replace(reason=f"{said.reason}{why}") if why else said
+        )
 
-    def _flowing(self, facts: Facts, said: "_RuleAnswer", chain: tuple[str, ...]) -> Trace:
+    def _trace_flow(self, facts: Facts, said: "_RuleAnswer", chain: tuple[str, ...]) -> Trace:
         demanded = structs.replace(said.obligations, remember=ONLY_ONCE)
         effect, why = _check_attendance(facts, demanded)
         reason = (
@@ -239,9 +241,9 @@ class Policy:
             (Match(DATA_FLOW_RULE, DEFAULT_RULE, "ask"), *said.matches),
             demanded,
         )
-        return self._trace(effect, guarded, chain=chain)
+        return self._make_trace(effect, guarded, chain=chain)
 
-    def _trace(
+    def _make_trace(
         self, effect: Effect, said: "_RuleAnswer", *, grant: str = "", chain: tuple[str, ...] = ()
     ) -> Trace:
         return Trace(
@@ -257,7 +259,7 @@ class Policy:
 
 
 class _RuleAnswer(NamedTuple):
-    """What the rules say, before anybody looks at grants, labels and who is there."""
+    """The answer of the rules alone, before grants, labels and attendance count."""
 
     rule: str
     reason: str
@@ -269,7 +271,7 @@ NO_RULE = _RuleAnswer(DEFAULT_RULE, "no rule is about it", (), Obligations())
 
 
 def _check_attendance(facts: Facts, obligations: Obligations) -> tuple[Effect, str]:
-    """Whether somebody can be asked who counts."""
+    """Check whether somebody can be asked whose yes is sure enough."""
     if not facts.attended:
         return "deny", "; nobody is there who could be asked"
     if ASSURANCES.index(facts.assurance) < ASSURANCES.index(obligations.assurance):
@@ -278,7 +280,7 @@ def _check_attendance(facts: Facts, obligations: Obligations) -> tuple[Effect, s
 
 
 def _rank_strength(found: FoundRule) -> tuple[int, int, int, int, int, str]:
-    """For sorting: what decides comes first."""
+    """The sort key that puts the deciding rule first."""
     (weight, count, layer), rule, effect = found
     managed = effect == "ask" and rule.layer == "managed"
     first = 0 if effect == "deny" else 1 if managed else 2

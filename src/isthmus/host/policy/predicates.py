@@ -1,4 +1,4 @@
-"""What the ``where`` of a rule says about arguments: ``args.path under '~/work'``.
+"""Predicates of a rule's ``where`` about arguments: ``args.path under '~/work'``.
 
 A predicate has a path, an operator and a value, and may begin with ``not``. What cannot be judged
 (a text where a number is compared, a path relative to nobody knows what) counts against whoever
@@ -25,17 +25,12 @@ from isthmus.host.policy.places import (
 
 __all__ = ["OPERATORS", "BadPredicate", "Predicate"]
 
-MAX_VALUES = 10_000
-"""Values that ``*`` and ``**`` in a path look at; of more it cannot be judged."""
+MAX_VALUES = 10_000  # of ``*`` and ``**`` in a path; more cannot be judged
+MAX_DEPTH = 64  # of ``**``
+MAX_GLOB_TEXT_CHARS = 1024 * 1024  # a longer text cannot be judged
 
-MAX_DEPTH = 64
-"""Levels that ``**`` goes down."""
-
-MAX_GLOB_TEXT_CHARS = 1024 * 1024
-"""Characters of a text that a glob looks at; what is longer cannot be judged."""
-
+# whether a value fits, or None; the flag says whether the rule forbids
 Judge: TypeAlias = Callable[[Any, Facts, bool], bool | None]
-"""Says whether a value fits; None where that cannot be judged. Told whether the rule forbids."""
 
 _SHAPE = re.compile(r"(not\s+)?(\S+)\s+([a-z-]+|[=!<>]=?)(?:\s*\(\s*(.*)\)|\s+(.*)|\s*)", re.DOTALL)
 _SEGMENT = re.compile(r"[\w$-]+|\*\*?")
@@ -44,11 +39,11 @@ _COMPARED = re.compile(r"([=!<>]=?)\s*(\S.*)", re.DOTALL)
 
 
 class BadPredicate(ValueError):
-    """It cannot be read; the message says why, and what to write."""
+    """The predicate cannot be read; the message says why, and what to write."""
 
 
 class Predicate:
-    """One predicate, read once and then asked about many attempts.
+    """One predicate, parsed once and then compared with many attempts.
 
     Args:
         text: as it stands in the rule.
@@ -87,7 +82,7 @@ class Predicate:
         return hash(self.text)
 
     def fits(self, attempt: Attempt, facts: Facts, *, forbids: bool) -> bool:
-        """Whether an attempt is like that.
+        """Whether an attempt fits.
 
         Args:
             attempt: what is wanted.
@@ -95,25 +90,25 @@ class Predicate:
             forbids: whether the rule asks or denies, so that doubt means yes.
         """
         if self._sees_object:
-            return self._one(attempt.object, facts, forbids)
+            return self._fits_one(attempt.object, facts, forbids)
         if self._member is not None and self._member in attempt.arguments:
-            return self._one(attempt.arguments[self._member], facts, forbids)
-        return self._several(attempt, facts, forbids)
+            return self._fits_one(attempt.arguments[self._member], facts, forbids)
+        return self._fits_several(attempt, facts, forbids)
 
-    def _several(self, attempt: Attempt, facts: Facts, forbids: bool) -> bool:
+    def _fits_several(self, attempt: Attempt, facts: Facts, forbids: bool) -> bool:
         values = list(islice(_select_values(attempt.arguments, self._path), MAX_VALUES + 1))
         if not values:
             if self._judge is _judge_existence:
                 return self._negated
             return self._negated and forbids
         if len(values) == 1:
-            return self._one(values[0], facts, forbids)
+            return self._fits_one(values[0], facts, forbids)
         if len(values) > MAX_VALUES:
             return forbids
-        judged = (self._one(value, facts, forbids) for value in values)
+        judged = (self._fits_one(value, facts, forbids) for value in values)
         return any(judged) if forbids else all(judged)
 
-    def _one(self, value: Any, facts: Facts, forbids: bool) -> bool:
+    def _fits_one(self, value: Any, facts: Facts, forbids: bool) -> bool:
         # What ``not`` stands before is judged the other way round: doubt stays on the same side.
         judged = self._judge(value, facts, forbids != self._negated)
         return forbids if judged is None else judged != self._negated
@@ -170,12 +165,11 @@ def _walk_leaves(value: Any, depth: int) -> Iterator[Any]:
 
 
 def _judge_non_text(value: Any) -> bool | None:
-    """What is to be said of what is no text: a number is none, and a list may hold some."""
+    """Judge a value that is no text: a number does not fit, and a list may hold some."""
     return None if isinstance(value, Mapping | list | tuple) else False
 
 
 def _read_value(text: str, what: str) -> Any:
-    """A value as TOML writes it."""
     try:
         found = toml.parse_toml(f"value = {text}")
     except toml.BadToml:
@@ -220,7 +214,7 @@ def _make_regex(text: str) -> Judge:
 
 
 def _to_number(value: Any) -> float | None:
-    """A number that can be compared: neither a truth value nor what is no number."""
+    """Convert to a number that can be compared; None for truth values and NaN."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - NaN alone differs from itself; math.isnan fails for large integers
         return None
     return value
@@ -382,4 +376,3 @@ OPERATORS: dict[str, Callable[[str], Judge]] = {
     "under": _make_under,
     "host-in": _make_host_in,
 }
-"""The operators there are, and what reads the value of each."""

@@ -1,4 +1,4 @@
-"""Another policy, tried on what was done: what it would have denied, asked or allowed instead."""
+"""Policy replay: another policy decides past attempts of the audit log, and the differences are counted."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,6 @@ from isthmus.host.policy.policy import Policy
 __all__ = ["DecisionChange", "ReplayResult", "read_past_effect", "replay_policy"]
 
 MAX_COUNTED_RUNS = 10_000
-"""Runs whose calls are counted at a time."""
-
 NOT_A_PERSON = {"", "policy"}
 
 
@@ -28,7 +26,7 @@ class PastAttempt(Protocol):
 
 
 class DecisionChange(Struct, frozen=True):
-    """What would be another way, and how often.
+    """A decision that would change.
 
     Attributes:
         before: what was decided; after: what would be.
@@ -45,7 +43,7 @@ class DecisionChange(Struct, frozen=True):
 
 
 class ReplayResult(Struct, frozen=True):
-    """What came of a replay.
+    """The result of a replay.
 
     Attributes:
         rows: how many attempts were decided anew.
@@ -58,12 +56,12 @@ class ReplayResult(Struct, frozen=True):
     differences: tuple[tuple[DecisionChange, int], ...]
 
     def newly(self, effect: Effect) -> int:
-        """How many attempts would newly be allowed, asked or denied."""
+        """Count the attempts that would newly be allowed, asked or denied."""
         return sum(count for difference, count in self.differences if difference.after == effect)
 
 
 class ReplayedGrant:
-    """What was granted then is taken to be granted still."""
+    """A past grant, which is taken to be granted still."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -81,7 +79,7 @@ class ReplayedGrant:
 
 
 def replay_policy(policy: Policy, past: Iterable[PastAttempt]) -> ReplayResult:
-    """Decide anew about what was done.
+    """Decide past attempts anew.
 
     Arguments are those that the audit log kept: where something secret was taken out of them, a
     predicate about it sees what stands in its place.
@@ -118,7 +116,7 @@ def replay_policy(policy: Policy, past: Iterable[PastAttempt]) -> ReplayResult:
 
 
 def read_past_effect(line: AuditLine) -> Effect | None:
-    """What policy had said: where a person answered, it had asked."""
+    """The past answer of policy: where a person answered, it had asked."""
     detail: Mapping[str, Any] = line.detail if isinstance(line.detail, Mapping) else {}
     asked = line.approver or str(detail.get("by", ""))
     if line.effect not in {"allow", "ask", "deny", "cancel"}:

@@ -1,12 +1,9 @@
-"""What a rule is: a closed vocabulary, so that a policy can be checked, compared and explained.
-
-What a rule must not say, so that nothing it says can be turned round.
+"""Policy rules: a closed vocabulary, so that rules can be checked, compared and explained.
 
 A hint of a server may make things stricter where it is missing, and never laxer: so a rule that
 allows may only rest on harmless hints, and every other on harmful ones. In the same way what a run
-has taken over can forbid, and not allow.
-
-Rules as TOML again, as :mod:`isthmus.host.policy.rule_file` reads them.
+has taken over can forbid, and not allow. Rules can be written as TOML again, as
+:mod:`isthmus.host.policy.rule_file` reads them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,34 +37,33 @@ __all__ = [
 
 LayerName: TypeAlias = Literal["default", "managed", "user", "workspace", "session"]
 
+# between rules of the same weight the later layer counts
 LAYERS: tuple[LayerName, ...] = get_args(LayerName)
-"""Where rules can stand; between rules of the same weight the later layer counts."""
 
+# they may demand more than the others, and never less
 TIGHTENING_LAYERS = frozenset({"workspace", "session"})
-"""Layers that may demand more than the others, and never less."""
-
 ACTIONS: tuple[str, ...] = get_args(Action)
 ORIGINS: tuple[str, ...] = get_args(Origin)
 
+# the keys that name an object, and the actions that have one
 ACTIONS_BY_KEY: dict[str, tuple[str, ...]] = {
     "tool": ("tool.call", "tool.change"),
     "uri": ("resource.read", "resource.subscribe", "elicit.url"),
     "prompt": ("prompt.get",),
     "object": ACTIONS,
 }
-"""The keys that name what is wanted, and the actions in which there is such a thing."""
 
+# the harmless value, and the one assumed of a server that is not trusted
 HINT_VALUES = {
     "read_only": (True, False),
     "destructive": (False, True),
     "idempotent": (True, False),
     "open_world": (False, True),
 }
-"""What a tool can be said to be: the harmless value, and the one that is taken where nobody is
-trusted to say anything else."""
 
 ConditionKind: TypeAlias = Literal["globs", "words", "flag", "hints"]
 
+# the keys of ``when`` and ``unless``, and the kind of their values
 CONDITION_KINDS: dict[str, ConditionKind] = {
     "action": "globs",
     "server": "globs",
@@ -86,11 +82,12 @@ CONDITION_KINDS: dict[str, ConditionKind] = {
     "workspace": "globs",
     "unattended": "flag",
 }
-"""The keys of ``when`` and ``unless``, and what each of them takes."""
+
+_DEFAULT_OBLIGATIONS = structs.asdict(Obligations())
 
 
 class RuleCondition(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Circumstances; all that are named must hold.
+    """The circumstances of a rule; all that are named must hold.
 
     Attributes:
         action: what is wanted; one of them, also as a glob: ``"sampling.*"``.
@@ -176,13 +173,13 @@ class PolicyLayer(Struct, frozen=True, kw_only=True):
 
 
 def suggest_word(word: str, words: tuple[str, ...]) -> str:
-    """What to write in place of a word that is not there."""
+    """Suggest a known word in place of an unknown one."""
     found = get_close_matches(word, words, n=1)
     return f"did you mean {found[0]!r}?" if found else f"there are {', '.join(words)}"
 
 
 def find_problems(rule: PolicyRule, layer: LayerName) -> Iterator[str]:
-    """What is wrong with a rule where it stands: what, and how to mend it."""
+    """Find what is wrong with a rule in its layer, and how to mend it."""
     yield from _check_words(rule.when, "when")
     yield from _check_polarity(rule)
     if rule.unless is not None:
@@ -246,16 +243,13 @@ def _check_tightening(rule: PolicyRule, layer: LayerName) -> Iterator[str]:
         yield f"the {layer} layer cannot leave out a review: write review = 'both', or nothing"
 
 
-_DEFAULT_OBLIGATIONS = structs.asdict(Obligations())
-
-
 def format_rules(rules: Iterable[PolicyRule]) -> str:
-    """A file of these rules; reading it gives the same ones."""
+    """Format rules as a TOML file; reading it gives the same ones."""
     return "\n".join(_format_rule(rule_to_data(rule)) for rule in rules)
 
 
 def rule_to_data(rule: PolicyRule) -> dict[str, Any]:
-    """A rule as plain data, as it stands in a file."""
+    """Convert a rule to plain data, as it stands in a file."""
     said: dict[str, Any] = {"id": rule.id, "effect": rule.effect}
     if rule.reason:
         said["reason"] = rule.reason

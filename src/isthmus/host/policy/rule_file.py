@@ -1,4 +1,4 @@
-"""Rules read from TOML. What is wrong is told with file, line, rule and how to mend it."""
+"""Rule files: rules read from TOML; a fault is told with file, line, rule and how to mend it."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,26 +26,19 @@ from isthmus.host.policy.rule import (
 __all__ = ["load_layers", "read_layers"]
 
 MAX_POLICY_BYTES = 1024 * 1024
-"""Bytes of a file of rules."""
-
 MAX_RULES = 2_000
 MAX_WORDS_PER_KEY = 500
-"""Globs, words or predicates under one key."""
-
 MAX_WORD_CHARS = 2_000
-
 RULE_EFFECTS: tuple[str, ...] = get_args(Effect)
 REVIEW_WORDS: tuple[str, ...] = get_args(Review)
-
 FILE_KEYS = ("extends", "rule")
 RULE_KEYS = ("id", "effect", "reason", "when", "where", "unless", "obligations")
-
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 
 
 def load_layers(place: str, layer: LayerName) -> list[PolicyLayer]:
-    """The rules of a file, or of a policy that comes with isthmus; never fails.
+    """Load the rules of a file, or of a shipped policy; never fails.
 
     Args:
         place: the file's path, or the policy's name.
@@ -84,7 +77,7 @@ def _read_text(place: str) -> str:
 
 
 def read_layers(text: str, layer: LayerName, *, source: str = "") -> list[PolicyLayer]:
-    """The rules of a text.
+    """Read the rules of a text.
 
     Args:
         text: TOML: ``[[rule]]`` tables, and ``extends = "developer"`` before them if wanted.
@@ -112,7 +105,7 @@ def read_layers(text: str, layer: LayerName, *, source: str = "") -> list[Policy
 
 
 class _FileReader:
-    """Reads one file, and collects what is wrong with it."""
+    """Reads one file, and collects its faults."""
 
     def __init__(self, text: str, source: str, layer: LayerName) -> None:
         self.wrong: list[str] = []
@@ -128,9 +121,9 @@ class _FileReader:
         if name is None:
             return None
         if self._layer in TIGHTENING_LAYERS:
-            self._say(0, "", f"the {self._layer} layer extends nothing: it only tightens")
+            self._add_fault(0, "", f"the {self._layer} layer extends nothing: it only tightens")
         elif not isinstance(name, str) or name not in SHIPPED_POLICIES:
-            self._say(
+            self._add_fault(
                 0,
                 "",
                 f"extends = {name!r} is no policy here; {suggest_word(str(name), SHIPPED_POLICIES)}",
@@ -143,13 +136,13 @@ class _FileReader:
     def rules(self, said: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
         """The rules that can be read."""
         for key in said.keys() - set(FILE_KEYS):
-            self._say(0, "", f"{key!r} is no key here; {suggest_word(key, FILE_KEYS)}")
+            self._add_fault(0, "", f"{key!r} is no key here; {suggest_word(key, FILE_KEYS)}")
         tables = said.get("rule", [])
         if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-            self._say(0, "", "rule must be tables: begin each with [[rule]]")
+            self._add_fault(0, "", "rule must be tables: begin each with [[rule]]")
             return ()
         if len(tables) > MAX_RULES:
-            self._say(0, "", f"there are more than {MAX_RULES} rules")
+            self._add_fault(0, "", f"there are more than {MAX_RULES} rules")
             return ()
         starts = [n for n, line in enumerate(self._lines, 1) if re.match(r"\s*\[\[\s*rule", line)]
         known: set[str] = set()
@@ -164,12 +157,12 @@ class _FileReader:
             if not reader.wrong:
                 reader.wrong.extend(("", problem) for problem in find_problems(rule, self._layer))
             for key, what in reader.wrong:
-                self._say(self._line(line, key), rule.id or f"number {number + 1}", what)
+                self._add_fault(self._find_line(line, key), rule.id or f"number {number + 1}", what)
             rules.append(rule)
         return tuple(rules)
 
-    def _line(self, start: int, key: str) -> int:
-        """The line of a key of the rule that begins at a line; that line if it is not seen."""
+    def _find_line(self, start: int, key: str) -> int:
+        """Find the line of a key of the rule that begins at a line; that line if it is not seen."""
         named = re.compile(rf"(?<![\w-]){re.escape(key)}(?![\w-])")
         for number, line in enumerate(self._lines[start:] if key and start else (), start + 1):
             if line.lstrip().startswith("[["):
@@ -178,7 +171,7 @@ class _FileReader:
                 return number
         return start
 
-    def _say(self, line: int, rule: str, what: str) -> None:
+    def _add_fault(self, line: int, rule: str, what: str) -> None:
         place = f"{self._source}:{line}" if line else self._source
         self.wrong.append(f"{place}: {f'rule {rule}: ' if rule else ''}{what}")
 
@@ -189,23 +182,25 @@ class _RuleReader:
     def __init__(self, table: Mapping[str, Any], line: int) -> None:
         self.wrong: list[tuple[str, str]] = []
         self._table = table
-        self._line = line
+        self._find_line = line
 
     def rule(self) -> PolicyRule:
         """The rule; where something is wrong with it, as far as it can be read."""
         table = self._table
-        self._unknown(table, RULE_KEYS, "")
+        self._check_keys(table, RULE_KEYS, "")
         identity = table.get("id", "")
         if not isinstance(identity, str) or not _ID.fullmatch(identity):
-            self._say("id", 'it needs an id of letters, digits, ., _ and -: id = "repo-writes"')
+            self._add_fault(
+                "id", 'it needs an id of letters, digits, ., _ and -: id = "repo-writes"'
+            )
             identity = ""
         effect = table.get("effect")
         if effect not in RULE_EFFECTS:
-            self._say("effect", f"effect is one of {', '.join(RULE_EFFECTS)}, not {effect!r}")
+            self._add_fault("effect", f"effect is one of {', '.join(RULE_EFFECTS)}, not {effect!r}")
             effect = "deny"
         reason = table.get("reason", "")
         if not isinstance(reason, str) or len(reason) > MAX_WORD_CHARS:
-            self._say("reason", "reason is a sentence")
+            self._add_fault("reason", "reason is a sentence")
             reason = ""
         return PolicyRule(
             id=identity,
@@ -215,24 +210,24 @@ class _RuleReader:
             unless=self._when("unless"),
             reason=reason,
             obligations=self._obligations(),
-            line=self._line,
+            line=self._find_line,
         )
 
-    def _say(self, key: str, what: str) -> None:
+    def _add_fault(self, key: str, what: str) -> None:
         self.wrong.append((key, what))
 
-    def _unknown(self, table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
+    def _check_keys(self, table: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
         for key in table.keys() - set(keys):
-            self._say(key, f"{where}{key!r} is no key here; {suggest_word(key, keys)}")
+            self._add_fault(key, f"{where}{key!r} is no key here; {suggest_word(key, keys)}")
 
     def _when(self, name: str) -> RuleCondition | None:
         table = self._table.get(name)
         if table is None:
             return None
         if not isinstance(table, dict):
-            self._say(name, f'{name} is a table: {name} = {{ server = "github" }}')
+            self._add_fault(name, f'{name} is a table: {name} = {{ server = "github" }}')
             return None
-        self._unknown(table, tuple(CONDITION_KINDS), f"{name}.")
+        self._check_keys(table, tuple(CONDITION_KINDS), f"{name}.")
         read: dict[str, Callable[[str, Any], Any]] = {
             "globs": self._words,
             "words": self._words,
@@ -250,7 +245,7 @@ class _RuleReader:
     def _words(self, where: str, value: Any) -> tuple[str, ...]:
         words = value if isinstance(value, list) else [value]
         if not words or len(words) > MAX_WORDS_PER_KEY or not all(_is_word(word) for word in words):
-            self._say(
+            self._add_fault(
                 where.rpartition(".")[2],
                 f'{where} is a text or a list of up to {MAX_WORDS_PER_KEY}: "x" or ["x", "y"]; an empty '
                 "one fits nothing",
@@ -261,17 +256,17 @@ class _RuleReader:
     def _flag(self, where: str, value: Any) -> bool | None:
         if isinstance(value, bool):
             return value
-        self._say(where.rpartition(".")[2], f"{where} is true or false, not {value!r}")
+        self._add_fault(where.rpartition(".")[2], f"{where} is true or false, not {value!r}")
         return None
 
     def _hints(self, where: str, value: Any) -> tuple[tuple[str, bool], ...]:
         if not isinstance(value, dict) or not value:
-            self._say("annotations", f"{where} is a table: {where} = {{ read_only = true }}")
+            self._add_fault("annotations", f"{where} is a table: {where} = {{ read_only = true }}")
             return ()
-        self._unknown(value, tuple(HINT_VALUES), f"{where}.")
+        self._check_keys(value, tuple(HINT_VALUES), f"{where}.")
         wrong = [name for name, hint in value.items() if not isinstance(hint, bool)]
         for name in wrong:
-            self._say(name, f"{where}.{name} is true or false")
+            self._add_fault(name, f"{where}.{name} is true or false")
         return tuple(
             (n, v) for n, v in sorted(value.items()) if n in HINT_VALUES and n not in wrong
         )
@@ -279,29 +274,31 @@ class _RuleReader:
     def _predicates(self) -> Iterator[Predicate]:
         texts = self._table.get("where", [])
         if not isinstance(texts, list) or len(texts) > MAX_WORDS_PER_KEY:
-            self._say("where", "where is a list: where = [\"args.path under '~/work'\"]")
+            self._add_fault("where", "where is a list: where = [\"args.path under '~/work'\"]")
             return
         for text in texts:
             if not _is_word(text):
-                self._say("where", f"where holds {text!r}, which is no text of a predicate")
+                self._add_fault("where", f"where holds {text!r}, which is no text of a predicate")
                 continue
             try:
                 yield Predicate(text)
             except BadPredicate as error:
-                self._say("where", f"where {text!r}: {error}")
+                self._add_fault("where", f"where {text!r}: {error}")
 
     def _obligations(self) -> Obligations:
         table = self._table.get("obligations", {})
         if not isinstance(table, dict):
-            self._say("obligations", "obligations is a table: obligations = { max_calls = 20 }")
+            self._add_fault(
+                "obligations", "obligations is a table: obligations = { max_calls = 20 }"
+            )
             return Obligations()
-        self._unknown(table, tuple(OBLIGATION_FORMS), "obligations.")
+        self._check_keys(table, tuple(OBLIGATION_FORMS), "obligations.")
         demanded = {}
         for key, demand in OBLIGATION_FORMS.items():
             if key in table:
                 value = demand.read(table[key])
                 if value is None:
-                    self._say(key, f"obligations.{key} is {demand.what}, not {table[key]!r}")
+                    self._add_fault(key, f"obligations.{key} is {demand.what}, not {table[key]!r}")
                 else:
                     demanded[key] = value
         return Obligations(**demanded)
@@ -312,7 +309,7 @@ def _is_word(value: object) -> bool:
 
 
 class _ObligationForm(Struct, frozen=True):
-    """One obligation: how it is read (None: it cannot be), and what it is."""
+    """Parser and description of one obligation; None means that the value is wrong."""
 
     read: Callable[[Any], Any]
     what: str
@@ -359,7 +356,6 @@ OBLIGATION_FORMS: dict[str, _ObligationForm] = {
     "remember": _ObligationForm(_parse_scopes, f"a list of {', '.join(REMEMBER_SCOPES)}"),
     "review": _make_choice(REVIEW_WORDS),
 }
-"""The obligations there are."""
 
 if set(OBLIGATION_FORMS) != set(structs.asdict(Obligations())):
     raise RuntimeError("an obligation cannot be read")  # pragma: no cover

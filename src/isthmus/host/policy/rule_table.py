@@ -1,4 +1,4 @@
-"""Rules made ready for many decisions: what is fixed is found out once for each server and tool."""
+"""Rule table: compiled rules, and for each server and tool the rules that can be about them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -19,16 +19,14 @@ from isthmus.host.policy.rule import (
 
 __all__ = ["STRICTER_EFFECTS", "CompiledRule", "RuleTable", "resolve_hints"]
 
-MAX_TABLE_ROWS = 4_096
-"""Servers and objects that the table keeps at a time; the URIs of resources are many."""
-
+MAX_TABLE_ROWS = 4_096  # the URIs of resources are many
 STRICTER_EFFECTS: Mapping[Effect, Effect] = {"allow": "ask", "ask": "deny", "deny": "deny"}
 
 CircumstanceTest: TypeAlias = Callable[[Attempt, Facts], bool]
 
 
 def resolve_hints(facts: Facts) -> dict[str, bool]:
-    """What a tool counts as: what the server says where it is trusted to, else the worst."""
+    """Resolve the hints of a tool: the server's where it is trusted, else the worst."""
     said = facts.annotations if facts.trust != "untrusted" else None
     hints = {}
     # spec 2025-06-18 server/tools#tool: annotations of servers that nobody trusts do not
@@ -62,7 +60,7 @@ def _make_workspace_test(globs: tuple[str, ...]) -> CircumstanceTest:
 
 
 def _make_tests(when: RuleCondition) -> list[CircumstanceTest]:
-    """What has to be looked at in each attempt: all but the action, the server and the object."""
+    """Make the tests that each attempt needs: all but those of action, server and object."""
     tests: list[CircumstanceTest] = []
     if when.unattended is not None:
         tests.append(lambda _, facts: facts.attended is not when.unattended)
@@ -85,7 +83,7 @@ def _make_tests(when: RuleCondition) -> list[CircumstanceTest]:
 
 
 class _TargetMatcher:
-    """The part of a circumstance that is about the action, the server and the object."""
+    """Matches the action, the server and the object of an attempt."""
 
     __slots__ = ("_action", "_objects", "_server")
 
@@ -99,7 +97,7 @@ class _TargetMatcher:
         ]
 
     def weigh(self, action: str, server: str, object: str) -> int:
-        """How much is said about them; -1 where it does not fit."""
+        """Weigh the match: how much the rule says about them; -1 where it does not match."""
         total = 0
         if self._action and not self._action.fits(action):
             return -1
@@ -116,7 +114,7 @@ class _TargetMatcher:
 
 
 class CompiledRule:
-    """One rule, made ready.
+    """One rule, compiled for many decisions.
 
     Attributes:
         rule: the rule.
@@ -146,12 +144,12 @@ class CompiledRule:
         self._unless_named = None if rule.unless is None else _TargetMatcher(rule.unless)
 
     def rank(self, action: str, server: str, object: str) -> tuple[int, int, int] | None:
-        """How particular the rule is about these; None where it is about others."""
+        """Rank the rule by how particular it is about these; None where it is about others."""
         weight = self._named.weigh(action, server, object)
         return None if weight < 0 else (weight, self.count, LAYERS.index(self.layer))
 
     def fits(self, attempt: Attempt, facts: Facts) -> bool:
-        """Whether the circumstances, and the arguments, are those of the rule."""
+        """Whether the circumstances and the arguments fit."""
         for test in self._tests:
             if not test(attempt, facts):
                 return False
@@ -161,15 +159,15 @@ class CompiledRule:
         return True
 
     def effect(self, attempt: Attempt, facts: Facts) -> Effect:
-        """What it would have: stricter by a step where ``unless`` fits, or its calls are used up."""
+        """The effect: stricter by a step where ``unless`` holds, or the calls are used up."""
         effect = self.rule.effect
         most = self.rule.obligations.max_calls
         used_up = most is not None and facts.calls.get(self.rule.id, 0) >= most
-        if used_up or (self._unless is not None and self._excepted(attempt, facts)):
+        if used_up or (self._unless is not None and self._is_excepted(attempt, facts)):
             return STRICTER_EFFECTS[effect]
         return effect
 
-    def _excepted(self, attempt: Attempt, facts: Facts) -> bool:
+    def _is_excepted(self, attempt: Attempt, facts: Facts) -> bool:
         named, tests = self._unless_named, self._unless or ()
         if named and named.weigh(attempt.action, attempt.server, attempt.object) < 0:
             return False
@@ -180,7 +178,7 @@ RankedRules: TypeAlias = tuple[tuple[tuple[int, int, int], CompiledRule], ...]
 
 
 class RuleTable:
-    """For each action, server and object the rules that can be about them, the most particular first.
+    """Table of the rules about each action, server and object, the most particular first.
 
     Args:
         rules: all of them.

@@ -1,4 +1,4 @@
-"""Models, reached over the network or played by a script: one seam, a file per way.
+"""Providers of models, over the network, by hand or by a script: one protocol, a file per way.
 
 Names are imported when they are first used.
 """

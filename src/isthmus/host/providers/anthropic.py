@@ -1,4 +1,4 @@
-"""Models behind Anthropic's messages API."""
+"""Provider for Anthropic's messages API."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -39,6 +39,7 @@ __all__ = ["STOP_REASONS", "Anthropic"]
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 API_VERSION = "2023-06-01"
 
+# as the protocol spells them; others stay as they are
 STOP_REASONS: Mapping[str, str] = {
     "end_turn": "endTurn",
     "max_tokens": "maxTokens",
@@ -46,14 +47,13 @@ STOP_REASONS: Mapping[str, str] = {
     "tool_use": "toolUse",
     "stop_sequence": "stopSequence",
 }
-"""What the protocol calls the reasons; others stay as they are."""
 
 TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 MAX_BLOCKS = 1_000
 
 
 class AnthropicUsage(Struct, frozen=True):
-    """What it took, so far."""
+    """Tokens so far."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -62,7 +62,7 @@ class AnthropicUsage(Struct, frozen=True):
 
     @property
     def read(self) -> int | None:
-        """Tokens read, from wherever."""
+        """Tokens read, also from a cache."""
         if self.input_tokens is None:
             return None
         cached = (self.cache_creation_input_tokens or 0) + (self.cache_read_input_tokens or 0)
@@ -70,14 +70,14 @@ class AnthropicUsage(Struct, frozen=True):
 
 
 class AnthropicMessage(Struct, frozen=True):
-    """The message as it begins."""
+    """The message at its beginning."""
 
     model: str | None = None
     usage: AnthropicUsage = AnthropicUsage()
 
 
 class AnthropicBlock(Struct, frozen=True):
-    """A block as it begins."""
+    """A block at its beginning."""
 
     type: str
     text: str = ""
@@ -86,7 +86,7 @@ class AnthropicBlock(Struct, frozen=True):
 
 
 class AnthropicDelta(Struct, frozen=True):
-    """What is new in a block, or in the message."""
+    """New text of a block, or the stop reason of the message."""
 
     type: str = ""
     text: str = ""
@@ -123,7 +123,7 @@ EVENT_DECODER = msgspec.json.Decoder(AnthropicEvent)
 
 
 class Anthropic:
-    """Has models write over the messages API.
+    """Provider over the messages API.
 
     Args:
         key: the key.
@@ -162,13 +162,13 @@ class Anthropic:
         body, names = make_request(completion)
         answer = AnthropicAnswer(self.name, completion, names)
         async with aclosing(self._http.events("/v1/messages", body)) as events:
-            async for event in events:
-                told = self._decoded(event.data)
-                if told.error is not None:
-                    raise self._http.problem(told.error)
-                if told.type == "message_stop":
+            async for part in events:
+                event = self._decoded(part.data)
+                if event.error is not None:
+                    raise self._http.problem(event.error)
+                if event.type == "message_stop":
                     break
-                text = answer.add(told)
+                text = answer.add(event)
                 if text:
                     yield Delta(text)
         if answer.finish is None:
@@ -200,7 +200,7 @@ class Anthropic:
 
 
 class AnthropicAnswer:
-    """What has come of an answer.
+    """An answer, as far as it has come.
 
     Args:
         provider: the provider's name.
@@ -217,21 +217,21 @@ class AnthropicAnswer:
         self._read: int | None = None
         self._wrote: int | None = None
 
-    def add(self, told: AnthropicEvent) -> str:
-        """Take in one event; the text that it adds."""
-        if told.message is not None:
-            self._model = told.message.model or self._model
-            self._count(told.message.usage)
-        if told.usage is not None:
-            self._count(told.usage)
-        self.finish = told.delta.stop_reason or self.finish
-        if told.content_block is not None:
-            return self._begin(told.index, told.content_block)
-        found = self._blocks.get(told.index)
-        if told.type != "content_block_delta" or found is None:
+    def add(self, event: AnthropicEvent) -> str:
+        """Add one event; returns the text that it adds."""
+        if event.message is not None:
+            self._model = event.message.model or self._model
+            self._count(event.message.usage)
+        if event.usage is not None:
+            self._count(event.usage)
+        self.finish = event.delta.stop_reason or self.finish
+        if event.content_block is not None:
+            return self._begin(event.index, event.content_block)
+        found = self._blocks.get(event.index)
+        if event.type != "content_block_delta" or found is None:
             return ""
-        found[1].append(told.delta.text or told.delta.partial_json)
-        return told.delta.text if found[0].type == "text" else ""
+        found[1].append(event.delta.text or event.delta.partial_json)
+        return event.delta.text if found[0].type == "text" else ""
 
     def _begin(self, index: int, block: AnthropicBlock) -> str:
         if len(self._blocks) >= MAX_BLOCKS:
@@ -268,7 +268,7 @@ class AnthropicAnswer:
 
 
 def make_request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
-    """The body of the request, and the names that tools have in it.
+    """Make the body of the request, and the names that tools have in it.
 
     Raises:
         ProviderRefused: something in it cannot be said here.
@@ -310,7 +310,7 @@ def make_request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]
 
 
 def make_block(part: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """A block as the API has it.
+    """Make a block as the API has it.
 
     Raises:
         ProviderRefused: there is no way to say it.
@@ -330,7 +330,7 @@ def make_block(part: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def make_tool_result(part: ToolResultContent) -> dict[str, Any]:
-    """The result of a tool; with its pictures, where it has nothing but text and those."""
+    """Make the result of a tool, with its pictures, where it has nothing but text and those."""
     plain = all(isinstance(one, TextContent | ImageContent) for one in part.content)
     content: Any = (
         [make_block(one, {}) for one in part.content]

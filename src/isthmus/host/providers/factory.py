@@ -1,4 +1,4 @@
-"""The providers of a file of models: made from how it says that they are reached."""
+"""Factory of providers, from the providers of a models file."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -34,7 +34,7 @@ def make_providers(
     ask: "AskPerson | None" = None,
     source: str = "models.toml",
 ) -> dict[str, Provider]:
-    """The providers, by name; one whose key is missing says so when it is asked for something.
+    """Make the providers by name; one whose key is missing says so when it is asked for something.
 
     Args:
         entries: how each is reached.
@@ -60,7 +60,7 @@ def make_providers(
 def find_key(
     where: str, said: str, environ: Mapping[str, str], secrets: "UserSecrets | None"
 ) -> Secret | None:
-    """The key that an entry points to.
+    """Find the key that an entry points to.
 
     Raises:
         BadCredentials: there is nothing there.
@@ -89,7 +89,7 @@ def find_key(
 def make_provider(
     where: str, name: str, entry: "ProviderEntry", key: Secret | None, ask: "AskPerson | None"
 ) -> Provider:
-    """The provider of an entry; its module is loaded now and not before.
+    """Make the provider of an entry; its module is loaded now and not before.
 
     Raises:
         BadCredentials: it needs a key and has none.
@@ -148,4 +148,4 @@ class KeylessProvider:
         raise BadCredentials(self._why, provider=self.name)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""

@@ -1,10 +1,8 @@
-"""What all providers over HTTP share: one POST, its events as they come, and what errors mean.
+"""HTTP of all providers: one POST, its events as they come, and the errors of providers.
 
 Everything is bounded: how long one waits for a piece, how large an event and an answer may be. An
 answer that breaks off is an error, never a short answer. The key is in the request's headers and
 nowhere else; what a provider says about it is told without it.
-
-What a tool gave, as text: for models that read nothing else there.
 """
 
 import asyncio
@@ -47,18 +45,15 @@ MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 MAX_LIST_BYTES = 8 * 1024 * 1024
 MAX_REASON_CHARS = 500
-"""Characters of a provider's own words that an error repeats."""
-
 CONNECT_TIMEOUT_S = 30.0
-MAX_TOOL_NAME_CHARS = 64
-"""Characters that every provider allows in the name of a tool."""
+MAX_TOOL_NAME_CHARS = 64  # every provider allows that many
 
+# words of providers for a conversation that does not fit
 TOO_LONG_PATTERN = re.compile(
     r"context_length|context length|context size|context window|maximum context|too many tokens"
     r"|prompt is too long|exceed.{0,40}\bcontext",
     re.IGNORECASE,
 )
-"""How providers say that a conversation does not fit."""
 
 ERRORS_BY_STATUS: Mapping[int, type[ProviderError]] = {
     401: BadCredentials,
@@ -68,6 +63,7 @@ ERRORS_BY_STATUS: Mapping[int, type[ProviderError]] = {
     429: RateLimited,
 }
 
+# by the members type and code of an error's body, which count before its status
 ERRORS_BY_TYPE: Mapping[str, type[ProviderError]] = {
     "authentication_error": BadCredentials,
     "permission_error": BadCredentials,
@@ -79,7 +75,6 @@ ERRORS_BY_TYPE: Mapping[str, type[ProviderError]] = {
     "context_length_exceeded": TooLong,
     "request_too_large": TooLong,
 }
-"""What the members ``type`` and ``code`` of an error's body say, which counts before its status."""
 
 
 class ProviderProblem(Struct, frozen=True):
@@ -141,15 +136,15 @@ class ProviderHttp:
         response = await self._send("POST", path, msgspec.json.encode(body))
         try:
             if response.status != 200:
-                raise await self._refused(response)
+                raise await self._make_refusal(response)
             events, size = SseParser(MAX_EVENT_BYTES), 0
-            while piece := await self._piece(response):
+            while piece := await self._read_piece(response):
                 size += len(piece)
                 if size > MAX_ANSWER_BYTES:
-                    raise self._broke(f"more than {MAX_ANSWER_BYTES} bytes came")
+                    raise self._make_broken(f"more than {MAX_ANSWER_BYTES} bytes came")
                 for event in events.feed(piece):
                     if isinstance(event, Oversize):
-                        raise self._broke(f"an event of {event.size} bytes came")
+                        raise self._make_broken(f"an event of {event.size} bytes came")
                     yield event
         finally:
             response.close()
@@ -163,11 +158,11 @@ class ProviderHttp:
         response = await self._send("GET", path, None)
         try:
             if response.status != 200:
-                raise await self._refused(response)
+                raise await self._make_refusal(response)
             async with asyncio.timeout(self._timeout):
                 return await response.read(MAX_LIST_BYTES)
         except (ConnectionLost, Misbehaved, TimeoutError) as error:
-            raise self._broke(str(error)) from error
+            raise self._make_broken(str(error)) from error
         finally:
             response.close()
 
@@ -177,17 +172,17 @@ class ProviderHttp:
             await self._requests.close()
 
     def broken_json(self, error: Exception) -> ProviderBroke:
-        """An event that makes no sense."""
-        return self._broke(f"an event makes no sense: {error}")
+        """Make the error of an event that makes no sense."""
+        return self._make_broken(f"an event makes no sense: {error}")
 
     def unfinished(self) -> ProviderBroke:
-        """The answer ended before it was finished."""
-        return self._broke("it ended before it was finished, so that the rest is missing")
+        """Make the error of an answer that ended before it was finished."""
+        return self._make_broken("it ended before it was finished, so that the rest is missing")
 
     def problem(
         self, said: ProviderProblem | str | None, status: int = 200, after: float | None = None
     ) -> ProviderError:
-        """The error that a provider tells of."""
+        """Make the error that a provider tells of."""
         return make_provider_error(self.name, said, status, after, self._key)
 
     async def _send(self, method: str, path: str, body: bytes | None) -> Response:
@@ -196,19 +191,19 @@ class ProviderHttp:
         headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
         try:
             try:
-                return await self._sent(self._requests, method, path, headers, body)
+                return await self._send_once(self._requests, method, path, headers, body)
             except ConnectionLost as error:
                 if not error.sent:
                     raise
                 # a connection kept from before, which the server was about to close
-                return await self._sent(self._requests, method, path, headers, body)
+                return await self._send_once(self._requests, method, path, headers, body)
         except (ConnectionLost, TimeoutError) as error:
             words = str(error) or f"no answer within {self._timeout:g} s"
             raise ProviderUnavailable(
                 f"provider {self.name!r} cannot be reached: {words}", provider=self.name
             ) from error
 
-    async def _sent(
+    async def _send_once(
         self,
         requests: Requests,
         method: str,
@@ -219,17 +214,17 @@ class ProviderHttp:
         async with asyncio.timeout(self._timeout):
             return await requests.send(method, self._base + path, headers, body)
 
-    async def _piece(self, response: Response) -> bytes:
+    async def _read_piece(self, response: Response) -> bytes:
         try:
             async with asyncio.timeout(self._timeout):
                 return await response.piece()
         except TimeoutError as error:
-            raise self._broke(f"nothing came for {self._timeout:g} s") from error
+            raise self._make_broken(f"nothing came for {self._timeout:g} s") from error
         except ConnectionLost as error:
-            raise self._broke(str(error)) from error
+            raise self._make_broken(str(error)) from error
 
-    async def _refused(self, response: Response) -> ProviderError:
-        """The error that a response with another status than 200 is."""
+    async def _make_refusal(self, response: Response) -> ProviderError:
+        """Make the error of a response with another status than 200."""
         try:
             async with asyncio.timeout(self._timeout):
                 body = await response.read(MAX_ERROR_BYTES)
@@ -244,12 +239,12 @@ class ProviderHttp:
         seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", after) else None
         return self.problem(said, response.status, seconds)
 
-    def _broke(self, why: str) -> ProviderBroke:
+    def _make_broken(self, why: str) -> ProviderBroke:
         return ProviderBroke(f"the answer of provider {self.name!r}: {why}", provider=self.name)
 
 
 def check_key_is_private(name: str, url: str) -> None:
-    """See to it that nobody on the way reads what goes there.
+    """Check that nobody on the way can read the key.
 
     Raises:
         ConfigError: it is plain HTTP to another machine.
@@ -270,7 +265,7 @@ def make_provider_error(
     after: float | None = None,
     key: Secret | None = None,
 ) -> ProviderError:
-    """The error that a provider tells of, without its key.
+    """Make the error that a provider tells of, without its key.
 
     Args:
         provider: its name.
@@ -299,7 +294,7 @@ def make_provider_error(
 
 
 def make_aliases(names: list[str]) -> dict[str, str]:
-    """For the names of tools, others that every provider allows: letters, digits, ``_``, ``-``.
+    """Make names of tools that every provider allows: letters, digits, ``_``, ``-``.
 
     Names that are allowed stay as they are.
     """
@@ -321,7 +316,7 @@ def make_aliases(names: list[str]) -> dict[str, str]:
 
 
 def format_tool_result(result: ToolResultContent) -> str:
-    """The result of a tool in one text; what is no text is named."""
+    """Format the result of a tool as one text, for models that read nothing else there."""
     texts: list[str] = []
     for part in result.content:
         if isinstance(part, TextContent):

@@ -1,4 +1,4 @@
-"""A provider in which a person writes the answer: no model is asked at all."""
+"""Manual provider: a person writes the answer, and no model is asked."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -18,8 +18,8 @@ from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent
 
 __all__ = ["AskPerson", "Manual"]
 
+# a broker's ask: puts a question to a person
 AskPerson: TypeAlias = Callable[[Interaction], Awaitable[Decision]]
-"""Puts a question to a person: a broker's :meth:`~isthmus.host.approvals.broker.Broker.ask`."""
 
 WRITE_TIMEOUT_S = 600.0
 
@@ -54,7 +54,7 @@ class Manual:
         self._clock = clock
 
     async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
-        """What the person writes.
+        """The person's text.
 
         Raises:
             Denied: they do not want to.
@@ -67,10 +67,10 @@ class Manual:
             stop_reason="endTurn",
         )
         params = make_params(completion)
-        decision = await self._ask(self._question(params, blank))
+        decision = await self._ask(self._make_question(params, blank))
         if decision.verdict != "allow":
             raise Denied("nobody wants to write this", by=decision.by, verdict=decision.verdict)
-        result = self._result(blank, decision.edited)
+        result = self._read_result(blank, decision.edited)
         wrong = find_result_flaw(params, result)
         if wrong:
             raise ProviderBroke(f"what was written by hand cannot be sent: {wrong}")
@@ -83,9 +83,11 @@ class Manual:
         return [Offered(id=name) for name in self._models]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
-    def _question(self, params: CreateMessageParams, blank: CreateMessageResult) -> Interaction:
+    def _make_question(
+        self, params: CreateMessageParams, blank: CreateMessageResult
+    ) -> Interaction:
         now = self._clock()
         parent = CURRENT_ATTEMPT.get()
         attempt = Attempt(id=new_id(), action="sampling.respond", principal="user:local", server="")
@@ -105,7 +107,7 @@ class Manual:
         )
 
     @staticmethod
-    def _result(blank: CreateMessageResult, edited: Any) -> CreateMessageResult:
+    def _read_result(blank: CreateMessageResult, edited: Any) -> CreateMessageResult:
         if edited is UNSET:
             raise ProviderBroke("nothing was written by hand: edit the answer before you allow it")
         given: Any = msgspec.to_builtins(edited)
@@ -119,7 +121,7 @@ class Manual:
 
 
 def make_params(completion: Completion) -> CreateMessageParams:
-    """A completion as the protocol has it."""
+    """Make the protocol's parameters of a completion."""
     return CreateMessageParams(
         messages=list(completion.messages),
         max_tokens=completion.max_tokens,

@@ -1,4 +1,4 @@
-"""Models behind the chat completions of OpenAI's API, which many others speak as well.
+"""Provider for OpenAI's chat completions, which many others speak as well.
 
 OpenAI, Ollama, vLLM, llama.cpp, LM Studio and most gateways do.
 """
@@ -41,13 +41,13 @@ from isthmus.wire import (
 
 __all__ = ["STOP_REASONS", "OpenAICompatible"]
 
+# as the protocol spells them; others stay as they are
 STOP_REASONS: Mapping[str, str] = {
     "stop": "endTurn",
     "length": "maxTokens",
     "tool_calls": "toolUse",
     "function_call": "toolUse",
 }
-"""What the protocol calls the reasons; others stay as they are."""
 
 SOUND_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 MAX_TOOL_CALLS = 128
@@ -69,7 +69,7 @@ class OpenAIToolCall(Struct, frozen=True):
 
 
 class OpenAIDelta(Struct, frozen=True):
-    """What is new."""
+    """New text, and new parts of tool calls."""
 
     content: str | None = None
     tool_calls: list[OpenAIToolCall] | None = None
@@ -83,7 +83,7 @@ class OpenAIChoice(Struct, frozen=True):
 
 
 class OpenAIUsage(Struct, frozen=True):
-    """What it took."""
+    """Tokens of the completion."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -99,7 +99,7 @@ class OpenAIChunk(Struct, frozen=True):
 
 
 class OpenAIModel(Struct, frozen=True):
-    """A model in the list; how long its context is has a different name with everybody."""
+    """A model in the list; its context has a different name at every server."""
 
     id: str
     meta: dict[str, Any] | None = None
@@ -127,7 +127,7 @@ CHUNK_DECODER = msgspec.json.Decoder(OpenAIChunk)
 
 
 class OpenAICompatible:
-    """Has models write over chat completions.
+    """Provider over chat completions.
 
     Example::
 
@@ -181,7 +181,7 @@ class OpenAICompatible:
                     async for event in events:
                         if event.data.strip() == b"[DONE]":
                             break
-                        for delta in self._read(answer, event.data):
+                        for delta in self._decode(answer, event.data):
                             yield delta
                 break
             except ProviderRefused as error:
@@ -209,7 +209,7 @@ class OpenAICompatible:
         """Let go of every connection."""
         await self._http.close()
 
-    def _read(self, answer: "OpenAIAnswer", data: bytes) -> list[Delta]:
+    def _decode(self, answer: "OpenAIAnswer", data: bytes) -> list[Delta]:
         try:
             chunk = CHUNK_DECODER.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -230,7 +230,7 @@ class OpenAIToolUse:
 
 
 class OpenAIAnswer:
-    """What has come of an answer.
+    """An answer, as far as it has come.
 
     Args:
         completion: what was asked.
@@ -246,7 +246,7 @@ class OpenAIAnswer:
         self._usage = OpenAIUsage()
 
     def add(self, chunk: OpenAIChunk) -> list[Delta]:
-        """Take in one event; the text that it adds."""
+        """Add one event; returns the text that it adds."""
         self._model = chunk.model or self._model
         self._usage = chunk.usage or self._usage
         found: list[Delta] = []
@@ -299,7 +299,7 @@ class OpenAIAnswer:
 
 
 def parse_tool_arguments(provider: str, name: str, arguments: str) -> dict[str, Any]:
-    """The arguments of a tool as a model wrote them; none are an empty object.
+    """Parse the arguments of a tool as a model wrote them; none are an empty object.
 
     Raises:
         ProviderBroke: they are no JSON object.
@@ -316,7 +316,7 @@ def parse_tool_arguments(provider: str, name: str, arguments: str) -> dict[str, 
 
 
 def make_request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]]:
-    """The body of the request, and the names that tools have in it.
+    """Make the body of the request, and the names that tools have in it.
 
     Raises:
         ProviderRefused: something in it cannot be said here.
@@ -360,7 +360,7 @@ def make_request(completion: Completion) -> tuple[dict[str, Any], dict[str, str]
 
 
 def make_messages(message: SamplingMessage, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """One message as the API has it; the results of tools are a message each."""
+    """Make the API's messages of one message; each result of a tool is a message."""
     results, parts, uses = [], [], []
     for part in list_blocks(message.content):
         if isinstance(part, ToolResultContent):
@@ -389,7 +389,7 @@ def make_messages(message: SamplingMessage, names: Mapping[str, str]) -> list[di
 
 
 def make_content_part(part: Any) -> dict[str, Any]:
-    """Text, a picture or sound as the API has it.
+    """Make a content part of a text, a picture or a sound.
 
     Raises:
         ProviderRefused: there is no way to say it.

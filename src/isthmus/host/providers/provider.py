@@ -1,7 +1,4 @@
-"""The seam to models: a completion goes in, pieces of text and then the whole message come out.
-
-What goes wrong with a provider of models, by what one can do about it.
-"""
+"""Provider of models: the protocol that completes a conversation in pieces, its values and errors."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -32,7 +29,7 @@ MAX_REPORTED_TOKENS = 1_000_000_000
 
 
 class Completion(Struct, frozen=True, kw_only=True):
-    """What a model is to write.
+    """A request to a provider: the conversation that a model continues.
 
     Attributes:
         model: the provider's own name of the model.
@@ -92,12 +89,12 @@ class Offered(Struct, frozen=True, kw_only=True):
 
 
 def check_token_count(told: int | None) -> int | None:
-    """How many tokens a provider says it took; None where that cannot be, so that it is estimated."""
+    """Check a provider's count of tokens; None where it cannot be, so that it is estimated."""
     return told if told is not None and 0 <= told <= MAX_REPORTED_TOKENS else None
 
 
 class Provider(Protocol):
-    """Something that has models write.
+    """The protocol of a provider.
 
     Attributes:
         name: what models name it by in the catalog of models.
@@ -166,7 +163,7 @@ class ProviderRefused(ProviderError):
 
 
 class ProviderUnavailable(ProviderError):
-    """Nobody answers there, or only to say that nobody can."""
+    """The provider does not answer, or only says that it cannot."""
 
     again = True
 
@@ -176,7 +173,7 @@ class ProviderBroke(ProviderError):
 
 
 class ProviderEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How models of a provider are reached.
+    """Entry of a provider in a models file.
 
     Attributes:
         kind: which of the ways; ``openai`` is the one of OpenAI, Ollama, vLLM and llama.cpp.

@@ -1,6 +1,4 @@
-"""A provider that plays a script: for tests, examples and demonstrations.
-
-A model's part, read from a file: for trying a host without a model, and without a network.
+"""Scripted provider: it plays answers from a program or a file, for tests, examples and demonstrations.
 
 A file is a JSON list; each member answers once, in their order::
 
@@ -33,6 +31,9 @@ from isthmus.wire import CreateMessageResult, TextContent, ToolUseContent
 __all__ = ["Scripted", "ScriptedAnswer", "Slow", "When", "join_prompt", "read_script"]
 
 
+STEP_MEMBERS = {"say", "use", "with", "fail", "pause", "when"}
+
+
 class Slow(Struct, frozen=True):
     """An answer that takes its time.
 
@@ -57,6 +58,8 @@ class When(Struct, frozen=True):
     answer: Any
 
 
+# text, the use of a tool, blocks, a whole result, an error, one of them after a pause, or a
+# function that makes one of them of the completion
 ScriptedAnswer: TypeAlias = (
     str
     | ToolUseContent
@@ -66,8 +69,6 @@ ScriptedAnswer: TypeAlias = (
     | Slow
     | Callable[[Completion], Any]
 )
-"""Text, the use of a tool, blocks, a whole result, an error, one of them after a pause, or what
-makes one of them out of the completion."""
 
 
 class Scripted:
@@ -141,7 +142,7 @@ class Scripted:
         return [Offered(id=name) for name in self._models]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Note that the provider was closed."""
         self.closed = True
 
     def _next(self, completion: Completion) -> Any:
@@ -174,12 +175,12 @@ class Scripted:
 
 
 def accept_all(_completion: Completion) -> bool:
-    """Fits every completion."""
+    """Accept every completion."""
     return True
 
 
 def join_prompt(completion: Completion) -> str:
-    """All that a model is given to read, as one text: for rules that look for a word."""
+    """Join all that a model is given to read into one text, for rules that look for a word."""
     parts = [part for message in completion.messages for part in list_blocks(message.content)]
     texts = [
         part.text if isinstance(part, TextContent) else str(to_builtins(part)) for part in parts
@@ -188,7 +189,7 @@ def join_prompt(completion: Completion) -> str:
 
 
 def split_pieces(result: CreateMessageResult) -> list[str]:
-    """The text of a message, a word a piece, blanks kept."""
+    """Split the text of a message into words, blanks kept."""
     text = "".join(
         part.text for part in list_blocks(result.content) if isinstance(part, TextContent)
     )
@@ -199,7 +200,7 @@ def split_pieces(result: CreateMessageResult) -> list[str]:
 
 
 def truncate_result(result: CreateMessageResult, most: int) -> CreateMessageResult:
-    """A message of text with at most so many words; one that uses tools is left as it is."""
+    """Truncate a message to so many words; one that uses tools is left as it is."""
     written = result.content
     if not isinstance(written, TextContent) or len(written.text.split()) <= most:
         return result
@@ -213,18 +214,15 @@ def truncate_result(result: CreateMessageResult, most: int) -> CreateMessageResu
 
 
 async def wait_pause(seconds: float) -> None:
-    """A pause; none is taken for nothing."""
+    """Wait for a pause; infinity never ends."""
     if seconds == float("inf"):
         await asyncio.Event().wait()
     elif seconds:
         await asyncio.sleep(seconds)
 
 
-STEP_MEMBERS = {"say", "use", "with", "fail", "pause", "when"}
-
-
 def read_script(path: str | os.PathLike[str], *, name: str = "scripted") -> Scripted:
-    """The provider that plays a file.
+    """Read the provider that plays a file.
 
     Args:
         path: the file.
@@ -247,7 +245,6 @@ def read_script(path: str | os.PathLike[str], *, name: str = "scripted") -> Scri
 
 
 def _read_step(step: Any, where: str) -> Any:
-    """One answer, or one that is for some messages only."""
     answer = _read_answer(step, where)
     if isinstance(step, dict) and "when" in step:
         wanted = str(step["when"]).lower()
@@ -283,6 +280,6 @@ def _read_block(part: Any, where: str, number: int) -> TextContent | ToolUseCont
 
 
 def read_last_message(completion: Completion) -> str:
-    """What the last message says, in small letters."""
+    """The text of the last message, in small letters."""
     recent = structs.replace(completion, system=None, messages=completion.messages[-1:])
     return join_prompt(recent).lower()

@@ -1,4 +1,4 @@
-"""Sampling: having the user's own model write for a server, with the user in charge.
+"""Sampling: the user's own model writes for a server, with the user in charge.
 
 Names are imported when they are first used.
 """

@@ -1,4 +1,4 @@
-"""What the pipeline has to know of a sampling: the request, and what was written."""
+"""Sampling acts: a server's request and a model's response, as the pipeline handles them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +36,10 @@ __all__ = ["SampledText", "SamplingRequestAct", "SamplingResponseAct", "make_fac
 REVIEWS_BEFORE: frozenset[Review | None] = frozenset({"both", "before"})
 REVIEWS_AFTER: frozenset[Review | None] = frozenset({None, "both", "after"})
 MAX_REWRITES = 5
-"""How often a person may have a model write anew."""
 
 
 def make_facts(asking: ServerQuestion) -> Facts:
-    """What policy is to know of the server that asks."""
+    """Make the facts of the server that asks, for policy."""
     options = asking.entry.options
     return Facts(
         identity=asking.identity,
@@ -53,7 +52,7 @@ def make_facts(asking: ServerQuestion) -> Facts:
 
 
 class SampledText(Struct, frozen=True, kw_only=True):
-    """An answer with what belongs to it.
+    """A written message with its cost, its request and details for the audit log.
 
     Attributes:
         written: the answer.
@@ -69,7 +68,7 @@ class SampledText(Struct, frozen=True, kw_only=True):
 
 
 class SamplingRequestAct(Act[SampledText]):
-    """A server's request, from the question whether it may be put to a model to the answer.
+    """A server's request, from the decision whether it may be put to a model to the answer.
 
     Args:
         sampler: has models write.
@@ -101,29 +100,29 @@ class SamplingRequestAct(Act[SampledText]):
             None  # how much a person allowed in advance, just now
         )
         self._remembered = False  # they said yes for longer than once
-        self._touched = False  # they edited it
-        self._unasked = False  # an earlier yes for an amount covers it
-        self._edited: dict[str, list[str]] = {}
+        self._was_edited = False  # they edited it
+        self._is_covered = False  # an earlier yes for an amount covers it
+        self._edit_digests: dict[str, list[str]] = {}
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
-        """What policy is to know."""
+        """The facts for policy."""
         return make_facts(self._asking)
 
     def check(self, attempt: Attempt) -> None:
-        """The request, also an edited one, is one of at most what the server asked for.
+        """Check the request, also an edited one: at most what the server asked for.
 
         Raises:
             BadArguments: it is not.
             BadEdit: a person made it so.
         """
         try:
-            self._fits(attempt)
+            self._check_limits(attempt)
         except BadArguments as error:
-            if self._touched:
+            if self._was_edited:
                 raise BadEdit(str(error)) from error
             raise
 
-    def _fits(self, attempt: Attempt) -> None:
+    def _check_limits(self, attempt: Attempt) -> None:
         now = parse_wanted(attempt.arguments)
         if now.model not in self._selection.possible:
             raise BadArguments(
@@ -142,7 +141,7 @@ class SamplingRequestAct(Act[SampledText]):
             raise BadArguments(f"the server gave no tool {more[0]!r} to ask for")
 
     def asks(self, attempt: Attempt, trace: Trace) -> bool:
-        """Whether a person looks at it before: unless a rule says otherwise, or an earlier yes."""
+        """Whether a person reviews the request: unless a rule says otherwise, or an earlier yes."""
         # spec 2025-11-25 client/sampling#security-considerations: SHOULD implement user approval
         # controls; a human in the loop who may deny requests
         self._trace = trace
@@ -157,11 +156,11 @@ class SamplingRequestAct(Act[SampledText]):
         now = parse_wanted(attempt.arguments)
         about = estimate_need(now.params)
         cost = self._models[now.model].cost(about.tokens, about.max_tokens)
-        self._unasked = allowance.covers(about.tokens + about.max_tokens, cost)
-        return not self._unasked
+        self._is_covered = allowance.covers(about.tokens + about.max_tokens, cost)
+        return not self._is_covered
 
     def payload(self, attempt: Attempt, trace: Trace) -> SamplingAsked:  # noqa: ARG002 - as called
-        """The whole request, and how its model was chosen."""
+        """The whole request, and how its model was chosen, for a person."""
         now = parse_wanted(attempt.arguments)
         about = estimate_need(now.params)
         return SamplingAsked(
@@ -174,13 +173,13 @@ class SamplingRequestAct(Act[SampledText]):
         )
 
     def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
-        """The request as a person left it; what they remember is for an amount, if they say so."""
+        """Apply a person's edit of the request, and the amount that they remember."""
         self._remembered, self._automatic = decision.remember != "once", None
         if decision.edited is UNSET:
             return attempt
-        self._touched = True
+        self._was_edited = True
         plain, self._automatic = apply_edit(attempt.arguments, decision.edited)
-        self._edited |= digest_changes(attempt.arguments, plain, self._sampler.state.key())
+        self._edit_digests |= digest_changes(attempt.arguments, plain, self._sampler.state.key())
         if plain == attempt.arguments:
             return attempt
         return structs.replace(attempt, arguments=plain, object=str(plain["model"]))
@@ -192,7 +191,7 @@ class SamplingRequestAct(Act[SampledText]):
         return await self._write(attempt)
 
     async def _allow(self, attempt: Attempt) -> None:
-        """Keep how much a remembered yes is for: nothing said, it is for any number of requests."""
+        """Keep the amount that a remembered yes is for; without one it is for any amount."""
         budgets, account = self._sampler.budgets, (attempt.run, attempt.server, attempt.object)
         if self._automatic is None:
             await budgets.forget(*account)
@@ -206,7 +205,11 @@ class SamplingRequestAct(Act[SampledText]):
         # responses for review before delivery
         for _ in range(MAX_REWRITES):
             act = SamplingResponseAct(
-                self._sampler, self._asking, result, wants=self._after(), automatic=self._unasked
+                self._sampler,
+                self._asking,
+                result,
+                wants=self._is_reviewed(),
+                automatic=self._is_covered,
             )
             answer = self._asking.attempt("sampling.respond", attempt.object, act.described())
             answer = structs.replace(answer, parent=attempt.id, run=attempt.run)
@@ -224,7 +227,7 @@ class SamplingRequestAct(Act[SampledText]):
         raise BadEdit(f"a model was to write anew more than {MAX_REWRITES} times")
 
     def outcome(self, result: SampledText) -> ActOutcome:
-        """What it took, and which model it really was."""
+        """The outcome: tokens, cost, and which model it really was."""
         written = result.written
         return ActOutcome(
             result=msgspec.to_builtins(written.result),
@@ -235,10 +238,10 @@ class SamplingRequestAct(Act[SampledText]):
             detail=result.detail,
         )
 
-    def _after(self) -> bool:
-        """Whether a person looks at what was written."""
+    def _is_reviewed(self) -> bool:
+        """Whether a person reviews the response."""
         trace = self._trace
-        if trace is None or self._unasked or self._sampler.by_hand(self._selection):
+        if trace is None or self._is_covered or self._sampler.by_hand(self._selection):
             return False
         return trace.obligations.review in REVIEWS_AFTER
 
@@ -257,8 +260,8 @@ class SamplingRequestAct(Act[SampledText]):
             "selection": list(self._selection.lines()),
             "stopReason": written.result.stop_reason or "",
         }
-        if self._edited:
-            detail["edited"] = self._edited
+        if self._edit_digests:
+            detail["edited"] = self._edit_digests
         if self._context:
             detail["context"] = list(self._context)
         if written.cut:
@@ -267,7 +270,7 @@ class SamplingRequestAct(Act[SampledText]):
 
 
 class SamplingResponseAct(Act[CreateMessageResult | None]):
-    """What a model wrote, on its way to the server: None where it is to be written anew.
+    """A model's response on its way to the server; None where it is to be written anew.
 
     Its text is no argument of the attempt: the audit log keeps a digest of it and no more.
 
@@ -312,11 +315,11 @@ class SamplingResponseAct(Act[CreateMessageResult | None]):
         }
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
-        """What policy is to know."""
+        """The facts for policy."""
         return make_facts(self._asking)
 
     def check(self, attempt: Attempt) -> None:  # noqa: ARG002 - as called
-        """What a person made of it is a message that a model could have given.
+        """Check that an edited message is one that a model could have given.
 
         Raises:
             BadEdit: it is not.
@@ -366,12 +369,12 @@ class SamplingResponseAct(Act[CreateMessageResult | None]):
         return structs.replace(attempt, arguments=described)
 
     async def dispatch(self, attempt: Attempt) -> CreateMessageResult | None:  # noqa: ARG002 - as called
-        """Give it."""
+        """Return the message."""
         return self._message
 
 
 def apply_message_edit(before: dict[str, Any], edited: Any) -> dict[str, Any] | None:
-    """A message as a person has edited it, as plain data; None where it is to be written anew.
+    """Apply a person's edit to a message of plain data; None where it is to be written anew.
 
     Raises:
         BadEdit: that is nothing one can make of it.
@@ -388,7 +391,7 @@ def apply_message_edit(before: dict[str, Any], edited: Any) -> dict[str, Any] | 
 
 
 def parse_message(plain: dict[str, Any]) -> CreateMessageResult:
-    """The message that plain data stands for.
+    """Parse a message of plain data.
 
     Raises:
         BadEdit: it is none.

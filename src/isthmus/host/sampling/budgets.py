@@ -1,4 +1,4 @@
-"""How much a server may have models write: counted by the day, where a restart forgets nothing.
+"""Sampling budgets: tokens and cost of each server a day, which a restart does not forget.
 
 What an answer may cost at most is charged before it is begun, and what it did cost is put right
 afterwards: two answers at once cannot overspend together, and one that was cut off by the end of
@@ -27,7 +27,7 @@ AllowanceKey = tuple[str, str, str]
 
 
 class SamplingCharge(Struct, frozen=True, kw_only=True):
-    """What was charged for an answer before it began.
+    """The charge for an answer before it begins.
 
     Attributes:
         server: whose account it is.
@@ -45,7 +45,7 @@ class SamplingCharge(Struct, frozen=True, kw_only=True):
 
 
 class SamplingAllowance(Struct, frozen=True, kw_only=True):
-    """What a person allowed in advance, for one server, run and model; None for any amount.
+    """An amount allowed in advance for a server, run and model; None for any amount.
 
     Attributes:
         tokens: tokens read and written that are left.
@@ -75,7 +75,7 @@ class SamplingBudgets:
         self._allowed: dict[AllowanceKey, SamplingAllowance] = {}
 
     async def load(self) -> None:
-        """Read what was allowed in advance; accounts of long ago are dropped."""
+        """Load the allowances; old accounts are dropped."""
         oldest = self._today() - KEPT_DAYS
 
         def work(db: "sqlite3.Connection") -> list[tuple[str, str, str, int | None, int | None]]:
@@ -126,7 +126,7 @@ class SamplingBudgets:
                     most, compute_affordable(model, limits.cost * 1e6 - spent, tokens_in, most)
                 )
             if most < 1:
-                raise self._empty(server, limits, tokens, spent)
+                raise self._make_exhausted(server, limits, tokens, spent)
             whole = tokens_in + most
             cost = model.cost(tokens_in, most) or 0
             add_usage(db, (server, day), 1, whole, cost)
@@ -150,7 +150,7 @@ class SamplingBudgets:
         )
 
     def allowance(self, run: str, server: str, model: str) -> SamplingAllowance | None:
-        """What is left of what was allowed in advance; None where nothing was said of amounts."""
+        """The allowance that is left; None where there is none."""
         return self._allowed.get((run, server, model))
 
     async def allow(self, run: str, server: str, model: str, allowance: SamplingAllowance) -> None:
@@ -168,7 +168,7 @@ class SamplingBudgets:
             del self._allowed[next(iter(self._allowed))]
 
     async def forget(self, run: str, server: str, model: str) -> None:
-        """Nothing is said of amounts any more."""
+        """Remove an allowance."""
         key = (run, server, model)
         if self._allowed.pop(key, None) is not None:
             await self._state.write(
@@ -178,7 +178,7 @@ class SamplingBudgets:
             )
 
     async def draw(self, run: str, server: str, model: str, tokens: int, cost: int) -> None:
-        """Take out of what was allowed in advance."""
+        """Take an amount out of an allowance."""
         left = self._allowed.get((run, server, model))
         if left is not None:
             rest = SamplingAllowance(
@@ -190,7 +190,9 @@ class SamplingBudgets:
     def _today(self) -> int:
         return int(self._clock() // DAY_S)
 
-    def _empty(self, server: str, limits: SamplingLimits, tokens: int, spent: int) -> Exhausted:
+    def _make_exhausted(
+        self, server: str, limits: SamplingLimits, tokens: int, spent: int
+    ) -> Exhausted:
         parts = []
         if limits.tokens is not None:
             parts.append(f"{tokens} of {limits.tokens} tokens")
@@ -204,7 +206,7 @@ class SamplingBudgets:
 
 
 def compute_affordable(model: Model, left: float, tokens_in: int, most: int) -> int:
-    """How many tokens can be written for what is left; as many as wanted where prices are unknown."""
+    """Compute the tokens that can be written for the rest; all where prices are unknown."""
     if model.cost_in is None or model.cost_out is None:
         return most
     rest = left - model.cost_in * tokens_in

@@ -1,4 +1,4 @@
-"""Having a provider write, within limits that are enforced here whatever the provider does.
+"""Completions of providers, within limits that are enforced here whatever the provider does.
 
 An answer is tried again only while nothing of it has come. A provider that does not answer is left
 alone for a while. What is longer than it may be is cut, and the connection closed.
@@ -32,27 +32,21 @@ __all__ = ["CompletionProgress", "CompletionRunner", "WrittenMessage"]
 
 MAX_TRIES = 3
 FIRST_PAUSE_S = 0.5
-MAX_PAUSE_S = 10.0
-"""Seconds between tries: the first, and the longest that a provider may ask for."""
+MAX_PAUSE_S = 10.0  # the longest that a provider may ask for
 
+# a provider which does not answer is left alone so long, unless it says how long
 PROVIDER_REST_S = 10.0
-"""Seconds that a provider which does not answer is left alone, unless it says how long."""
-
-MAX_PROVIDER_REST_S = 600.0
-"""The longest that it is left alone, whatever it says: it may have been wrong."""
-
+MAX_PROVIDER_REST_S = 600.0  # whatever it says: it may have been wrong
 MAX_BYTES_PER_TOKEN = 8
-SLACK_BYTES = 64
-"""No tokenizer needs more text for a token than these bytes, on the average of a longer text."""
+SLACK_BYTES = 64  # no tokenizer needs more text for a token, on the average of a longer text
 
+# of a block that no model has written: its type, its id and the name of its tool
 BLOCK_FRAME_BYTES = 512
-"""Bytes of a block that no model has written: its type, its id and the name of its tool."""
-
 DEFAULT_CONCURRENCY = 8
 
 
 class CompletionProgress:
-    """How far an answer has come, for whoever has to stop it.
+    """Progress of an answer, for whoever has to stop it.
 
     Attributes:
         written: bytes of text.
@@ -70,7 +64,7 @@ class CompletionProgress:
 
 
 class WrittenMessage(Struct, frozen=True, kw_only=True):
-    """An answer, and what it took.
+    """A written message, with its tokens.
 
     Attributes:
         result: the message, and the model that wrote it.
@@ -93,7 +87,7 @@ class ProviderRest(Struct, frozen=True):
 
 
 class CompletionRunner:
-    """Has providers write.
+    """Runs completions of providers.
 
     Args:
         providers: by name.
@@ -115,7 +109,7 @@ class CompletionRunner:
         self._retired: list[Provider] = []
 
     def replace(self, providers: Mapping[str, Provider], at_once: Mapping[str, int]) -> None:
-        """Have other providers from now on; those of before are closed in the end."""
+        """Replace the providers; those of before are closed in the end."""
         kept = {id(provider) for provider in providers.values()}
         self._retired += [one for one in self.providers.values() if id(one) not in kept]
         self.providers = dict(providers)
@@ -143,7 +137,7 @@ class CompletionRunner:
         seconds: float,
         progress: CompletionProgress,
     ) -> WrittenMessage:
-        """Have a model write.
+        """Run a completion of a model.
 
         Args:
             model: who.
@@ -166,7 +160,7 @@ class CompletionRunner:
             # a person who writes by hand has the time of a person
             by_hand = getattr(provider, "by_hand", False)
             async with asyncio.timeout(None if by_hand else seconds), place:
-                written = await self._tried(provider, completion, tokens_in, progress)
+                written = await self._try_several(provider, completion, tokens_in, progress)
         except TimeoutError as error:
             if place.locked() and not progress.written:
                 raise Exhausted(f"provider {model.provider!r} has too much to do") from error
@@ -185,18 +179,18 @@ class CompletionRunner:
         for provider in (*self._retired, *self.providers.values()):
             await provider.close()
 
-    async def _tried(
+    async def _try_several(
         self,
         provider: Provider,
         completion: Completion,
         tokens_in: int,
         progress: CompletionProgress,
     ) -> WrittenMessage:
-        """The answer, at one of a few tries."""
+        """Run a completion in a few tries."""
         pause = FIRST_PAUSE_S
         for left in reversed(range(MAX_TRIES)):
             try:
-                return await self._once(provider, completion, tokens_in, progress)
+                return await self._try_once(provider, completion, tokens_in, progress)
             except ProviderError as error:
                 wait = pause if error.retry_after is None else error.retry_after
                 if not error.again or progress.written or not left or wait > MAX_PAUSE_S:
@@ -213,7 +207,7 @@ class CompletionRunner:
             why = "does not answer" if isinstance(error, ProviderUnavailable) else "wants a pause"
             self._rests[provider] = ProviderRest(self._clock() + seconds, f"it {why}")
 
-    async def _once(
+    async def _try_once(
         self,
         provider: Provider,
         completion: Completion,
@@ -240,7 +234,7 @@ class CompletionRunner:
 
 
 def make_completion(model: Model, params: CreateMessageParams) -> Completion:
-    """A request as providers take it."""
+    """Make a provider's completion of a request."""
     most = params.max_tokens
     if model.max_output is not None:
         most = min(most, model.max_output)
@@ -258,7 +252,7 @@ def make_completion(model: Model, params: CreateMessageParams) -> Completion:
 
 
 def check_tool_uses(done: Done, completion: Completion, provider: str) -> None:
-    """See that what a model wants of tools, which cannot be cut, is not longer than it may be.
+    """Check that uses of tools, which cannot be cut, are not longer than they may be.
 
     Raises:
         ProviderBroke: it is.
@@ -276,7 +270,7 @@ def check_tool_uses(done: Done, completion: Completion, provider: str) -> None:
 
 
 def settle_answer(done: Done, completion: Completion, tokens_in: int) -> WrittenMessage:
-    """An answer that came to its end; cut where the provider wrote more than it should have."""
+    """Settle a finished answer; it is cut where the provider wrote more than it should have."""
     text = "".join(
         part.text for part in list_blocks(done.result.content) if isinstance(part, TextContent)
     )
@@ -301,7 +295,7 @@ def settle_answer(done: Done, completion: Completion, tokens_in: int) -> Written
 
 
 def stop_answer(text: str, completion: Completion, tokens_in: int) -> WrittenMessage:
-    """An answer that had to be stopped."""
+    """Make a message of an answer that had to be stopped."""
     size = max(len(text.encode("utf-8", "replace")), 1)
     kept = truncate_text(text, completion.max_tokens * BYTES_PER_TOKEN / size)
     return WrittenMessage(
@@ -313,7 +307,7 @@ def stop_answer(text: str, completion: Completion, tokens_in: int) -> WrittenMes
 
 
 def truncate_text(text: str, share: float) -> str:
-    """The first part of a text, up to the end of a word where there is one."""
+    """Truncate a text to a share, at the end of a word where there is one."""
     if share >= 1:
         return text
     kept = text[: int(len(text) * share)]
@@ -322,7 +316,7 @@ def truncate_text(text: str, share: float) -> str:
 
 
 def make_cut_result(text: str, model: str) -> CreateMessageResult:
-    """A message that was stopped because it became too long."""
+    """Make the result of a message that became too long."""
     return CreateMessageResult(
         role="assistant", content=TextContent(text=text), model=model, stop_reason="maxTokens"
     )

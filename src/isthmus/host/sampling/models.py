@@ -1,4 +1,4 @@
-"""The models there are: what each can do, what it costs and how fast it is, from ``models.toml``.
+"""Models file (``models.toml``): what each model can do, what it costs and how fast it is.
 
 The file belongs to the user. Figures that it leaves out count as the median of those it has, so that
 a model nobody measured is neither favoured nor avoided.
@@ -23,16 +23,14 @@ __all__ = ["EXAMPLE_FILE", "Modality", "Model", "Models", "Weights"]
 Modality: TypeAlias = Literal["text", "image", "audio"]
 
 T = TypeVar("T", bound=Struct)
+SPEED_ANSWER_TOKENS = 256  # the time of such an answer is a model's speed
 
-SPEED_ANSWER_TOKENS = 256
-"""Tokens of the answer whose time is a model's speed."""
-
+# its figures show the form; they are nobody's prices
 EXAMPLE_FILE = Path(__file__).with_name("models.example.toml")
-"""A file to start from. Its figures show the form; they are nobody's prices."""
 
 
 class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much each matters where a server says nothing, from 0 to 1."""
+    """Weights of cost, speed and intelligence where a server says nothing, from 0 to 1."""
 
     cost: float = 0.3
     speed: float = 0.3
@@ -105,7 +103,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.remote or self.id
 
     def cost(self, tokens_in: int, tokens_out: int) -> int | None:
-        """What so many tokens cost, in micro-dollars; None where a price is not known."""
+        """The cost of so many tokens, in micro-dollars; None where a price is not known."""
         if self.cost_in is None or self.cost_out is None:
             return None
         # dollars for a million tokens are micro-dollars for one
@@ -113,7 +111,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModelFigures(Struct, frozen=True, gc=False):
-    """What selection compares of a model, with medians for what is unknown.
+    """Figures of a model that selection compares, with medians for unknown ones.
 
     Attributes:
         price: dollars for a million tokens, three read for one written.
@@ -225,7 +223,7 @@ class Models:
 
 
 class ModelsFile:
-    """A file of models, to say where in it something is wrong."""
+    """Reads a models file, and says where in it something is wrong."""
 
     def __init__(self, text: str, source: str) -> None:
         self._text = text
@@ -279,7 +277,7 @@ class ModelsFile:
 
 
 def find_line(text: str, key: str, table: str = "", number: int = 0) -> int:
-    """The line that a key stands in, or its table; 1 where neither is found.
+    """Find the line that a key stands in, or its table; 1 where neither is found.
 
     Args:
         text: the file.
@@ -303,7 +301,7 @@ def find_line(text: str, key: str, table: str = "", number: int = 0) -> int:
 
 
 def compute_figures(models: Sequence[Model]) -> dict[str, ModelFigures]:
-    """What selection compares, by the id of the model."""
+    """Compute the figures of all models, by id."""
     prices = {model.id: blend_price(model) for model in models}
     price = compute_median(prices.values())
     speed, first = (
@@ -333,11 +331,11 @@ def blend_price(model: Model) -> float | None:
 
 
 def compute_median(values: Iterable[float | None]) -> float:
-    """The median of what is known; 0.0 where nothing is."""
+    """Compute the median of the known values; 0.0 where there are none."""
     found = [value for value in values if value is not None]
     return median(found) if found else 0.0
 
 
 def fill_unknown(value: float | None, otherwise: float) -> float:
-    """A figure, or what stands for an unknown one."""
+    """Replace an unknown figure."""
     return otherwise if value is None else value

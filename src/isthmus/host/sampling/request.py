@@ -1,4 +1,4 @@
-"""What a server wants written, as plain data that policy, people and the audit log look at.
+"""Sampling request: a server's request as plain data, which policy, people and the audit log look at.
 
 A person may make it less in every way, and never more: fewer tokens, fewer tools, other words.
 """
@@ -47,26 +47,21 @@ __all__ = [
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_IMAGE = 1_000
 BYTES_PER_SOUND_TOKEN = 1_500
-"""How tokens are estimated where nobody counts them."""
-
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 MAX_TOOLS = 128
 MAX_STOP_SEQUENCES = 64
-"""How large a request may be."""
-
 REQUIRED_MEMBERS = ("model", "messages", "maxTokens")
+# what an edit leaves out is dropped, but for the first three
 EDITABLE_MEMBERS = (*REQUIRED_MEMBERS, "systemPrompt", "temperature", "stopSequences", "tools")
-"""What a person may change. What an edit leaves out is dropped, but for the first three."""
-
 MAX_AMOUNT = 1_000_000_000_000
 
 
 class BadEdit(BadArguments):
-    """What a person made of a request, or of an answer, cannot be: the server is not to blame."""
+    """A person's edit of a request or an answer is wrong: the server is not to blame."""
 
 
 class AutomaticAmount(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much a remembered yes is for, beside whom and which run; None for any amount.
+    """The amount that a remembered yes is for; None for any amount.
 
     Attributes:
         tokens: tokens read and written, in all.
@@ -90,12 +85,12 @@ class SamplingWanted(Struct, frozen=True, kw_only=True):
 
 
 def make_arguments(params: CreateMessageParams, model: str) -> dict[str, Any]:
-    """A request as plain data, as the protocol spells it, and the model."""
+    """Make the plain data of a request, as the protocol spells it, and its model."""
     return {"model": model, **msgspec.to_builtins(structs.replace(params, meta=UNSET, task=UNSET))}
 
 
 def parse_wanted(data: Mapping[str, Any]) -> SamplingWanted:
-    """The request that plain data stands for.
+    """Parse a request of plain data.
 
     Raises:
         BadArguments: it is none, or one that may not be put to a model.
@@ -113,7 +108,7 @@ def parse_wanted(data: Mapping[str, Any]) -> SamplingWanted:
 
 
 def find_fault(params: CreateMessageParams) -> str:
-    """Why a request may not be put to a model; empty where it may.
+    """Find the reason why a request may not be put to a model; empty where it may.
 
     Args:
         params: the request, in the newest shape.
@@ -134,7 +129,7 @@ def find_fault(params: CreateMessageParams) -> str:
 
 
 def find_excess(params: CreateMessageParams) -> str:
-    """What there is too much of in a request; empty where it may be put to a model."""
+    """Find the part of a request that is too large; empty where it may be put to a model."""
     for name, most in (("tools", MAX_TOOLS), ("stop_sequences", MAX_STOP_SEQUENCES)):
         given = getattr(params, name) or ()
         if len(given) > most:
@@ -151,7 +146,7 @@ def find_excess(params: CreateMessageParams) -> str:
 
 
 def edits(payload: SamplingAsked, **changed: Any) -> dict[str, Any]:
-    """What a decision has as ``edited`` to change some things and leave the others as they are.
+    """The ``edited`` of a decision that changes some members and leaves the others as they are.
 
     Example::
 
@@ -170,7 +165,7 @@ def edits(payload: SamplingAsked, **changed: Any) -> dict[str, Any]:
 def apply_edit(
     before: Mapping[str, Any], edited: Any
 ) -> tuple[dict[str, Any], AutomaticAmount | None]:
-    """A request as a person has edited it, and how much more of its kind they allow.
+    """Apply a person's edit to a request, and parse the amount that they allow.
 
     Args:
         before: the request as plain data.
@@ -202,7 +197,7 @@ def apply_edit(
 def digest_changes(
     before: Mapping[str, Any], after: Mapping[str, Any], key: bytes
 ) -> dict[str, list[str]]:
-    """Digests of what was edited, before and after, by name: for the audit log.
+    """Digest what was edited, before and after, by name: for the audit log.
 
     Args:
         before: plain data.
@@ -218,7 +213,7 @@ def digest_changes(
 
 
 def digest_value(value: Any, key: bytes) -> str:
-    """A digest of plain data under a key; empty for what is not there.
+    """Digest plain data under a key; empty for what is not there.
 
     It is short, since the audit log takes longer ones for secrets.
     """
@@ -229,7 +224,7 @@ def digest_value(value: Any, key: bytes) -> str:
 
 
 def estimate_need(params: CreateMessageParams) -> Need:
-    """What a model has to be able to do for a request."""
+    """Estimate what a model needs to be able to do for a request."""
     inputs: set[Modality] = {"text"}
     for message in params.messages:
         for part in list_blocks(message.content):
@@ -246,7 +241,7 @@ def estimate_need(params: CreateMessageParams) -> Need:
 
 
 def estimate_prompt_tokens(params: CreateMessageParams) -> int:
-    """How many tokens a model reads, about."""
+    """Estimate the tokens that a model reads."""
     total = 0.0
     for message in params.messages:
         total += TOKENS_PER_MESSAGE
@@ -265,13 +260,13 @@ def estimate_prompt_tokens(params: CreateMessageParams) -> int:
 
 
 def count_bytes(part: Any) -> int:
-    """Bytes of what a model reads of a block."""
+    """Count the bytes that a model reads of a block."""
     text = part.text.encode() if isinstance(part, TextContent) else msgspec.json.encode(part)
     return len(text)
 
 
 def count_rounds(params: CreateMessageParams) -> int:
-    """How often the model and the server's tools have taken turns in a conversation."""
+    """Count the turns that the model and the server's tools have taken in a conversation."""
     return sum(
         any(isinstance(part, ToolResultContent) for part in list_blocks(message.content))
         for message in params.messages

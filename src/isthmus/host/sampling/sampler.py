@@ -1,10 +1,8 @@
-"""Answers what servers want a model to write, with the user in charge.
+"""Sampler: answers the sampling requests of servers, with the user in charge.
 
 A request is validated and counted, gets the context that policy lets it have, and a model; then it
 passes the pipeline, where policy decides and a person looks at it. What the model wrote is looked at
 again before the server gets it.
-
-A sampler, put together from the file of models and what a program gives besides.
 """
 
 import math
@@ -63,10 +61,7 @@ INTERNAL_ERROR = -32603
 INVALID_PARAMS = -32602
 MINUTE_S = 60.0
 MAX_COUNTED_LOOPS = 10_000
-"""Calls whose rounds are counted at a time."""
-
-CONTEXT_DIVISOR = 4
-"""A part of this size of a model's context may be taken by what is added."""
+CONTEXT_DIVISOR = 4  # the added context may take one part of so many
 
 
 class ContextSource(Protocol):
@@ -75,12 +70,12 @@ class ContextSource(Protocol):
     async def gather(
         self, asking: ServerQuestion, *, everybody: bool, budget: int
     ) -> Sequence[SharedContext]:
-        """What there is of the server that asks, or of everybody, in at most so many tokens."""
+        """Gather context of the server that asks, or of everybody, in at most so many tokens."""
         ...
 
 
 class RequestProgress:
-    """How far a request has come.
+    """Progress of a request.
 
     Attributes:
         passed: the pipeline has it, and writes down what becomes of it.
@@ -93,7 +88,7 @@ class RequestProgress:
 
 
 class Sampler:
-    """Has models write for servers.
+    """Answers sampling requests of servers.
 
     Args:
         pipeline: what every request passes.
@@ -124,7 +119,7 @@ class Sampler:
         self.models = models
         self.state = state
         self.budgets = SamplingBudgets(state)
-        self._writing = CompletionRunner(providers, read_concurrency(models), clock)
+        self._runner = CompletionRunner(providers, read_concurrency(models), clock)
         self.context = context
         self._clock = clock
         self._meters: dict[str, tuple[float, MemoryMeter]] = {}
@@ -134,11 +129,11 @@ class Sampler:
 
     @property
     def providers(self) -> Mapping[str, Provider]:
-        """How models are reached, by name."""
-        return self._writing.providers
+        """The providers by name."""
+        return self._runner.providers
 
     async def answer(self, asking: ServerQuestion, params: CreateMessageParams) -> "Sampled":
-        """What a model writes for a server; ``Declined()`` where policy or a person says no.
+        """Answer a request; ``Declined()`` where policy or a person says no.
 
         Args:
             asking: who asks, and in the course of what.
@@ -148,12 +143,12 @@ class Sampler:
             Refuse: the request cannot be answered, for a server that asked by a request of its own.
             HostError: likewise, for whoever made the call in whose course it was asked.
         """
-        way = RequestProgress()
+        progress = RequestProgress()
         try:
-            return await self._answered(asking, params, way)
+            return await self._answer_counted(asking, params, progress)
         except (BadArguments, Denied, Exhausted, NoModel, ProviderError) as error:
-            if not way.passed:
-                self._refused(asking, error)
+            if not progress.passed:
+                self._note_refusal(asking, error)
             if not isinstance(error, Denied):
                 said = HostNotice(about="sampling", server=asking.entry.name, text=str(error))
                 self.pipeline.events.tell(said)
@@ -165,7 +160,7 @@ class Sampler:
     async def write(
         self, asking: ServerQuestion, model: Model, params: CreateMessageParams
     ) -> tuple[WrittenMessage, int | None]:
-        """Have a model write within the budgets of a server: what came, and what it cost.
+        """Have a model write within the budgets of a server: the message, and its cost.
 
         Raises:
             Exhausted: the budget is used up.
@@ -178,7 +173,7 @@ class Sampler:
         )
         begun = structs.replace(params, max_tokens=charge.max_tokens)
         try:
-            written = await self._writing.write(
+            written = await self._runner.write(
                 model, begun, tokens_in=tokens_in, seconds=limits.timeout, progress=progress
             )
         except BaseException:
@@ -212,20 +207,20 @@ class Sampler:
     def by_hand(self, selection: Selection) -> bool:
         """Whether a person writes the answer, so that nobody has to look at it again."""
         model = selection.model
-        provider = None if model is None else self._writing.providers.get(model.provider)
+        provider = None if model is None else self._runner.providers.get(model.provider)
         return bool(getattr(provider, "by_hand", False))
 
     def replace(self, models: Models, providers: Mapping[str, Provider]) -> None:
-        """Have other models from now on; answers under way come to their end."""
-        self._writing.replace(providers, read_concurrency(models))
+        """Replace the models and providers; answers under progress come to their end."""
+        self._runner.replace(providers, read_concurrency(models))
         self.models = models
 
     async def close(self) -> None:
         """Let go of all providers."""
-        await self._writing.close()
+        await self._runner.close()
 
-    async def _answered(
-        self, asking: ServerQuestion, params: CreateMessageParams, way: "RequestProgress"
+    async def _answer_counted(
+        self, asking: ServerQuestion, params: CreateMessageParams, progress: "RequestProgress"
     ) -> CreateMessageResult:
         if not self._loaded:
             await self.budgets.load()
@@ -241,51 +236,51 @@ class Sampler:
             await slots.wait(asking.principal)
         try:
             params = structs.replace(params, max_tokens=min(params.max_tokens, limits.max_tokens))
-            return await self._passed(asking, params, way)
+            return await self._run_pipeline(asking, params, progress)
         finally:
             slots.leave()
 
-    async def _passed(
-        self, asking: ServerQuestion, params: CreateMessageParams, way: "RequestProgress"
+    async def _run_pipeline(
+        self, asking: ServerQuestion, params: CreateMessageParams, progress: "RequestProgress"
     ) -> CreateMessageResult:
-        params, context = await self._with_context(asking, params)
+        params, context = await self._add_context(asking, params)
         models = self.models
-        selection = self._selected(asking, params, models)
+        selection = self._select(asking, params, models)
         model = selection.chosen()
         attempt = asking.attempt("sampling.request", model.id, make_arguments(params, model.id))
         act = SamplingRequestAct(
             self, asking, params, models=models, selection=selection, context=context
         )
-        way.passed = True
+        progress.passed = True
         text = await self.pipeline.run(attempt, act)
         return text.written.result
 
-    def _selected(
+    def _select(
         self, asking: ServerQuestion, params: CreateMessageParams, models: Models
     ) -> Selection:
-        """The model for a request, of those that policy, the entry and the providers leave.
+        """Select the model for a request, of those that policy, the entry and the providers leave.
 
         Raises:
             Denied: policy leaves none.
         """
-        forbidden = {model.id: why for model in models if (why := self._barred(asking, model))}
+        forbidden = {model.id: why for model in models if (why := self._find_bar(asking, model))}
         enabled = [model.id for model in models if model.enabled]
         if enabled and all(id in forbidden for id in enabled):
             raise Denied(
                 f"server {asking.entry.name!r} may use no model: {forbidden[enabled[0]]}",
                 by="policy",
             )
-        absent = {model.provider: why for model in models if (why := self._writing.missing(model))}
+        absent = {model.provider: why for model in models if (why := self._runner.missing(model))}
         return select(
             models,
             estimate_need(params),
             params.model_preferences or None,
             forbidden=forbidden,
-            unhealthy={**self._writing.unhealthy(), **absent},
+            unhealthy={**self._runner.unhealthy(), **absent},
         )
 
-    def _barred(self, asking: ServerQuestion, model: Model) -> str:
-        """Why a server may not use a model; empty where it may."""
+    def _find_bar(self, asking: ServerQuestion, model: Model) -> str:
+        """The reason why a server may not use a model; empty where it may."""
         globs = asking.entry.options.sampling.models
         if globs and not any(fnmatchcase(model.id, glob) for glob in globs):
             return "not among the models of this server's entry"
@@ -337,10 +332,10 @@ class Sampler:
             known = self._meters[name] = (amount, meter)
         return known[1]
 
-    async def _with_context(
+    async def _add_context(
         self, asking: ServerQuestion, params: CreateMessageParams
     ) -> tuple[CreateMessageParams, tuple[str, ...]]:
-        """The request with the context it asks for, where policy has a rule that lets it.
+        """Add the context that a request asks for, where policy has a rule that lets it.
 
         Who is refused gets none, and the request goes on without.
         """
@@ -367,8 +362,8 @@ class Sampler:
         first = SamplingMessage(role="user", content=TextContent(text=added))
         return structs.replace(plain, messages=[first, *plain.messages]), what
 
-    def _refused(self, asking: ServerQuestion, error: HostError) -> None:
-        """Write down a request that never came to the pipeline, or came to nothing there."""
+    def _note_refusal(self, asking: ServerQuestion, error: HostError) -> None:
+        """Write a request down that never came to the pipeline, or came to nothing there."""
         detail: dict[str, Any] = {"reason": str(error)[:2000]}
         self.pipeline.audit.note(
             AuditRow(
@@ -390,12 +385,12 @@ class Sampler:
 
 
 def read_concurrency(models: Models) -> dict[str, int]:
-    """Completions at once, by provider."""
+    """The number of completions at once, by provider."""
     return {name: entry.concurrency for name, entry in models.providers.items()}
 
 
 def make_answer_error(asking: ServerQuestion, error: HostError) -> Exception:
-    """The error for whoever hears it.
+    """Make the error for whoever asked.
 
     A server that sent a request gets a JSON-RPC error that says no more than concerns it; where the
     question lay in the result of a call, whoever called hears everything.
@@ -423,7 +418,7 @@ def make_sampler(
     *,
     environ: Mapping[str, str] = os.environ,
 ) -> Sampler:
-    """A sampler with these models.
+    """Make a sampler from the models file and the providers of a program.
 
     Args:
         pipeline: what every request passes.
@@ -447,7 +442,7 @@ def reload_models(
     *,
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Give a sampler the models that stand in a file by now; answers under way come to their end.
+    """Reload the models of a sampler from a file; answers under progress come to their end.
 
     Args:
         sampler: has the models of before, and keeps them where the file cannot be.
@@ -468,7 +463,7 @@ def collect_providers(
     providers: "Mapping[str, Provider] | None",
     environ: Mapping[str, str],
 ) -> dict[str, "Provider"]:
-    """The providers that a program has, and those of the file."""
+    """Collect the providers of a program, and those of the file."""
     given = dict(providers or {})
     entries = {name: one for name, one in models.providers.items() if name not in given}
     if not entries:

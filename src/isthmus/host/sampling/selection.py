@@ -1,4 +1,4 @@
-"""Which model writes: a pure function of the catalog, what is needed and what a server prefers.
+"""Model selection: a pure function of the models, the need, and a server's preferences.
 
 First what cannot or may not be used is left out, each with its reason. Then the first of the
 server's hints that means any of what is left narrows it down, and the three priorities decide among
@@ -15,8 +15,7 @@ from isthmus.wire import ModelHint, ModelPreferences
 
 __all__ = ["ConsideredModel", "Need", "NoModel", "Selection", "select"]
 
-WEIGHT_SCALE = 1_000_000
-"""What a weight of 1 is as a whole number."""
+WEIGHT_SCALE = 1_000_000  # a weight of 1 as a whole number
 
 
 class NoModel(HostError):
@@ -24,7 +23,7 @@ class NoModel(HostError):
 
 
 class Need(Struct, frozen=True, kw_only=True):
-    """What the model has to be able to do.
+    """The abilities that a request needs of a model.
 
     Attributes:
         inputs: what it has to read.
@@ -40,7 +39,7 @@ class Need(Struct, frozen=True, kw_only=True):
 
 
 class ConsideredModel(Struct, frozen=True, kw_only=True):
-    """What became of one model.
+    """The outcome of one model in a selection.
 
     Attributes:
         id: the model.
@@ -69,7 +68,7 @@ class ConsideredModel(Struct, frozen=True, kw_only=True):
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """The choice, and how it came about.
+    """A selected model, and the reasons.
 
     Attributes:
         model: the model; None where there is none.
@@ -102,7 +101,7 @@ class Selection(Struct, frozen=True, kw_only=True):
         raise NoModel(f"no permitted model: {reasons or 'the catalog of models is empty'}")
 
     def lines(self) -> tuple[str, ...]:
-        """How it came about, a line each, for a person."""
+        """The reasons of the selection, a line each, for a person."""
         cost, speed, clever = self.weights
         weights = f"weights: cost {cost:g}, speed {speed:g}, intelligence {clever:g}"
         kind = "hint (models that do as well)" if self.equivalent else "hint"
@@ -118,7 +117,7 @@ def select(
     forbidden: Mapping[str, str] | None = None,
     unhealthy: Mapping[str, str] | None = None,
 ) -> Selection:
-    """Choose a model.
+    """Select a model.
 
     Args:
         models: the catalog.
@@ -163,7 +162,7 @@ def score_model(
     *,
     hinted: bool,
 ) -> ConsideredModel:
-    """What became of a model that can be chosen."""
+    """Score a model that can be chosen."""
     score = sum(w * r for w, r in zip(weights, ranks, strict=True))
     cost, speed, clever = (rank / scale for rank in ranks)
     return ConsideredModel(
@@ -179,7 +178,7 @@ def score_model(
 def find_exclusion(
     model: Model, need: Need, forbidden: Mapping[str, str], unhealthy: Mapping[str, str]
 ) -> str:
-    """Why a model cannot be used; empty where it can."""
+    """The reason why a model cannot be used; empty where it can."""
     if not model.enabled:
         return "disabled in the catalog"
     if model.id in forbidden:
@@ -190,7 +189,7 @@ def find_exclusion(
 
 
 def find_incapability(model: Model, need: Need) -> str:
-    """What a model cannot do of what is needed; empty where it can."""
+    """The ability that a model lacks; empty where it lacks none."""
     missing = need.inputs.difference(model.inputs)
     if missing:
         return f"it reads no {' and no '.join(sorted(missing))}"
@@ -239,7 +238,7 @@ def stands_for(models: Models, hint: str, model: Model) -> bool:
 
 
 def choose_weights(models: Models, preferences: ModelPreferences | None) -> tuple[int, int, int]:
-    """The weights of cost, speed and intelligence, as whole numbers."""
+    """Choose the weights of cost, speed and intelligence, as whole numbers."""
     given = (
         (preferences.cost_priority, preferences.speed_priority, preferences.intelligence_priority)
         if preferences
@@ -253,14 +252,14 @@ def choose_weights(models: Models, preferences: ModelPreferences | None) -> tupl
 
 
 def to_whole_number(value: object) -> int:
-    """A weight as a whole number; what is missing is nothing, what is beyond 0 and 1 is cut."""
+    """Convert a weight to a whole number; a missing one is 0, one beyond 0 and 1 is cut."""
     if not isinstance(value, int | float) or value != value:  # noqa: PLR0124 - only NaN differs
         return 0
     return round(min(max(value, 0), 1) * WEIGHT_SCALE)
 
 
 def rank_models(models: Models, possible: Sequence[Model]) -> dict[str, tuple[int, int, int]]:
-    """How many of the possible models are dearer, slower and less intelligent than each.
+    """Count how many of the possible models are dearer, slower and less intelligent than each.
 
     Among all that are possible, whatever the hint: scores do not depend on it.
     """
@@ -272,7 +271,7 @@ def rank_models(models: Models, possible: Sequence[Model]) -> dict[str, tuple[in
 
 
 def count_beaten(values: Sequence[float]) -> list[int]:
-    """How many of the values are less than each of them."""
+    """Count for each value how many others are less."""
     below: dict[float, int] = {}
     for place, value in enumerate(sorted(values)):
         below.setdefault(value, place)

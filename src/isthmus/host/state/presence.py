@@ -1,4 +1,4 @@
-"""Who is there: a process that writes intents holds a file, and those that are gone hold none."""
+"""Presence of processes: each one that writes intents holds a locked file; those that are gone hold none."""
 
 import hashlib
 import os
@@ -14,7 +14,6 @@ __all__ = [
 
 LOCK_TRIES, LOCK_PAUSE_S = 20, 0.002
 MAX_TIDIED_FILES = 1_000
-"""Files that are looked at when somebody begins."""
 
 
 class ProcessPresence:
@@ -31,7 +30,7 @@ class ProcessPresence:
         self._held: int | None = None
 
     def begin(self) -> None:
-        """Be there.
+        """Announce this process: make its file and lock it.
 
         Raises:
             OSError: the file cannot be made.
@@ -50,7 +49,7 @@ class ProcessPresence:
         raise OSError(f"another process is called {self.node} already")
 
     def end(self) -> None:
-        """Be gone."""
+        """Remove the file and unlock it."""
         held, self._held = self._held, None
         if held is not None:
             with suppress(OSError):
@@ -58,19 +57,19 @@ class ProcessPresence:
             os.close(held)
 
     def gone(self, node: str) -> bool:
-        """Whether a process is there no more; what it held is cleared away."""
+        """Whether a process is gone; its file is cleared away then."""
         if node == self.node:
             return False
-        return self._folder is None or self._cleared(self._path(node))
+        return self._folder is None or self._clear_if_free(self._path(node))
 
     def _tidy(self, folder: Path) -> None:
-        """Clear away what those left who were killed with nothing open."""
+        """Clear away files of processes that were killed."""
         for path in islice(folder.iterdir(), MAX_TIDIED_FILES):
-            self._cleared(path)
+            self._clear_if_free(path)
 
     @staticmethod
-    def _cleared(path: Path) -> bool:
-        """Whether nobody holds a file; then it is there no more."""
+    def _clear_if_free(path: Path) -> bool:
+        """Clear a file away unless a process holds it; whether it is gone."""
         try:
             held = os.open(path, os.O_RDWR)
         except FileNotFoundError:
@@ -90,7 +89,7 @@ class ProcessPresence:
 
 
 def try_lock(file: int) -> bool:
-    """Lock an open file for as long as it is open; False where somebody else has."""
+    """Lock an open file for as long as it is open; False where another process has locked it."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -1,1 +1,1 @@
-"""Who keeps the servers running: starts, restarts and ends them, and hands out their clients."""
+"""The supervisor: it starts, restarts and stops servers, and hands out their clients."""

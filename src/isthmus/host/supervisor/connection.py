@@ -1,4 +1,4 @@
-"""One connection to a server, for one isolation key: what starts it, keeps it and ends it."""
+"""Server connection for one isolation key: it is opened, probed, restarted and closed here."""
 
 import asyncio
 import time
@@ -32,28 +32,20 @@ from isthmus.host.supervisor.states import (
 __all__ = ["DRAIN_S", "ConnectionHooks", "ServerConnection"]
 
 DRAIN_S = 30.0
-"""Seconds that calls in flight have to end in, when their connection is to be closed."""
+PROBE_INTERVAL_S = 30.0  # without a call
 
-PROBE_INTERVAL_S = 30.0
-"""Seconds without a call after which a server is asked whether it is there."""
-
+# of an answer; also the interval for a server that has left something unanswered
 PROBE_TIMEOUT_S = 5.0
-"""The same for one that has left something without an answer, and how long an answer may take."""
+MAX_MISSED_PROBES = 3  # in a row: the connection counts as lost then
 
-MAX_MISSED_PROBES = 3
-"""So many probes without an answer in a row, and the connection counts as lost."""
-
+# a call waits so long for the next attempt, and fails where it is further off
 MAX_CALL_WAIT_S = 2.0
-"""Seconds until the next attempt that a call waits for; where it is longer, the call fails."""
-
 NEVER = float("inf")
-
 MAX_ERROR_CHARS = 2_000
-"""Characters kept of an error."""
 
 
 class ConnectionHooks(Struct, frozen=True, kw_only=True):
-    """What all lines of a supervisor use.
+    """Factories, clocks and callbacks that all connections of a supervisor use.
 
     Attributes:
         client_for: makes the client, which is not open yet.
@@ -79,12 +71,12 @@ class ConnectionHooks(Struct, frozen=True, kw_only=True):
 
 
 class ServerConnection:
-    """The connection, with its state; :meth:`use` hands it out.
+    """A connection to a server, with its state.
 
     Args:
         entry: the server.
         isolation: whose connection it is; empty for the one that all share.
-        workshop: what it is made with.
+        hooks: what it is made with.
 
     Attributes:
         state: where it stands.
@@ -96,7 +88,7 @@ class ServerConnection:
         since: when it came into its state, in seconds since the epoch.
     """
 
-    def __init__(self, entry: ServerEntry, isolation: str, workshop: ConnectionHooks) -> None:
+    def __init__(self, entry: ServerEntry, isolation: str, hooks: ConnectionHooks) -> None:
         self.entry = entry
         self.isolation = isolation
         self.state: ConnectionState = "idle"
@@ -105,24 +97,24 @@ class ServerConnection:
         self.error = ""
         self.retry_at = 0.0
         self.starts = 0
-        self.since = workshop.wall()
-        self._shop = workshop
-        self._patience = RestartBackoff(workshop.random)
+        self.since = hooks.wall()
+        self._hooks = hooks
+        self._backoff = RestartBackoff(hooks.random)
         self._keeper: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
-        self._again = False
+        self._changed = asyncio.Event()
+        self._start_again = False
         self._removed = self._off = False
         self._drain = DRAIN_S
         self._awaits_calls = False
-        self._used = 0.0
-        self._looked = 0.0
+        self._used_at = 0.0
+        self._probed_at = 0.0
         self._misses = 0
-        self._words: list[str] = []
+        self._last_stderr: list[str] = []
 
     # For calls
 
     async def ready(self) -> Client:
-        """The client, open, as soon as there is one.
+        """Wait for the open client, starting the server where needed.
 
         Raises:
             ServerUnavailable: there is none to be had; the message has the state and the cause.
@@ -130,53 +122,53 @@ class ServerConnection:
         tried = False
         while self.client is None or self.state not in LIVE_STATES:
             state = self.state
-            if state == "draining" and self._welcome:
-                self._again = True
-            elif not tried and self._startable(state):
+            if state == "draining" and self._may_start:
+                self._start_again = True
+            elif not tried and self._can_start(state):
                 self._begin("use")
                 tried = True
             elif state == "connecting":
                 tried = True
             elif tried or not (state == "backoff" and self.waits <= MAX_CALL_WAIT_S):
                 raise self.unavailable()
-            await self._turn()
+            await self._wait_for_change()
         return self.client
 
-    def _startable(self, state: ConnectionState) -> bool:
+    def _can_start(self, state: ConnectionState) -> bool:
         by_hand = self.entry.options.start == "manual"
-        return self._welcome and not by_hand and next_state(state, "use") is not None
+        return self._may_start and not by_hand and next_state(state, "use") is not None
 
     @property
-    def _welcome(self) -> bool:
-        """Whether it may be started at all."""
+    def _may_start(self) -> bool:
+        """Whether the server may be started at all."""
         return not (self._removed or self._off)
 
     def left(self) -> None:
-        """Something that went on there is over."""
+        """Count a call out that has ended."""
         self.in_flight -= 1
-        self._used = self._shop.clock()
+        self._used_at = self._hooks.clock()
         if not self.in_flight and self._awaits_calls:
             self._wake()
 
     def doubt(self) -> None:
-        """A call was left without an answer, although the connection is up: look at it soon."""
-        self._looked = self._shop.clock() - PROBE_TIMEOUT_S
-        self._go("missed")
+        """Probe soon: a call was left without an answer, although the connection is up."""
+        self._probed_at = self._hooks.clock() - PROBE_TIMEOUT_S
+        self._follow("missed")
 
     def unauthorized(self, client: Client | None, error: AuthRequired) -> None:
-        """Its tokens are taken no more; the next use finds out whether there are others."""
+        """Drop the client, whose tokens are refused; the next use tries others."""
         if client is not None and self.client is client and not self.in_flight:
-            self._words = client.stderr
+            self._last_stderr = client.stderr
             self.client = None
             self._fail(error)
 
     @property
     def waits(self) -> float:
         """Seconds until the next attempt."""
-        return max(0.0, self.retry_at - self._shop.clock())
+        return max(0.0, self.retry_at - self._hooks.clock())
 
     def unavailable(self, cause: str = "") -> ServerUnavailable:
-        """Why no call can go out, or did.
+        """Make the error of a call that cannot go out, or broke.
 
         Args:
             cause: what went wrong; what did last by default.
@@ -193,35 +185,35 @@ class ServerConnection:
     # For whoever decides about servers
 
     def start(self) -> None:
-        """Start it, if it is not on its way; what went wrong before does not count any more."""
-        if not self._welcome:
+        """Start the server, if it is not on its way; earlier failures no longer count."""
+        if not self._may_start:
             return
         if self.state == "draining":
-            self._again = True
+            self._start_again = True
             return
-        self._patience.asked()
+        self._backoff.asked()
         if self.state == "backoff":
-            self.retry_at = self._shop.clock()
+            self.retry_at = self._hooks.clock()
             self._wake()
         elif next_state(self.state, "start"):
             self._begin("start")
 
     async def stop(self, *, drain: float = DRAIN_S, again: bool = False) -> None:
-        """Close the connection, when what is in flight has ended.
+        """Close the connection once the calls in flight have ended.
 
         Args:
             drain: seconds that it has for that.
             again: start it anew after that.
         """
-        keeper, self._again = self._keeper, again
+        keeper, self._start_again = self._keeper, again
         self._drain = min(drain, self._drain) if self.state == "draining" else drain
         if keeper is None:
-            self._go("stop")
+            self._follow("stop")
             if again:
                 self.start()
             return
         if self.state in LIVE_STATES:
-            self._go("stop")
+            self._follow("stop")
         elif self.state == "draining":
             self._wake()
         else:
@@ -234,15 +226,15 @@ class ServerConnection:
         await self.stop(drain=drain)
 
     async def settled(self) -> ConnectionState:
-        """Wait until a start has come to something."""
+        """Wait until a start has succeeded or failed."""
         while self.state in {"connecting", "draining"}:
-            await self._turn()
+            await self._wait_for_change()
         return self.state
 
     @property
     def stderr(self) -> list[str]:
         """The last lines that the server wrote to standard error."""
-        return self._words if self.client is None else self.client.stderr
+        return self._last_stderr if self.client is None else self.client.stderr
 
     @property
     def pid(self) -> int | None:
@@ -250,91 +242,91 @@ class ServerConnection:
         return None if self.client is None else self.client.pid
 
     def enable(self, *, on: bool) -> None:
-        """Let it be started, or not; one that is up is to be stopped, and then told once more."""
+        """Allow or forbid starts; a connection that is up is to be stopped, and then told again."""
         self._off = not on
-        self._go("enable" if on else "disable")
+        self._follow("enable" if on else "disable")
 
     # Its life
 
-    def _go(self, signal: ConnectionSignal) -> None:
-        """Follow a signal, where it means something just now."""
+    def _follow(self, signal: ConnectionSignal) -> None:
+        """Follow a signal, where the state knows it."""
         before, state = self.state, next_state(self.state, signal)
         if state is None:
             return
         self.state = state
-        self.since = self._shop.wall()
+        self.since = self._hooks.wall()
         self._wake()
-        self._shop.moved(self, before)
+        self._hooks.moved(self, before)
 
     def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
-    async def _turn(self, patience: float | None = None) -> None:
-        """Wait until something is otherwise, or so many seconds."""
+    async def _wait_for_change(self, patience: float | None = None) -> None:
+        """Wait until something changes, or so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                await self._news.wait()
+                await self._changed.wait()
 
     def _begin(self, signal: ConnectionSignal) -> None:
-        self._go(signal)
+        self._follow(signal)
         # one that has failed may still be closing its connection
         self._keeper = asyncio.get_running_loop().create_task(
-            self._keep(self._keeper), name=f"isthmus-{self.entry.name}"
+            self._run(self._keeper), name=f"isthmus-{self.entry.name}"
         )
-        self._keeper.add_done_callback(self._kept)
+        self._keeper.add_done_callback(self._on_keeper_end)
 
-    async def _keep(self, before: asyncio.Task[None] | None) -> None:
-        """Connect, look after it, connect again; until it is stopped, or is of no use."""
+    async def _run(self, before: asyncio.Task[None] | None) -> None:
+        """Connect, watch, and connect again, until the connection is stopped or fails for good."""
         if before is not None:
             await asyncio.wait([before])
-        while self._keeper is asyncio.current_task() and await self._connection():
+        while self._keeper is asyncio.current_task() and await self._run_once():
             pass
 
-    def _kept(self, keeper: asyncio.Task[None]) -> None:
-        """The keeper is done; one that was stopped early may not have begun."""
+    def _on_keeper_end(self, keeper: asyncio.Task[None]) -> None:
+        """Settle the state once the keeper has ended, which may not even have begun."""
         if self._keeper is not keeper:
             return  # another one is in its place
         self._keeper = None
         if keeper.cancelled():
-            self._go("stop")
-            self._go("drained")
+            self._follow("stop")
+            self._follow("drained")
         elif keeper.exception() is not None:  # a callback of the host's; it is not tried again
             self.error = f"the host failed: {keeper.exception()!r}"
-            self._go("looped")
-            self._go("drained")
-        again, self._again = self._again and self._welcome, False
+            self._follow("looped")
+            self._follow("drained")
+        again, self._start_again = self._start_again and self._may_start, False
         if again:
-            self._patience.asked()
+            self._backoff.asked()
             self._begin("start")
         self._wake()
 
-    async def _connection(self) -> bool:
-        """One connection from its beginning to its end; whether another one is to follow."""
+    async def _run_once(self) -> bool:
+        """Run one connection from its beginning to its end; whether another one is to follow."""
         client = await self._open()
         if client is not None:
             try:
-                self._opened(client)
-                await self._attend(client)
+                self._on_open(client)
+                await self._watch(client)
             finally:
-                await self._end(client)
-        self._go("drained")
+                await self._close(client)
+        self._follow("drained")
         while self.state == "backoff" and self.waits:
-            await self._turn(self.waits)
-        self._go("retry")
+            await self._wait_for_change(self.waits)
+        self._follow("retry")
         return self.state == "connecting"
 
     async def _open(self) -> Client | None:
-        """The client, open; None, in another state, where that failed."""
+        """Open a client; None, in another state, where that failed."""
         client: Client | None = None
         try:
-            await self._agreed()
-            client = self._shop.client_for(self.entry, self.isolation)
-            client.on_lost(lambda error, client=client: self._lost(client, error))
+            await self._check_consent()
+            client = self._hooks.client_for(self.entry, self.isolation)
+            client.on_lost(lambda error, client=client: self._on_lost(client, error))
             await client.open()
         except BaseException as error:
             if client is not None:
-                self._words = client.stderr
+                self._last_stderr = client.stderr
                 await client.close()
             if not isinstance(error, Exception):
                 raise
@@ -342,61 +334,61 @@ class ServerConnection:
             return None
         return client
 
-    async def _agreed(self) -> None:
-        """Go on if the user has agreed that the server is started.
+    async def _check_consent(self) -> None:
+        """Check that the user has agreed that the server is started.
 
         Raises:
             Denied: they have not.
         """
-        agreed = self._shop.consented(self.entry)
+        agreed = self._hooks.consented(self.entry)
         if not (agreed if isinstance(agreed, bool) else await agreed):
             raise Denied(f"nobody has agreed that {self.entry.name} is started as it is now")
 
-    def _opened(self, client: Client) -> None:
-        now = self._shop.clock()
-        self._shop.ready(self, client)
+    def _on_open(self, client: Client) -> None:
+        now = self._hooks.clock()
+        self._hooks.ready(self, client)
         self.client, self.error, self._misses = client, "", 0
-        self._used = self._looked = now
+        self._used_at = self._probed_at = now
         self.starts += 1
-        self._patience.opened(now)
-        self._go("opened")
+        self._backoff.opened(now)
+        self._follow("opened")
 
-    def _lost(self, client: Client, error: ConnectionLost) -> None:
-        """The connection has ended by itself."""
+    def _on_lost(self, client: Client, error: ConnectionLost) -> None:
+        """Follow a connection that has ended by itself."""
         if self.client is client:
-            self._words = client.stderr
+            self._last_stderr = client.stderr
             self.client = None
             if self.state != "draining":
                 self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Go where an error leads."""
+        """Change to the state that an error leads to."""
         self.error = redact_text(
             redact_log(clean_text(str(error)[:MAX_ERROR_CHARS] or type(error).__name__)),
             chance=False,
         )
         if isinstance(error, AuthRequired | ScopeShortfall):
-            self._go("unauthorized")
+            self._follow("unauthorized")
         elif isinstance(error, Denied):
-            self._go("unapproved")
+            self._follow("unapproved")
         elif isinstance(error, ConfigError | UsageError):  # another attempt would end like this one
-            self._go("looped")
+            self._follow("looped")
         else:
             # a network that is down for a minute is no crash, however often one tries
             crash = bool(self.entry.command or not self.entry.url or self.state in LIVE_STATES)
-            wait = self._patience.lost(self._shop.clock(), crash=crash)
-            self.retry_at = self._shop.clock() + (wait or 0.0)
-            self._go("looped" if wait is None else "lost")
+            wait = self._backoff.lost(self._hooks.clock(), crash=crash)
+            self.retry_at = self._hooks.clock() + (wait or 0.0)
+            self._follow("looped" if wait is None else "lost")
 
-    async def _attend(self, client: Client) -> None:
-        """See that it is there, and whether anybody needs it; returns when it is to be ended."""
+    async def _watch(self, client: Client) -> None:
+        """Watch the connection until it is to be closed: probe it, and stop it when it is idle."""
         while self.client is client:
             if self.state == "draining":
-                await self._drained()
+                await self._drain_calls()
                 return
-            now, idle = self._shop.clock(), self._idle_at()
+            now, idle = self._hooks.clock(), self._idle_at()
             if now >= idle:
-                self._go("stop")
+                self._follow("stop")
                 continue
             probe = self._probe_at()
             if now >= probe:
@@ -404,73 +396,73 @@ class ServerConnection:
                 continue
             soonest = min(idle, probe)
             self._awaits_calls = soonest == NEVER
-            await self._turn(None if soonest == NEVER else soonest - now)
+            await self._wait_for_change(None if soonest == NEVER else soonest - now)
 
     def _idle_at(self) -> float:
-        """When it counts as unused."""
+        """The time at which the connection counts as idle."""
         options = self.entry.options
         if options.start != "lazy" or options.idle_stop is None or self.in_flight:
             return NEVER
         if self.client is not None and self.client.is_held:  # a person is asked on its behalf
-            self._used = self._shop.clock()
-        return self._used + options.idle_stop
+            self._used_at = self._hooks.clock()
+        return self._used_at + options.idle_stop
 
     def _probe_at(self) -> float:
-        """When to look whether it is there; one that serves a call may have no time to say so."""
+        """The time of the next probe; a server that serves a call may have no time for one."""
         if self.in_flight:
             return NEVER
         if self.state == "degraded":
-            return self._looked + PROBE_TIMEOUT_S
-        return max(self._looked, self._used) + PROBE_INTERVAL_S
+            return self._probed_at + PROBE_TIMEOUT_S
+        return max(self._probed_at, self._used_at) + PROBE_INTERVAL_S
 
     async def _probe(self, client: Client) -> None:
-        """Ask the server whether it is there; too many times without an answer, and it is not."""
+        """Probe the server; after several probes without an answer the connection is lost."""
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_S):
                 await probe_server(client)
         except (ConnectionLost, TimeoutError) as error:
-            self._missed(client, error)
+            self._on_miss(client, error)
         except (IsthmusError, OSError):  # it said no, so it is there
-            self._answered()
+            self._on_answer()
         else:
-            self._answered()
-        self._looked = self._shop.clock()
+            self._on_answer()
+        self._probed_at = self._hooks.clock()
 
-    def _answered(self) -> None:
+    def _on_answer(self) -> None:
         self._misses = 0
-        self._go("answered")
+        self._follow("answered")
 
-    def _missed(self, client: Client, error: Exception) -> None:
+    def _on_miss(self, client: Client, error: Exception) -> None:
         self._misses += 1
-        self._go("missed")
+        self._follow("missed")
         if self._misses >= MAX_MISSED_PROBES:
             # spec 2025-11-25 basic/utilities/ping#error-handling: multiple failed pings may be
             # taken for a lost connection, and it may be opened anew
             why = f"it has left {MAX_MISSED_PROBES} probes without an answer: {error}".rstrip(": ")
-            self._lost(client, ConnectionLost(why))
+            self._on_lost(client, ConnectionLost(why))
 
-    async def _drained(self) -> None:
-        """Wait for what is in flight, as long as there is time."""
+    async def _drain_calls(self) -> None:
+        """Wait for calls in flight, as long as there is time."""
         self._awaits_calls = True
-        until = self._shop.clock() + self._drain
+        until = self._hooks.clock() + self._drain
         while self.in_flight and self.client is not None:
-            until = min(until, self._shop.clock() + self._drain)
-            left = until - self._shop.clock()
+            until = min(until, self._hooks.clock() + self._drain)
+            left = until - self._hooks.clock()
             if left <= 0:
                 return
-            await self._turn(left)
+            await self._wait_for_change(left)
 
-    async def _end(self, client: Client) -> None:
+    async def _close(self, client: Client) -> None:
         """Close the client, whatever the server does."""
         if self.client is client:
-            self._words = client.stderr
+            self._last_stderr = client.stderr
             self.client = None
-        self._shop.gone(self)
+        self._hooks.gone(self)
         await client.close()
 
 
 async def probe_server(client: Client) -> None:
-    """See whether a server answers, without asking it what it has said for a time to come."""
+    """Ask a server whether it answers, past any cached answer."""
     try:
         # spec 2026-07-28 server/utilities/caching#freshness-calculation: while it is fresh the
         # answer is the one that was kept
@@ -479,6 +471,7 @@ async def probe_server(client: Client) -> None:
         await client.ping()
 
 
+# for somebody who wanted to call
 UNAVAILABLE_TEXTS: dict[ConnectionState, str] = {
     "disabled": "{name} is switched off: isthmus servers enable {name}",
     "idle": "{name} is not running",
@@ -492,4 +485,3 @@ UNAVAILABLE_TEXTS: dict[ConnectionState, str] = {
     "isthmus servers restart {name}",
     "draining": "{name} is being stopped",
 }
-"""What a state means for somebody who wanted to call."""

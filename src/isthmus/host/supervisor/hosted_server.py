@@ -1,4 +1,4 @@
-"""One server of the configuration, with all connections to it."""
+"""Hosted server: one server of the configuration, with a connection per isolation key."""
 
 import asyncio
 from collections import deque
@@ -20,28 +20,25 @@ from isthmus.wire import LogMessageParams
 
 __all__ = ["HostedServer"]
 
-MAX_CONNECTIONS = 256
-"""Connections to one server for different users or sessions."""
-
+MAX_CONNECTIONS = 256  # of one server, for different users or sessions
 MAX_LOG_LINES = 200
 MAX_LOG_CHARS = 500
 MAX_NAME_CHARS = 100
-
 BRIEF_REPR = Repr()
 """Shows the beginning of any JSON, in a time that does not grow with the rest of it."""
 
 BRIEF_REPR.maxlevel = 10
 BRIEF_REPR.maxdict = BRIEF_REPR.maxlist = BRIEF_REPR.maxstring = BRIEF_REPR.maxlong = MAX_LOG_CHARS
 
+# a server with several connections has the first of these states
 STATE_PRECEDENCE: tuple[ConnectionState, ...] = (
     "failed", "quarantined", "needs_auth", "backoff", "degraded", "draining", "connecting", "ready",
     "idle", "disabled",
 )  # fmt: skip
-"""Which state tells most about a server that has several connections: the first of these."""
 
 
 class HostedServer:
-    """One server: its entry, and a line per isolation key.
+    """One server: its entry, and a connection per isolation key.
 
     Args:
         entry: what the configuration says about it.
@@ -106,13 +103,13 @@ class HostedServer:
 
     @property
     def state(self) -> ConnectionState:
-        """Where it stands: of several connections the one that tells most."""
+        """The state: of several connections the one that tells most."""
         states = {line.state for line in self.lines.values()}
         return next(state for state in STATE_PRECEDENCE if state in states)
 
     @property
     def error(self) -> str:
-        """What went wrong last; empty if nothing did."""
+        """The last error; empty if there was none."""
         if not self.entry.trusted and not self._enabled:
             return f"{self.entry.source} may not start anything until its folder is trusted"
         return next((line.error for line in self.lines.values() if line.error), "")
@@ -129,16 +126,16 @@ class HostedServer:
 
     @property
     def in_flight(self) -> int:
-        """What goes on there just now."""
+        """The number of calls in flight."""
         return sum(line.in_flight for line in self.lines.values())
 
     @property
     def identity(self) -> str:
-        """What grants are bound to: its program as it is now, or its origin."""
+        """The identity that grants are bound to: the program as it is now, or the origin."""
         return identify_server(self.entry)
 
     def status(self) -> ServerStatus:
-        """How it is, for people: nothing in it is secret."""
+        """The status for people: nothing in it is secret."""
         state = self.state
         line = next(line for line in self.lines.values() if line.state == state)
         client = line.client
@@ -165,7 +162,7 @@ class HostedServer:
         )
 
     def heard(self, message: LogMessageParams) -> None:
-        """It has logged something: the last of it is kept."""
+        """Keep a log message of the server, up to :data:`MAX_LOG_LINES`."""
         said = message.data if isinstance(message.data, str) else BRIEF_REPR.repr(message.data)
         about = "" if not isinstance(message.logger, str) else f" {message.logger[:MAX_NAME_CHARS]}"
         self._log.append(
@@ -175,7 +172,7 @@ class HostedServer:
     # What can be done with it
 
     async def start(self) -> None:
-        """Start it, whatever went wrong before; returns when that has come to something.
+        """Start the server, whatever went wrong before, and wait for success or failure.
 
         Raises:
             ServerUnavailable: it did not come up; the message says why.
@@ -186,7 +183,7 @@ class HostedServer:
             raise line.unavailable()
 
     async def stop(self, *, drain: float = DRAIN_S) -> None:
-        """Close its connections as soon as what is in flight has ended; the next use starts it.
+        """Close the connections once calls in flight have ended; the next use starts the server.
 
         Args:
             drain: seconds that it has for that.
@@ -196,7 +193,7 @@ class HostedServer:
     drain = stop
 
     async def restart(self, *, drain: float = DRAIN_S) -> None:
-        """Stop it and start it again; calls that come meanwhile wait.
+        """Stop the server and start it again; calls that come meanwhile wait.
 
         Raises:
             ServerUnavailable: it did not come up again.
@@ -208,7 +205,7 @@ class HostedServer:
         await self.start()
 
     async def disable(self, *, drain: float = DRAIN_S) -> None:
-        """Stop it, and start it for nobody."""
+        """Stop the server, and start it for nobody."""
         self._enabled = False
         self._shop.switched(self.entry, False)
         for line in self.lines.values():
@@ -218,14 +215,14 @@ class HostedServer:
             line.enable(on=self._enabled)
 
     async def enable(self) -> None:
-        """Let it be started again."""
+        """Allow starts again."""
         self._enabled = True
         self._shop.switched(self.entry, True)
         for line in self.lines.values():
             line.enable(on=True)
 
     async def remove(self, *, drain: float = DRAIN_S) -> None:
-        """Stop it for good."""
+        """Stop the server for good."""
         self._removed = True
         await self._each([line.remove(drain=drain) for line in self.lines.values()])
 
@@ -234,7 +231,7 @@ class HostedServer:
 
 
 def describe_place(entry: ServerEntry) -> str:
-    """Where a server is: its command line or its URL, with no secret in either."""
+    """Describe where a server is: its command line or its URL, with no secret in either."""
     if not entry.command:
         return Redactor().text(redact_url(entry.url)) if entry.url else "in this process"
     return str(Command(*Redactor().redact(redact_command(entry.command))))

@@ -1,4 +1,4 @@
-"""What a server is bound to: a grant for one program or origin is none for another.
+"""Identity of a server, which grants are bound to: a grant for one program or origin is none for another.
 
 A launched server is its exact command, the folder in which it runs, the program that is run, the
 interpreter of a script, and the variables that make it load other code; one at a URL is its origin,
@@ -23,9 +23,31 @@ FileStamp = tuple[int, int, int, int]
 
 _DIGESTS: OrderedDict[str, tuple[FileStamp, str]] = OrderedDict()
 
+# they make programs run or load something else, or fetch it elsewhere
+LOADING_VARIABLES = re.compile(
+    r"(?i:LD_\w+|DYLD_\w+|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)|PYTHON\w+|"
+    r"PERL5?(?:OPT|LIB|DB)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|LUA_\w+|BASH_\w+|"
+    r"ENV|ZDOTDIR|SHELLOPTS|BASHOPTS|PS4|IFS|PROMPT_COMMAND|PATH|PATHEXT|COMSPEC|SHELL|HOME|USERPROFILE|"
+    r"XDG_CONFIG_\w+|GIT_\w+|SSH_ASKPASS|(?:JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS|CLASSPATH|DOTNET_\w+|"
+    r"DENO_\w+|BUN_\w+|NPM_CONFIG_\w+|YARN_\w+|PIP_\w+|UV_\w+|PIPX_\w+|CARGO_\w+|RUSTC\w*|GOFLAGS|"
+    r"GOPROXY|GCONV_PATH|OPENSSL_\w+|(?:HTTPS?|ALL)_PROXY|EDITOR|VISUAL|PAGER|BROWSER|DOCKER_HOST|"
+    r"KUBECONFIG)"
+)
+# variables of such programs that say how they run, not what
+HARMLESS_VARIABLES = re.compile(
+    r"(?i:PYTHON(?:UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|UTF8|HASHSEED|FAULTHANDLER|DEVMODE|NOUSERSITE|"
+    r"SAFEPATH|OPTIMIZE|VERBOSE|ASYNCIODEBUG|TRACEMALLOC|MALLOC|MALLOCSTATS|COERCECLOCALE|INTMAXSTRDIGITS|"
+    r"LEGACYWINDOWSSTDIO)|GIT_(?:TERMINAL_PROMPT|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)|OPTIONAL_LOCKS|"
+    r"PAGER_IN_USE)|PIP_(?:DISABLE_PIP_VERSION_CHECK|NO_COLOR|NO_INPUT|QUIET|PROGRESS_BAR|TIMEOUT)|"
+    r"UV_(?:NO_PROGRESS|OFFLINE|FROZEN|LOCKED|HTTP_TIMEOUT|CONCURRENT_\w+|LINK_MODE)|"
+    r"NPM_CONFIG_(?:LOGLEVEL|YES|FUND|AUDIT|UPDATE_NOTIFIER|PROGRESS|COLOR|OFFLINE)|"
+    r"DOTNET_(?:NOLOGO|CLI_TELEMETRY_OPTOUT|SKIP_FIRST_TIME_EXPERIENCE|SYSTEM_GLOBALIZATION_INVARIANT)|"
+    r"DENO_NO_(?:UPDATE_CHECK|PROMPT)|BUN_CONFIG_VERBOSE_FETCH|YARN_ENABLE_TELEMETRY)"
+)
+
 
 def identify_server(entry: ServerEntry) -> str:
-    """What a server is bound to, as a text that says so; costs a look at one file.
+    """The identity of a server, as a text; costs a look at one file.
 
     Args:
         entry: the server. Other variables and headers do not count: they hold secrets that are
@@ -45,19 +67,19 @@ def identify_server(entry: ServerEntry) -> str:
 
 
 def find_executable(entry: ServerEntry) -> str:
-    """The file that an entry's command runs, links followed; empty where there is none."""
+    """Find the file that an entry's command runs, links followed; empty where there is none."""
     if not entry.command:
         return ""
     return _find_program(entry, entry.command[0])
 
 
 def find_folder(entry: ServerEntry) -> str:
-    """The folder in which a launched server runs, links followed: the host's own by default."""
+    """Find the folder in which a launched server runs, links followed; by default the host's."""
     return os.path.realpath(entry.cwd or os.curdir)
 
 
 def find_interpreter(entry: ServerEntry, program: str) -> str:
-    """The file that runs a script, as its first line (``#!``) says; empty for other programs.
+    """Find the file that runs a script, by its first line (``#!``); empty for other programs.
 
     Args:
         entry: the server, for its ``PATH``: ``#!/usr/bin/env node`` is looked for along that.
@@ -75,7 +97,7 @@ def find_interpreter(entry: ServerEntry, program: str) -> str:
 
 
 def _find_program(entry: ServerEntry, program: str) -> str:
-    """The file that a name stands for where a server runs, links followed."""
+    """Find the file of a program where a server runs, links followed."""
     variables = Command(*entry.command, env=entry.env).environment()
     base = entry.cwd or os.getcwd()  # noqa: PTH109 - on the path of a call
     if os.sep in program and not os.path.isabs(program):  # noqa: PTH117 - as above
@@ -88,7 +110,7 @@ def _find_program(entry: ServerEntry, program: str) -> str:
 
 
 def digest_file(path: str) -> str:
-    """SHA-256 of a file in hex, worked out anew when the file is another one; empty without one."""
+    """SHA-256 of a file in hex, cached until the file changes; empty without a file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - on the path of a call
     except OSError:
@@ -109,7 +131,7 @@ def digest_file(path: str) -> str:
 
 
 def get_origin(url: str) -> str:
-    """Scheme, host and port of a URL, the port left out where it is the usual one."""
+    """The origin of a URL: scheme, host and port, without the usual port."""
     from urllib.parse import urlsplit  # costs start-up time
 
     parts = urlsplit(url)
@@ -118,31 +140,6 @@ def get_origin(url: str) -> str:
     host = parts.hostname or ""
     shown = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{shown}" + (f":{port}" if port and port != usual else "")
-
-
-LOADING_VARIABLES = re.compile(
-    r"(?i:LD_\w+|DYLD_\w+|NODE_(?:OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)|PYTHON\w+|"
-    r"PERL5?(?:OPT|LIB|DB)|PERL5(?:OPT|LIB|DB)|RUBY(?:OPT|LIB)|GEM_(?:HOME|PATH)|LUA_\w+|BASH_\w+|"
-    r"ENV|ZDOTDIR|SHELLOPTS|BASHOPTS|PS4|IFS|PROMPT_COMMAND|PATH|PATHEXT|COMSPEC|SHELL|HOME|USERPROFILE|"
-    r"XDG_CONFIG_\w+|GIT_\w+|SSH_ASKPASS|(?:JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS|CLASSPATH|DOTNET_\w+|"
-    r"DENO_\w+|BUN_\w+|NPM_CONFIG_\w+|YARN_\w+|PIP_\w+|UV_\w+|PIPX_\w+|CARGO_\w+|RUSTC\w*|GOFLAGS|"
-    r"GOPROXY|GCONV_PATH|OPENSSL_\w+|(?:HTTPS?|ALL)_PROXY|EDITOR|VISUAL|PAGER|BROWSER|DOCKER_HOST|"
-    r"KUBECONFIG)"
-)
-"""Names of variables that make programs run or load something else, or fetch it elsewhere."""
-
-
-HARMLESS_VARIABLES = re.compile(
-    r"(?i:PYTHON(?:UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|UTF8|HASHSEED|FAULTHANDLER|DEVMODE|NOUSERSITE|"
-    r"SAFEPATH|OPTIMIZE|VERBOSE|ASYNCIODEBUG|TRACEMALLOC|MALLOC|MALLOCSTATS|COERCECLOCALE|INTMAXSTRDIGITS|"
-    r"LEGACYWINDOWSSTDIO)|GIT_(?:TERMINAL_PROMPT|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)|OPTIONAL_LOCKS|"
-    r"PAGER_IN_USE)|PIP_(?:DISABLE_PIP_VERSION_CHECK|NO_COLOR|NO_INPUT|QUIET|PROGRESS_BAR|TIMEOUT)|"
-    r"UV_(?:NO_PROGRESS|OFFLINE|FROZEN|LOCKED|HTTP_TIMEOUT|CONCURRENT_\w+|LINK_MODE)|"
-    r"NPM_CONFIG_(?:LOGLEVEL|YES|FUND|AUDIT|UPDATE_NOTIFIER|PROGRESS|COLOR|OFFLINE)|"
-    r"DOTNET_(?:NOLOGO|CLI_TELEMETRY_OPTOUT|SKIP_FIRST_TIME_EXPERIENCE|SYSTEM_GLOBALIZATION_INVARIANT)|"
-    r"DENO_NO_(?:UPDATE_CHECK|PROMPT)|BUN_CONFIG_VERBOSE_FETCH|YARN_ENABLE_TELEMETRY)"
-)
-"""Names of variables of such programs that say how they run, not what."""
 
 
 def loads_code(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The states a connection to a server can be in, and what leads from one to another: a table."""
+"""States of a server connection, the table of transitions, and the backoff of restarts."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -19,6 +19,9 @@ __all__ = [
     "next_state",
 ]
 
+# degraded still takes calls, but has left a probe or a call without an answer; backoff waits for
+# its next attempt; quarantined is a program that nobody has agreed to run as it is now; failed
+# has crashed too often, and stays so until somebody asks for another start
 ConnectionState: TypeAlias = Literal[
     "disabled",
     "idle",
@@ -31,13 +34,8 @@ ConnectionState: TypeAlias = Literal[
     "failed",
     "draining",
 ]
-"""Where a connection stands.
 
-``degraded`` still takes calls, but has left a probe or a call without an answer; ``backoff`` waits
-for its next attempt; ``quarantined`` is a program that nobody has agreed to run as it is now;
-``failed`` has crashed too often, and stays so until somebody asks for another start.
-"""
-
+# the first four come by somebody's wish, the others by themselves
 ConnectionSignal: TypeAlias = Literal[
     "start",
     "stop",
@@ -54,18 +52,15 @@ ConnectionSignal: TypeAlias = Literal[
     "retry",
     "drained",
 ]
-"""What happens to a connection: the first four by somebody's wish, the others by themselves."""
 
+# only somebody who may decide about servers can send them
 REQUESTED_SIGNALS: frozenset[ConnectionSignal] = frozenset({"start", "stop", "enable", "disable"})
-"""What only somebody who may decide about servers can say."""
+LIVE_STATES: frozenset[ConnectionState] = frozenset({"ready", "degraded"})  # calls go out in these
 
-LIVE_STATES: frozenset[ConnectionState] = frozenset({"ready", "degraded"})
-"""Calls go out in these."""
-
+# a start ends in one of these
 SETTLED_STATES: frozenset[ConnectionState] = frozenset({
     "ready", "backoff", "needs_auth", "quarantined", "failed", "idle", "disabled",
 })  # fmt: skip
-"""What a start can come to."""
 
 _OPEN: Mapping[ConnectionSignal, ConnectionState] = {
     "lost": "backoff",
@@ -79,6 +74,7 @@ _SHUT: Mapping[ConnectionSignal, ConnectionState] = {
     "disable": "disabled",
 }
 
+# a transition that is not here does not happen
 TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionSignal, ConnectionState]] = {
     "disabled": {"enable": "idle"},
     "idle": {"start": "connecting", "use": "connecting", "disable": "disabled"},
@@ -99,31 +95,21 @@ TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionSignal, ConnectionState]
     "failed": _SHUT,
     "draining": {"drained": "idle"},
 }
-"""Every way from one state to another; what is not here does not happen."""
 
-
-def next_state(state: ConnectionState, signal: ConnectionSignal) -> ConnectionState | None:
-    """The state that follows; None where the signal means nothing in this one."""
-    return TRANSITIONS[state].get(signal)
-
-
-FIRST_WAIT_S = 0.5
-"""Seconds that the first wait is shorter than."""
-
+FIRST_WAIT_S = 0.5  # the first wait is shorter than this
 MAX_WAIT_S = 60.0
-"""Seconds that every wait is shorter than."""
-
-HEALTHY_AFTER_S = 60.0
-"""Seconds after which a connection counts as a good one: waits begin small again after it."""
-
-MAX_CRASHES = 5
-"""So many crashes within a minute, and nobody starts it again without being asked."""
-
+HEALTHY_AFTER_S = 60.0  # waits begin small again after a connection of that length
+MAX_CRASHES = 5  # within CRASH_WINDOW_S: nobody starts it again without being asked
 CRASH_WINDOW_S = 60.0
 
 
+def next_state(state: ConnectionState, signal: ConnectionSignal) -> ConnectionState | None:
+    """The next state; None where the signal means nothing in this one."""
+    return TRANSITIONS[state].get(signal)
+
+
 class RestartBackoff:
-    """How long to wait before the next attempt, and when to make none.
+    """Backoff of restarts: the wait before the next attempt, or none after too many crashes.
 
     Args:
         random: gives numbers from 0 up to, but not including, 1.
@@ -136,17 +122,17 @@ class RestartBackoff:
         self.attempt = 0
 
     def asked(self) -> None:
-        """Somebody wants another start: what was before does not count."""
+        """Forget what was before: somebody asks for another start."""
         self._crashes.clear()
         self._opened = None
         self.attempt = 0
 
     def opened(self, now: float) -> None:
-        """It is connected, at this time in seconds."""
+        """Note that the connection is open, at this time in seconds."""
         self._opened = now
 
     def lost(self, now: float, *, crash: bool = True) -> float | None:
-        """It could not be connected, or the connection ended by itself.
+        """Compute the wait after a failed attempt, or a connection that ended by itself.
 
         Args:
             now: when, in seconds.

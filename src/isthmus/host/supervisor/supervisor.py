@@ -1,4 +1,4 @@
-"""Who keeps all servers: hands out their clients, and follows the configuration."""
+"""Supervisor of all servers: it hands out their clients, and follows the configuration."""
 
 import asyncio
 import random as randomness
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Supervisor:
-    """Keeps a connection per server and isolation key, and hands it out.
+    """Keeps a connection per server and isolation key, and hands out its client.
 
     Example::
 
@@ -71,15 +71,15 @@ class Supervisor:
             None
         )
         self._on_event = on_event
-        self._shop = ConnectionHooks(
+        self._hooks = ConnectionHooks(
             client_for=client_for,
             consented=consented,
             clock=clock or (lambda: asyncio.get_running_loop().time()),
             random=random,
-            moved=self._moved,
-            ready=self._ready,
-            gone=self._gone,
-            switched=self._switched,
+            moved=self._on_moved,
+            ready=self._on_ready,
+            gone=self._on_gone,
+            switched=self._on_switched,
         )
         self._servers: dict[str, HostedServer] = {}
         self._drain = float("inf")
@@ -87,7 +87,7 @@ class Supervisor:
         self._leaving: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
         for name, entry in config.servers.items():
-            self._servers[name] = HostedServer(entry, self._shop)
+            self._servers[name] = HostedServer(entry, self._hooks)
 
     @property
     def servers(self) -> Mapping[str, HostedServer]:
@@ -110,17 +110,17 @@ class Supervisor:
     # Opening and closing
 
     async def open(self) -> None:
-        """Start what is to be started at once; does not wait for it."""
+        """Start the servers with ``start = "eager"``; does not wait for them."""
         for server in self._servers.values():
             self._begin(server)
 
     def _begin(self, server: HostedServer) -> None:
         options = server.entry.options
         if options.start == "eager" and options.enabled and server.entry.trusted:
-            self._beside(self._started(server))
+            self._run_aside(self._start_server(server))
 
     @staticmethod
-    async def _started(server: HostedServer) -> None:
+    async def _start_server(server: HostedServer) -> None:
         line = await server.line("")
         line.start()
 
@@ -147,7 +147,7 @@ class Supervisor:
     ) -> None:
         await self.close()
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _run_aside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -211,24 +211,24 @@ class Supervisor:
     # What happens
 
     def changed(self, name: str, kind: str, isolation: str = "") -> None:
-        """A server has told that something of its has changed."""
+        """Announce that a list of a server has changed."""
         if name in self._servers:
             self.on_changed(name, kind, isolation)
 
-    def _switched(self, entry: ServerEntry, on: bool) -> None:
+    def _on_switched(self, entry: ServerEntry, on: bool) -> None:
         server = self._servers.get(entry.name)
         if server is not None and server.entry is entry:
             self.on_switched(entry.name, on)
 
-    def _moved(self, line: ServerConnection, before: ConnectionState) -> None:
+    def _on_moved(self, line: ServerConnection, before: ConnectionState) -> None:
         self.on_moved(line, before)
         self._on_event(ServerMoved(server=line.entry.name, state=line.state, error=line.error))
 
-    def _ready(self, line: ServerConnection, client: Client) -> None:
+    def _on_ready(self, line: ServerConnection, client: Client) -> None:
         if not line.isolation:
             self.on_ready(line.entry.name, client)
 
-    def _gone(self, line: ServerConnection) -> None:
+    def _on_gone(self, line: ServerConnection) -> None:
         server = self._servers.get(line.entry.name)
         now = None if server is None else server.lines.get(line.isolation)
         if now is None or now is line or now.client is None:  # else another one has come meanwhile
@@ -237,7 +237,7 @@ class Supervisor:
     # Another configuration
 
     async def reload(self, config: HostConfig) -> ConfigDiff:
-        """Follow another configuration: what is not in it goes, what is new comes.
+        """Follow another configuration: stop the servers it lacks, start its new ones.
 
         A server whose entry is now broken stays as it was. What is in flight at one that goes ends
         as it would have: it has as long as a call may take in all (``timeouts.total``), and this
@@ -255,14 +255,14 @@ class Supervisor:
             for name in (*diff.removed, *diff.changed):
                 old = self._servers.pop(name)
                 self._old.add(old)
-                leaving = self._beside(self._seen_off(old))
+                leaving = self._run_aside(self._remove_old(old))
                 self.on_removed(name)
                 if name in diff.changed:
-                    before = self._beside(wait_for_end(leaving, DRAIN_S))
-                    new = HostedServer(config.servers[name], self._shop, before)
+                    before = self._run_aside(wait_for_end(leaving, DRAIN_S))
+                    new = HostedServer(config.servers[name], self._hooks, before)
                     self._servers[name] = new
             for name in diff.added:
-                self._servers[name] = HostedServer(config.servers[name], self._shop)
+                self._servers[name] = HostedServer(config.servers[name], self._hooks)
             for name in (*diff.added, *diff.changed):
                 self._begin(self._servers[name])
             if diff:
@@ -271,7 +271,7 @@ class Supervisor:
                 self._on_event(HostNotice(about="config", server=name, text=config.broken[name]))
             return diff
 
-    async def _seen_off(self, old: HostedServer) -> None:
+    async def _remove_old(self, old: HostedServer) -> None:
         try:
             await old.remove(drain=min(self._drain, old.entry.options.timeouts.total))
         finally:

@@ -1,4 +1,4 @@
-"""How an entry of the configuration is reached: launched, or over HTTP with its credentials."""
+"""Client targets of servers: launched by a command, or reached over HTTP with credentials."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["apply_era", "get_pinned_revision", "make_credentials", "make_target"]
 
 KINDS_WITH_TOKENS = frozenset({"http", "sse", "ws"})
-"""Kinds of servers that can be shown a token."""
 
 
 def make_target(
     entry: ServerEntry, confine: Callable[[Command], Command] = lambda c: c
 ) -> ClientTarget:
-    """Where a server is, for a :class:`~isthmus.client.Client`.
+    """Make the target of a server for a :class:`~isthmus.client.Client`.
 
     What revision it speaks is remembered by its identity: another program is asked anew.
 
@@ -51,7 +50,7 @@ def make_target(
 
 
 def apply_era(target: ClientTarget, entry: ServerEntry) -> ClientTarget:
-    """A server that is said to be of before 2026-07-28: nothing but the handshake is tried."""
+    """Restrict a server with ``era = "legacy"`` to the handshake of before 2026-07-28."""
     if entry.options.era != "legacy":
         return target
     found = resolve_target(target, None, entry.options.timeouts.connect)
@@ -59,12 +58,12 @@ def apply_era(target: ClientTarget, entry: ServerEntry) -> ClientTarget:
 
 
 def get_pinned_revision(entry: ServerEntry) -> str | None:
-    """The one revision to speak with it, for ``Client(revision=…)``; None finds out."""
+    """The one revision to speak, for ``Client(revision=…)``; None negotiates it."""
     return LATEST.name if entry.options.era == "modern" else None
 
 
 def make_credentials(entry: ServerEntry) -> "Authorization | None":
-    """What gets the tokens for a server over HTTP; None where it needs none.
+    """Make the credentials of a server over HTTP; None where it needs none.
 
     No browser is opened by any of them: a server that wants a login is ``needs_auth``.
 
@@ -88,18 +87,17 @@ AuthOptions = Mapping[str, Any]
 
 
 def _make_none(_entry: ServerEntry, _auth: AuthOptions) -> None:
-    """Nothing."""
+    """No credentials."""
 
 
 def _make_user_oauth(entry: ServerEntry, _auth: AuthOptions) -> "Authorization":
-    """The tokens of an earlier login of the user's."""
+    """The tokens of an earlier login of the user."""
     from isthmus.auth.client.grants.oauth import StoredLogin  # authorization is for few servers
 
     return StoredLogin(entry.url)
 
 
 def _make_static_token(entry: ServerEntry, auth: AuthOptions) -> "Authorization":
-    """One token."""
     from isthmus.auth.client.grants.bearer_token import BearerToken  # as above
     from isthmus.auth.tokens.secret import Secret
 
@@ -107,7 +105,6 @@ def _make_static_token(entry: ServerEntry, auth: AuthOptions) -> "Authorization"
 
 
 def _make_client_credentials(entry: ServerEntry, auth: AuthOptions) -> "Authorization":
-    """What a program gets for what it is."""
     from isthmus.auth.client.grants.client_credentials import ClientCredentials  # as above
     from isthmus.auth.tokens.secret import Secret
 
@@ -128,10 +125,10 @@ def _read_member(entry: ServerEntry, auth: AuthOptions, member: str) -> str:
     return value
 
 
+# of host.auth.kind; without one the tokens of a login are shown, if there was one
 AUTH_KINDS: Mapping[str, Callable[[ServerEntry, AuthOptions], "Authorization | None"]] = {
     "none": _make_none,
     "user-oauth": _make_user_oauth,
     "static": _make_static_token,
     "client-credentials": _make_client_credentials,
 }
-"""What ``host.auth.kind`` may be; without one the tokens of a login are shown, if there was one."""

@@ -1,4 +1,4 @@
-"""The policies that come with isthmus, each a file of rules beside this one, with its cases."""
+"""Shipped policies, each a file of rules beside this one, with its cases."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ SHIPPED_POLICIES = ("personal-read-only", "developer", "locked-down", "unattende
 
 
 def read_policy_text(name: str) -> str:
-    """The file of one of them.
+    """Read the file of a shipped policy.
 
     Raises:
         PolicyError: there is none of that name.
@@ -20,7 +20,7 @@ def read_policy_text(name: str) -> str:
 
 
 def read_cases_text(name: str) -> str:
-    """The file of cases that one of them is tested by.
+    """Read the file of cases that a shipped policy is tested by.
 
     Raises:
         PolicyError: there is none of that name.
@@ -40,7 +40,7 @@ def _read_file(name: str, file: str) -> str:
 
 @cache
 def load_shipped_rules(name: str) -> tuple[PolicyRule, ...]:
-    """The rules of one of them.
+    """Load the rules of a shipped policy.
 
     Raises:
         PolicyError: there is none of that name.
