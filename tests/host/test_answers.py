@@ -87,7 +87,7 @@ async def test_nothing_is_offered_that_the_entry_does_not_say():
     server = SmallServer(tools=[any_tool()], revisions=[LEGACY_NAME])
     async with hosted(server, advertise=offered) as host:
         await host.call("shop__add")
-        declared = host.servers["shop"].lines[""].client._answering.capabilities
+        declared = host.servers["shop"].connections[""].client._answering.capabilities
 
     assert not declared.roots
     assert not declared.sampling
@@ -121,7 +121,7 @@ async def test_what_a_model_may_be_given_is_offered_as_the_entry_says(tools, con
     host.add("shop", server, advertise=offered)
     async with host:
         await host.call("shop__add")
-        declared = host.servers["shop"].lines[""].client._answering.capabilities.sampling
+        declared = host.servers["shop"].connections[""].client._answering.capabilities.sampling
 
     assert (tools, context) == (bool(declared.tools == {}), bool(declared.context == {}))
 

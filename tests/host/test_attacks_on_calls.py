@@ -267,7 +267,7 @@ async def test_a_call_right_after_the_start_waits_for_what_the_server_has_now(tm
     server = SmallServer({"tools/list": lists})
     async with hosted(server, lambda _: False, state=tmp_path, start="eager") as host:
         await host.catalog.load()
-        await (await host.servers["shop"].line("")).settled()
+        await (await host.servers["shop"].connection("")).wait_until_settled()
         calling = asyncio.ensure_future(host.call("shop__buy"))
         for _ in range(20):
             await host.audit.flush()
@@ -322,7 +322,7 @@ async def test_a_tool_that_was_never_called_cannot_change_what_a_model_reads_of_
         async with hosted(server, state=tmp_path) as host:
             await host.servers["shop"].start()
             # until then a model is told what an earlier run knew
-            client = host.servers["shop"].lines[""].client
+            client = host.servers["shop"].connections[""].client
             await host._live.servers.learned("shop", client)
             offer = await host.catalog.for_model("user:local")
             offered.append([one.name for one in offer.tools])

@@ -462,14 +462,14 @@ async def test_principals_do_not_share_a_connection_where_the_entry_says_so():
     async with hosted(shop(), says(True), instance="per-user") as host:
         for principal in ("user:a", "user:b", "user:a"):
             await host.call("shop__buy", {"what": "tea"}, principal=principal)
-        assert {"", "user:a", "user:b"} == set(host.servers["shop"].lines)
+        assert {"", "user:a", "user:b"} == set(host.servers["shop"].connections)
 
     async with hosted(shop(), says(True), instance="per-session") as host:
         with pytest.raises(Unknown, match="within a run"):
             await host.call("shop__buy", {"what": "tea"})
         run = host.run()
         await host.call("shop__buy", {"what": "tea"}, run=run)
-        assert {"", run.id} == set(host.servers["shop"].lines)
+        assert {"", run.id} == set(host.servers["shop"].connections)
 
 
 @pytest.mark.covers("hostkernel.asked.partial")

@@ -106,7 +106,7 @@ def test_every_call_ends_once_and_nothing_is_left_behind(plan, steps):
         await story.supervisor.open()
         for step in steps:
             await story.step(step)
-            line = story.supervisor.servers["a"].lines[""]
+            line = story.supervisor.servers["a"].connections[""]
             assert (line.state in {"ready", "degraded"}) <= (line.client is not None)
         story.fleet.gate.set()
         await asyncio.sleep(120)

@@ -378,7 +378,7 @@ class Kernel:
         if hosted.entry.options.sandbox is not None:
             self.beside(self._restarted(server))  # its folders are bound when it is started
             return
-        for connection in hosted.lines.values():
+        for connection in hosted.connections.values():
             if connection.client is not None:
                 self.beside(self._told(connection.client))
 

@@ -51,7 +51,7 @@ def supervisor_of(*servers, **client):
     made = Supervisor(
         config,
         lambda entry, _isolation: Client(
-            make_target(entry), on_log=made.servers[entry.name].heard, **client
+            make_target(entry), on_log=made.servers[entry.name].keep_log, **client
         ),
     )
     return made
@@ -103,7 +103,7 @@ async def test_of_a_log_message_little_is_kept_whatever_is_large_in_it(logger, d
     """Ours: the name of a logger is a text of the server's, too; what it logs may be any JSON."""
     async with supervisor_of(entry("a")) as supervisor:
         server = supervisor.servers["a"]
-        server.heard(LogMessageParams(level="info", logger=logger, data=data))
+        server.keep_log(LogMessageParams(level="info", logger=logger, data=data))
 
         assert [True] == [line.startswith("info l") for line in server.log]
         assert 700 > len(server.log[0])

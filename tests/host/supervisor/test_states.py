@@ -87,10 +87,10 @@ def test_every_outcome_of_a_start_has_a_signal_of_its_own():
 @given(TIMES, st.floats(0, 1, exclude_max=True), st.booleans())
 def test_a_wait_is_never_longer_than_a_minute_and_grows_at_most_by_doubling(gaps, part, crash):
     """Ours: full jitter of half a second, doubled each time, up to sixty."""
-    patience, now = RestartBackoff(lambda: part), 0.0
+    backoff, now = RestartBackoff(lambda: part), 0.0
     for number, gap in enumerate(gaps):
         now += gap
-        wait = patience.lost(now, crash=crash)
+        wait = backoff.next_wait(now, crash=crash)
         if wait is None:
             break
         assert 0 <= wait <= min(MAX_WAIT_S, 0.5 * 2**number)
@@ -101,37 +101,37 @@ def test_a_wait_is_never_longer_than_a_minute_and_grows_at_most_by_doubling(gaps
 @given(TIMES)
 def test_the_circuit_opens_at_the_fifth_crash_within_a_minute_and_at_no_other(gaps):
     """Ours: five crashes in sixty seconds, counted over any of them."""
-    patience, now, crashes = RestartBackoff(lambda: 0.5), 0.0, []
+    backoff, now, crashes = RestartBackoff(lambda: 0.5), 0.0, []
     for gap in gaps:
         now += gap
         crashes.append(now)
         recent = crashes[-MAX_CRASHES:]
         looped = len(recent) == MAX_CRASHES and now - recent[0] < 60
-        assert looped == (patience.lost(now) is None)
+        assert looped == (backoff.next_wait(now) is None)
 
 
 def test_a_network_that_is_down_never_counts_as_a_crash_loop():
     """Ours: a laptop that is carried about finds its servers again by itself."""
-    patience = RestartBackoff(lambda: 0.0)
-    assert [0.0] * 100 == [patience.lost(0.1 * n, crash=False) for n in range(100)]
+    backoff = RestartBackoff(lambda: 0.0)
+    assert [0.0] * 100 == [backoff.next_wait(0.1 * n, crash=False) for n in range(100)]
 
 
 @pytest.mark.covers("hostservers.backoff.reset")
 def test_waits_begin_small_again_after_a_minute_of_health():
     """Ours: a server that was fine for a minute is not held to what was before."""
-    patience = RestartBackoff(lambda: 1.0)
-    waits = [patience.lost(100.0 * n, crash=False) for n in range(3)]
-    patience.opened(1000.0)
-    short = patience.lost(1059.0)
-    patience.opened(2000.0)
-    long = patience.lost(2060.0)
+    backoff = RestartBackoff(lambda: 1.0)
+    waits = [backoff.next_wait(100.0 * n, crash=False) for n in range(3)]
+    backoff.note_open(1000.0)
+    short = backoff.next_wait(1059.0)
+    backoff.note_open(2000.0)
+    long = backoff.next_wait(2060.0)
     assert ([0.5, 1.0, 2.0], 4.0, 0.5) == (waits, short, long)
 
 
 def test_being_asked_for_forgets_the_crashes_before():
     """Ours: whoever asks for another start has mended something."""
-    patience = RestartBackoff(lambda: 1.0)
+    backoff = RestartBackoff(lambda: 1.0)
     for n in range(MAX_CRASHES - 1):
-        patience.lost(float(n))
-    patience.asked()
-    assert [0.5, 1.0] == [patience.lost(5.0), patience.lost(6.0)]
+        backoff.next_wait(float(n))
+    backoff.reset()
+    assert [0.5, 1.0] == [backoff.next_wait(5.0), backoff.next_wait(6.0)]

@@ -219,19 +219,19 @@ async def test_connections_of_many_users_are_bounded_and_those_unused_make_room(
 
     fleet = Fleet()
     async with Supervisor(make_configuration("a"), fleet.client_for) as supervisor:
-        lines = supervisor.servers["a"].lines
+        connections = supervisor.servers["a"].connections
         async with supervisor.use("a", "first"):
             for number in range(module.MAX_CONNECTIONS - 2):
-                await supervisor.servers["a"].line(str(number))
-            assert module.MAX_CONNECTIONS == len(lines)
+                await supervisor.servers["a"].connection(str(number))
+            assert module.MAX_CONNECTIONS == len(connections)
             async with supervisor.use("a", "another"):
-                assert module.MAX_CONNECTIONS == len(lines)
-                for line in lines.values():
-                    line.in_flight += 1
+                assert module.MAX_CONNECTIONS == len(connections)
+                for connection in connections.values():
+                    connection.in_flight += 1
                 with pytest.raises(ServerUnavailable, match="none of them is free"):
                     await text_of_isolated(supervisor)
-                for line in lines.values():
-                    line.in_flight -= 1
+                for connection in connections.values():
+                    connection.in_flight -= 1
 
 
 async def text_of_isolated(supervisor):

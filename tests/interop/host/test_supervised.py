@@ -20,7 +20,7 @@ async def supervisor(theirs, tmp_path):
             roots=[str(tmp_path / "shared")],
             elicit=lambda _question: Accepted({"name": "Ada", "integer": 42}),
             sample=lambda _request: "a sampled answer",
-            on_log=made.servers[entry.name].heard,
+            on_log=made.servers[entry.name].keep_log,
         )
 
     async with Supervisor(theirs, client_for) as made:

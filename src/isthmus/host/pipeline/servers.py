@@ -119,7 +119,7 @@ class KnownServers:
     def client(self, server: str, isolation: str) -> Client | None:
         """The client that is open just now, if one is."""
         hosted = self.supervisor.servers.get(server)
-        line = None if hosted is None else hosted.lines.get(isolation)
+        line = None if hosted is None else hosted.connections.get(isolation)
         return None if line is None else line.client
 
     def identity(self, server: str, isolation: str = "") -> str:

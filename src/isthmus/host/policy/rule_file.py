@@ -182,7 +182,7 @@ class _RuleReader:
     def __init__(self, table: Mapping[str, Any], line: int) -> None:
         self.wrong: list[tuple[str, str]] = []
         self._table = table
-        self._find_line = line
+        self._line = line
 
     def rule(self) -> PolicyRule:
         """The rule; where something is wrong with it, as far as it can be read."""
@@ -210,7 +210,7 @@ class _RuleReader:
             unless=self._when("unless"),
             reason=reason,
             obligations=self._obligations(),
-            line=self._find_line,
+            line=self._line,
         )
 
     def _add_fault(self, key: str, what: str) -> None:

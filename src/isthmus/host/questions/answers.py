@@ -175,7 +175,7 @@ class ServerAnswers:
 
     def line(self, server: str, isolation: str, client: "Client") -> "ServerConnection | None":
         """The connection of a client, as the supervisor keeps it."""
-        return self._servers.supervisor.find_line(server, isolation, client)
+        return self._servers.supervisor.find_connection(server, isolation, client)
 
     def changed(self, server: str, kind: str, isolation: str) -> None:
         """A server has told on a connection that a list of its has changed."""
@@ -185,7 +185,7 @@ class ServerAnswers:
         """A server has logged something."""
         hosted = self._servers.supervisor.servers.get(server)
         if hosted is not None:
-            hosted.heard(message)
+            hosted.keep_log(message)
 
     def asking(self, entry: ServerEntry, isolation: str) -> ServerQuestion:
         """Who asks what is being answered here, and in the course of what."""
@@ -310,7 +310,7 @@ class HostedClient:
                 yield
         finally:
             if line is not None:
-                line.left()
+                line.release()
 
     async def _elicit(self, params: "ElicitParams") -> Answer[Any]:
         asking = self._answers.asking(self._entry, self._isolation)

@@ -52,10 +52,10 @@ class ConnectionHooks(Struct, frozen=True, kw_only=True):
         consented: whether the user has agreed that this is started; may ask them.
         clock: gives seconds that never go back.
         random: gives numbers from 0 up to, but not including, 1.
-        moved: told of each new state, with the one before.
-        ready: told of each new client, open, before anybody calls through it.
-        gone: told of the end of that one.
-        switched: told of an entry that somebody has switched on or off.
+        on_moved: told of each new state, with the one before.
+        on_ready: told of each new client, open, before anybody calls through it.
+        on_gone: told of the end of that one.
+        on_switched: told of an entry that somebody has switched on or off.
         wall: gives seconds since the epoch, for people.
     """
 
@@ -63,10 +63,10 @@ class ConnectionHooks(Struct, frozen=True, kw_only=True):
     consented: Callable[[ServerEntry], bool | Awaitable[bool]]
     clock: Callable[[], float]
     random: Callable[[], float]
-    moved: Callable[["ServerConnection", ConnectionState], None]
-    ready: Callable[["ServerConnection", Client], None]
-    gone: Callable[["ServerConnection"], None]
-    switched: Callable[[ServerEntry, bool], None] = lambda _entry, _on: None
+    on_moved: Callable[["ServerConnection", ConnectionState], None]
+    on_ready: Callable[["ServerConnection", Client], None]
+    on_gone: Callable[["ServerConnection"], None]
+    on_switched: Callable[[ServerEntry, bool], None] = lambda _entry, _on: None
     wall: Callable[[], float] = time.time
 
 
@@ -113,7 +113,7 @@ class ServerConnection:
 
     # For calls
 
-    async def ready(self) -> Client:
+    async def wait_until_ready(self) -> Client:
         """Wait for the open client, starting the server where needed.
 
         Raises:
@@ -129,8 +129,8 @@ class ServerConnection:
                 tried = True
             elif state == "connecting":
                 tried = True
-            elif tried or not (state == "backoff" and self.waits <= MAX_CALL_WAIT_S):
-                raise self.unavailable()
+            elif tried or not (state == "backoff" and self.wait_s <= MAX_CALL_WAIT_S):
+                raise self.make_unavailable()
             await self._wait_for_change()
         return self.client
 
@@ -143,19 +143,19 @@ class ServerConnection:
         """Whether the server may be started at all."""
         return not (self._removed or self._off)
 
-    def left(self) -> None:
+    def release(self) -> None:
         """Count a call out that has ended."""
         self.in_flight -= 1
         self._used_at = self._hooks.clock()
         if not self.in_flight and self._awaits_calls:
             self._wake()
 
-    def doubt(self) -> None:
+    def probe_soon(self) -> None:
         """Probe soon: a call was left without an answer, although the connection is up."""
         self._probed_at = self._hooks.clock() - PROBE_TIMEOUT_S
         self._follow("missed")
 
-    def unauthorized(self, client: Client | None, error: AuthRequired) -> None:
+    def drop_unauthorized(self, client: Client | None, error: AuthRequired) -> None:
         """Drop the client, whose tokens are refused; the next use tries others."""
         if client is not None and self.client is client and not self.in_flight:
             self._last_stderr = client.stderr
@@ -163,18 +163,18 @@ class ServerConnection:
             self._fail(error)
 
     @property
-    def waits(self) -> float:
+    def wait_s(self) -> float:
         """Seconds until the next attempt."""
         return max(0.0, self.retry_at - self._hooks.clock())
 
-    def unavailable(self, cause: str = "") -> ServerUnavailable:
+    def make_unavailable(self, cause: str = "") -> ServerUnavailable:
         """Make the error of a call that cannot go out, or broke.
 
         Args:
             cause: what went wrong; what did last by default.
         """
         state, name = self.state, self.entry.name
-        what = UNAVAILABLE_TEXTS[state].format(name=name, wait=f"{self.waits:.1f}")
+        what = UNAVAILABLE_TEXTS[state].format(name=name, wait=f"{self.wait_s:.1f}")
         if state == "idle" and self.entry.options.start == "manual":
             what = f"{name} is started by hand: isthmus servers start {name}"
         if state == "disabled" and not self.entry.trusted:
@@ -191,7 +191,7 @@ class ServerConnection:
         if self.state == "draining":
             self._start_again = True
             return
-        self._backoff.asked()
+        self._backoff.reset()
         if self.state == "backoff":
             self.retry_at = self._hooks.clock()
             self._wake()
@@ -225,7 +225,7 @@ class ServerConnection:
         self._removed = True
         await self.stop(drain=drain)
 
-    async def settled(self) -> ConnectionState:
+    async def wait_until_settled(self) -> ConnectionState:
         """Wait until a start has succeeded or failed."""
         while self.state in {"connecting", "draining"}:
             await self._wait_for_change()
@@ -256,7 +256,7 @@ class ServerConnection:
         self.state = state
         self.since = self._hooks.wall()
         self._wake()
-        self._hooks.moved(self, before)
+        self._hooks.on_moved(self, before)
 
     def _wake(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
@@ -297,7 +297,7 @@ class ServerConnection:
             self._follow("drained")
         again, self._start_again = self._start_again and self._may_start, False
         if again:
-            self._backoff.asked()
+            self._backoff.reset()
             self._begin("start")
         self._wake()
 
@@ -311,8 +311,8 @@ class ServerConnection:
             finally:
                 await self._close(client)
         self._follow("drained")
-        while self.state == "backoff" and self.waits:
-            await self._wait_for_change(self.waits)
+        while self.state == "backoff" and self.wait_s:
+            await self._wait_for_change(self.wait_s)
         self._follow("retry")
         return self.state == "connecting"
 
@@ -346,11 +346,11 @@ class ServerConnection:
 
     def _on_open(self, client: Client) -> None:
         now = self._hooks.clock()
-        self._hooks.ready(self, client)
+        self._hooks.on_ready(self, client)
         self.client, self.error, self._misses = client, "", 0
         self._used_at = self._probed_at = now
         self.starts += 1
-        self._backoff.opened(now)
+        self._backoff.note_open(now)
         self._follow("opened")
 
     def _on_lost(self, client: Client, error: ConnectionLost) -> None:
@@ -376,7 +376,7 @@ class ServerConnection:
         else:
             # a network that is down for a minute is no crash, however often one tries
             crash = bool(self.entry.command or not self.entry.url or self.state in LIVE_STATES)
-            wait = self._backoff.lost(self._hooks.clock(), crash=crash)
+            wait = self._backoff.next_wait(self._hooks.clock(), crash=crash)
             self.retry_at = self._hooks.clock() + (wait or 0.0)
             self._follow("looped" if wait is None else "lost")
 
@@ -457,7 +457,7 @@ class ServerConnection:
         if self.client is client:
             self._last_stderr = client.stderr
             self.client = None
-        self._hooks.gone(self)
+        self._hooks.on_gone(self)
         await client.close()
 
 

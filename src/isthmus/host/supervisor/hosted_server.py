@@ -42,10 +42,10 @@ class HostedServer:
 
     Args:
         entry: what the configuration says about it.
-        workshop: what connections are made with.
+        hooks: what connections are made with.
 
     Attributes:
-        lines: the connections by isolation key; those that are stopped make room.
+        connections: the connections by isolation key; those that are stopped make room.
         before: is over when the server that stood under this name before has ended, or has had its
             time to: until then this one waits.
     """
@@ -53,32 +53,34 @@ class HostedServer:
     def __init__(
         self,
         entry: ServerEntry,
-        workshop: ConnectionHooks,
+        hooks: ConnectionHooks,
         before: asyncio.Task[None] | None = None,
     ) -> None:
         self.entry = entry
-        self.lines: dict[str, ServerConnection] = {}
+        self.connections: dict[str, ServerConnection] = {}
         self.before = before
-        self._shop = workshop
+        self._hooks = hooks
         self._log: deque[str] = deque(maxlen=MAX_LOG_LINES)
         self._enabled = entry.options.enabled and entry.trusted
         self._removed = False
-        self._line("")
+        self._get_connection("")
 
-    def _line(self, isolation: str) -> ServerConnection:
-        line = self.lines.get(isolation)
-        if line is None:
-            if len(self.lines) >= MAX_CONNECTIONS:
+    def _get_connection(self, isolation: str) -> ServerConnection:
+        connection = self.connections.get(isolation)
+        if connection is None:
+            if len(self.connections) >= MAX_CONNECTIONS:
                 self._make_room()
-            line = self.lines[isolation] = ServerConnection(self.entry, isolation, self._shop)
+            connection = self.connections[isolation] = ServerConnection(
+                self.entry, isolation, self._hooks
+            )
             if not self._enabled:
-                line.enable(on=False)
-        return line
+                connection.enable(on=False)
+        return connection
 
     def _make_room(self) -> None:
-        for key, line in list(self.lines.items()):
-            if key and line.state in {"idle", "disabled"} and not line.in_flight:
-                del self.lines[key]
+        for key, connection in list(self.connections.items()):
+            if key and connection.state in {"idle", "disabled"} and not connection.in_flight:
+                del self.connections[key]
                 return
         raise ServerUnavailable(
             f"{self.entry.name} has {MAX_CONNECTIONS} connections for different users or sessions, and "
@@ -87,7 +89,7 @@ class HostedServer:
             state=self.state,
         )
 
-    async def line(self, isolation: str) -> ServerConnection:
+    async def connection(self, isolation: str) -> ServerConnection:
         """The connection for an isolation key, as soon as the server before this one is gone.
 
         Raises:
@@ -95,16 +97,16 @@ class HostedServer:
         """
         if self.before is not None and not self.before.done():
             await asyncio.wait([self.before])
-        if self._removed and isolation not in self.lines:  # a new one would never be closed
-            raise self.lines[""].unavailable()
-        return self._line(isolation)
+        if self._removed and isolation not in self.connections:  # a new one would never be closed
+            raise self.connections[""].make_unavailable()
+        return self._get_connection(isolation)
 
     # How it is
 
     @property
     def state(self) -> ConnectionState:
         """The state: of several connections the one that tells most."""
-        states = {line.state for line in self.lines.values()}
+        states = {one.state for one in self.connections.values()}
         return next(state for state in STATE_PRECEDENCE if state in states)
 
     @property
@@ -112,12 +114,12 @@ class HostedServer:
         """The last error; empty if there was none."""
         if not self.entry.trusted and not self._enabled:
             return f"{self.entry.source} may not start anything until its folder is trusted"
-        return next((line.error for line in self.lines.values() if line.error), "")
+        return next((one.error for one in self.connections.values() if one.error), "")
 
     @property
     def stderr(self) -> list[str]:
         """The last lines it wrote to standard error, fit to be shown."""
-        return [text for line in self.lines.values() for text in line.stderr][-MAX_LOG_LINES:]
+        return [text for one in self.connections.values() for text in one.stderr][-MAX_LOG_LINES:]
 
     @property
     def log(self) -> list[str]:
@@ -127,7 +129,7 @@ class HostedServer:
     @property
     def in_flight(self) -> int:
         """The number of calls in flight."""
-        return sum(line.in_flight for line in self.lines.values())
+        return sum(one.in_flight for one in self.connections.values())
 
     @property
     def identity(self) -> str:
@@ -137,9 +139,9 @@ class HostedServer:
     def status(self) -> ServerStatus:
         """The status for people: nothing in it is secret."""
         state = self.state
-        line = next(line for line in self.lines.values() if line.state == state)
-        client = line.client
-        up = client is not None and line.state in LIVE_STATES
+        connection = next(one for one in self.connections.values() if one.state == state)
+        client = connection.client
+        up = client is not None and connection.state in LIVE_STATES
         return ServerStatus(
             name=self.entry.name,
             state=state,
@@ -152,16 +154,16 @@ class HostedServer:
             if client and up
             else "",
             in_flight=self.in_flight,
-            restarts=max(0, line.starts - 1),
-            since=line.since,
-            retry_at=self._shop.wall() + line.waits if state == "backoff" else None,
-            pid=line.pid,
-            connections=sum(line.state in LIVE_STATES for line in self.lines.values()),
+            restarts=max(0, connection.starts - 1),
+            since=connection.since,
+            retry_at=self._hooks.wall() + connection.wait_s if state == "backoff" else None,
+            pid=connection.pid,
+            connections=sum(one.state in LIVE_STATES for one in self.connections.values()),
             trust=self.entry.options.trust,
             source=self.entry.source,
         )
 
-    def heard(self, message: LogMessageParams) -> None:
+    def keep_log(self, message: LogMessageParams) -> None:
         """Keep a log message of the server, up to :data:`MAX_LOG_LINES`."""
         said = message.data if isinstance(message.data, str) else BRIEF_REPR.repr(message.data)
         about = "" if not isinstance(message.logger, str) else f" {message.logger[:MAX_NAME_CHARS]}"
@@ -177,10 +179,10 @@ class HostedServer:
         Raises:
             ServerUnavailable: it did not come up; the message says why.
         """
-        line = await self.line("")
-        line.start()
-        if await line.settled() not in LIVE_STATES:
-            raise line.unavailable()
+        connection = await self.connection("")
+        connection.start()
+        if await connection.wait_until_settled() not in LIVE_STATES:
+            raise connection.make_unavailable()
 
     async def stop(self, *, drain: float = DRAIN_S) -> None:
         """Close the connections once calls in flight have ended; the next use starts the server.
@@ -188,7 +190,7 @@ class HostedServer:
         Args:
             drain: seconds that it has for that.
         """
-        await self._each([line.stop(drain=drain) for line in self.lines.values()])
+        await self._each([one.stop(drain=drain) for one in self.connections.values()])
 
     drain = stop
 
@@ -198,33 +200,31 @@ class HostedServer:
         Raises:
             ServerUnavailable: it did not come up again.
         """
-        lines = [
-            line for line in self.lines.values() if line.state in LIVE_STATES or not line.isolation
-        ]
-        await self._each([line.stop(drain=drain, again=True) for line in lines])
+        up = [o for o in self.connections.values() if o.state in LIVE_STATES or not o.isolation]
+        await self._each([one.stop(drain=drain, again=True) for one in up])
         await self.start()
 
     async def disable(self, *, drain: float = DRAIN_S) -> None:
         """Stop the server, and start it for nobody."""
         self._enabled = False
-        self._shop.switched(self.entry, False)
-        for line in self.lines.values():
-            line.enable(on=False)  # so that no call starts it again meanwhile
+        self._hooks.on_switched(self.entry, False)
+        for connection in self.connections.values():
+            connection.enable(on=False)  # so that no call starts it again meanwhile
         await self.stop(drain=drain)
-        for line in self.lines.values():
-            line.enable(on=self._enabled)
+        for connection in self.connections.values():
+            connection.enable(on=self._enabled)
 
     async def enable(self) -> None:
         """Allow starts again."""
         self._enabled = True
-        self._shop.switched(self.entry, True)
-        for line in self.lines.values():
-            line.enable(on=True)
+        self._hooks.on_switched(self.entry, True)
+        for connection in self.connections.values():
+            connection.enable(on=True)
 
     async def remove(self, *, drain: float = DRAIN_S) -> None:
         """Stop the server for good."""
         self._removed = True
-        await self._each([line.remove(drain=drain) for line in self.lines.values()])
+        await self._each([one.remove(drain=drain) for one in self.connections.values()])
 
     async def _each(self, work: list[object]) -> None:
         await asyncio.gather(*work)  # type: ignore[call-overload]  # coroutines that give nothing

@@ -121,17 +121,17 @@ class RestartBackoff:
         self._opened: float | None = None
         self.attempt = 0
 
-    def asked(self) -> None:
+    def reset(self) -> None:
         """Forget what was before: somebody asks for another start."""
         self._crashes.clear()
         self._opened = None
         self.attempt = 0
 
-    def opened(self, now: float) -> None:
+    def note_open(self, now: float) -> None:
         """Note that the connection is open, at this time in seconds."""
         self._opened = now
 
-    def lost(self, now: float, *, crash: bool = True) -> float | None:
+    def next_wait(self, now: float, *, crash: bool = True) -> float | None:
         """Compute the wait after a failed attempt, or a connection that ended by itself.
 
         Args:

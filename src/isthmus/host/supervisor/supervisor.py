@@ -76,10 +76,10 @@ class Supervisor:
             consented=consented,
             clock=clock or (lambda: asyncio.get_running_loop().time()),
             random=random,
-            moved=self._on_moved,
-            ready=self._on_ready,
-            gone=self._on_gone,
-            switched=self._on_switched,
+            on_moved=self._on_moved,
+            on_ready=self._on_ready,
+            on_gone=self._on_gone,
+            on_switched=self._on_switched,
         )
         self._servers: dict[str, HostedServer] = {}
         self._drain = float("inf")
@@ -121,8 +121,8 @@ class Supervisor:
 
     @staticmethod
     async def _start_server(server: HostedServer) -> None:
-        line = await server.line("")
-        line.start()
+        connection = await server.connection("")
+        connection.start()
 
     async def close(self, *, drain: float = 0.0) -> None:
         """End every connection; calls in flight end with ``OutcomeUnknown``. Safe to call twice.
@@ -153,7 +153,7 @@ class Supervisor:
         task.add_done_callback(self._leaving.discard)
         return task
 
-    def find_line(self, name: str, isolation: str, client: Client) -> ServerConnection | None:
+    def find_connection(self, name: str, isolation: str, client: Client) -> ServerConnection | None:
         """The connection that a client serves, also at a server that only ends its calls by now.
 
         Args:
@@ -162,9 +162,9 @@ class Supervisor:
             client: the client.
         """
         for server in (self._servers.get(name), *self._old):
-            line = None if server is None else server.lines.get(isolation)
-            if line is not None and line.client is client:
-                return line
+            connection = None if server is None else server.connections.get(isolation)
+            if connection is not None and connection.client is client:
+                return connection
         return None
 
     # For calls
@@ -220,19 +220,21 @@ class Supervisor:
         if server is not None and server.entry is entry:
             self.on_switched(entry.name, on)
 
-    def _on_moved(self, line: ServerConnection, before: ConnectionState) -> None:
-        self.on_moved(line, before)
-        self._on_event(ServerMoved(server=line.entry.name, state=line.state, error=line.error))
+    def _on_moved(self, connection: ServerConnection, before: ConnectionState) -> None:
+        self.on_moved(connection, before)
+        name, state, error = connection.entry.name, connection.state, connection.error
+        self._on_event(ServerMoved(server=name, state=state, error=error))
 
-    def _on_ready(self, line: ServerConnection, client: Client) -> None:
-        if not line.isolation:
-            self.on_ready(line.entry.name, client)
+    def _on_ready(self, connection: ServerConnection, client: Client) -> None:
+        if not connection.isolation:
+            self.on_ready(connection.entry.name, client)
 
-    def _on_gone(self, line: ServerConnection) -> None:
-        server = self._servers.get(line.entry.name)
-        now = None if server is None else server.lines.get(line.isolation)
-        if now is None or now is line or now.client is None:  # else another one has come meanwhile
-            self.on_gone(line.entry.name, line.isolation)
+    def _on_gone(self, connection: ServerConnection) -> None:
+        server = self._servers.get(connection.entry.name)
+        now = None if server is None else server.connections.get(connection.isolation)
+        # else another one has come meanwhile
+        if now is None or now is connection or now.client is None:
+            self.on_gone(connection.entry.name, connection.isolation)
 
     # Another configuration
 
@@ -286,28 +288,28 @@ async def wait_for_end(task: asyncio.Task[None], seconds: float) -> None:
 class ConnectionUse:
     """One use of a server's connection; see :meth:`Supervisor.use`."""
 
-    __slots__ = ("_again", "_isolation", "_line", "_name", "_supervisor", "client")
+    __slots__ = ("_again", "_connection", "_isolation", "_name", "_supervisor", "client")
 
     def __init__(self, supervisor: Supervisor, name: str, isolation: str, *, again: bool) -> None:
         self._supervisor = supervisor
         self._name = name
         self._isolation = isolation
         self._again = again
-        self._line: ServerConnection | None = None
+        self._connection: ServerConnection | None = None
         self.client: Client | None = None
 
     async def __aenter__(self) -> Client:
         server = self._supervisor.server(self._name)
-        line = server.lines.get(self._isolation)
-        if line is None or server.before is not None:
-            line = await server.line(self._isolation)
-        line.in_flight += 1
+        connection = server.connections.get(self._isolation)
+        if connection is None or server.before is not None:
+            connection = await server.connection(self._isolation)
+        connection.in_flight += 1
         try:
-            self.client = client = await line.ready()
+            self.client = client = await connection.wait_until_ready()
         except BaseException:
-            line.left()
+            connection.release()
             raise
-        self._line = line
+        self._connection = connection
         return client
 
     async def __aexit__(
@@ -316,23 +318,23 @@ class ConnectionUse:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        line = self._line
-        if line is None:
+        connection = self._connection
+        if connection is None:
             return
-        line.left()
+        connection.release()
         if error is None:
             return
         if isinstance(error, ConnectionLost):
-            if line.client is self.client:
-                line.doubt()
+            if connection.client is self.client:
+                connection.probe_soon()
             if error.sent and not self._again:
                 raise OutcomeUnknown(
                     f"{self._name} was asked, and the connection broke before it answered: nobody "
                     f"can tell whether it was done, and it is not sent again. {error}"
                 ) from error
             if not error.sent and not self._again:
-                raise line.unavailable(str(error)) from error
+                raise connection.make_unavailable(str(error)) from error
         elif isinstance(error, AuthRequired):
-            line.unauthorized(self.client, error)
-        elif isinstance(error, OutOfPhase) and line.client is not self.client:
-            raise line.unavailable() from error  # it ended before anything was sent
+            connection.drop_unauthorized(self.client, error)
+        elif isinstance(error, OutOfPhase) and connection.client is not self.client:
+            raise connection.make_unavailable() from error  # it ended before anything was sent

@@ -57,7 +57,7 @@ async def test_each_isolation_key_has_a_connection_of_its_own():
         async with supervisor.use("a", "ada") as hers, supervisor.use("a", "bob") as his:
             assert hers is not his
         await fleet.snap("a", "ada")
-        await until(lambda: supervisor.servers["a"].lines["ada"].client is None)
+        await until(lambda: supervisor.servers["a"].connections["ada"].client is None)
         assert "3" == await add(supervisor, isolation="bob")
     assert [("a", "ada"), ("a", "bob")] == fleet.starts[:2]
 
@@ -95,11 +95,11 @@ def test_a_server_that_comes_back_is_found_again_with_growing_waits():
             with pytest.raises(ServerUnavailable):
                 await add(supervisor)
             await until(lambda: supervisor.servers["a"].state == "backoff")
-            line = supervisor.servers["a"].lines[""]
+            connection = supervisor.servers["a"].connections[""]
             await asyncio.sleep(0.3)
-            second = line.waits
+            second = connection.wait_s
             await asyncio.sleep(0.5)
-            third = line.waits
+            third = connection.wait_s
             await asyncio.sleep(1)
             assert [0.45, 0.95] == [round(second, 3), round(third, 3)]
             return len(fleet.starts), supervisor.seen()
@@ -486,8 +486,8 @@ async def test_a_start_that_is_taken_back_at_once_leaves_the_server_idle():
     """Ours: a keeper that never began is over, too."""
     fleet = Fleet()
     async with supervised(fleet, "a") as supervisor:
-        line = supervisor.servers["a"].lines[""]
-        line.start()
-        await line.stop()
-        assert ("idle", []) == (line.state, fleet.starts)
+        connection = supervisor.servers["a"].connections[""]
+        connection.start()
+        await connection.stop()
+        assert ("idle", []) == (connection.state, fleet.starts)
         assert "3" == await add(supervisor)
