@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.auth.tokens.secret import Secret
-from isthmus.host.config.editing import remove_member, replace_member
 from isthmus.host.config.explain import explain_server
 from isthmus.host.config.files import parse_document
 from isthmus.host.config.load import merge_documents
 from isthmus.host.config.syntax import TRIVIA, parse
+from isthmus.host.config.write import remove_member, replace_member
 from isthmus.host.confinement.install import describe_install
 from isthmus.host.model.errors import ConfigError
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.catalog.catalog import HostCatalog
     from isthmus.host.context.builder import ContextBuilder
+    from isthmus.host.context.gatherer import ContextParts
     from isthmus.host.model.entries import ConfigDiff
     from isthmus.host.model.tokens import TokenEstimators
     from isthmus.host.pipeline.tasks import HostTasks, TaskHandle
@@ -308,8 +309,23 @@ class Host(Calls):
         if self._context is None:
             from isthmus.host.context.builder import ContextBuilder  # few hosts build any
 
-            self._context = ContextBuilder(self)
+            self._context = ContextBuilder(self._context_parts)
         return self._context
+
+    def _context_parts(self) -> "ContextParts":
+        from isthmus.host.context.gatherer import ContextParts  # as above
+
+        live = self._live
+        return ContextParts(
+            catalog=live.catalog,
+            servers=live.servers,
+            runs=live.runs,
+            pipeline=live.pipeline,
+            estimators=live.estimators,
+            attempt=self.attempt,
+            read=self.read,
+            prompt=self.prompt,
+        )
 
     @property
     def estimators(self) -> "TokenEstimators":

@@ -2,8 +2,8 @@
 
 import pytest
 
-from isthmus.host.config.editing import remove_member, replace_member
 from isthmus.host.config.syntax import parse
+from isthmus.host.config.write import remove_member, replace_member
 
 TEXT = """{
     // mine

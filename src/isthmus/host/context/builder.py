@@ -11,6 +11,7 @@ from isthmus.host.catalog.names import Viewer
 from isthmus.host.context.fitting import FittedContext, fit_pieces
 from isthmus.host.context.gatherer import (
     ContextGatherer,
+    ContextParts,
     GatheredContext,
     InstructionChoice,
     make_dropped,
@@ -23,7 +24,7 @@ from isthmus.host.pipeline.acts.server_acts import ShareAct, ShareAgreement, Sha
 from isthmus.wire import AudioContent, ImageContent, SamplingMessage, TextContent
 
 if TYPE_CHECKING:
-    from isthmus.host.host import Host
+    from isthmus.host.catalog.catalog import HostCatalog
     from isthmus.host.model.attempt import Attempt
     from isthmus.host.model.facts import Facts
     from isthmus.host.pipeline.runs import Run
@@ -50,11 +51,11 @@ class ContextBuilder:
     """Builds contexts from what servers have.
 
     Args:
-        host: has the servers.
+        parts: gives the parts of the host, which are there once it is open.
     """
 
-    def __init__(self, host: "Host") -> None:
-        self._host = host
+    def __init__(self, parts: Callable[[], ContextParts]) -> None:
+        self._parts = parts
         self._redactor = Redactor()
 
     async def build(
@@ -97,24 +98,25 @@ class ContextBuilder:
             share: how much of the budget one server may take, from 0 to 1.
             counter: counts tokens; an estimator of the model by default.
         """
-        viewer = Viewer(principal, self._host.kernel.runs.named(run))
-        await self._load_lists(viewer)
-        gatherer = ContextGatherer(self._host, viewer, query)
-        gatherer.instructions(instructions)
-        gatherer.pin(pins)
-        gatherer.templates(templates or {})
+        parts = self._parts()
+        viewer = Viewer(principal, parts.runs.named(run))
+        await load_lists(parts.catalog, viewer)
+        gatherer = ContextGatherer(parts, viewer, query)
+        gatherer.add_instructions(instructions)
+        gatherer.add_pinned(pins)
+        gatherer.add_templates(templates or {})
         if links:
-            gatherer.links()
+            gatherer.add_links()
         if resources:
-            gatherer.resources()
-        await gatherer.prompts(prompts or {})
-        gathered = self._redact(await gatherer.gathered())
-        count = counter or self._host.estimators.of(to)
+            gatherer.add_resources()
+        await gatherer.add_prompts(prompts or {})
+        gathered = self._redact(await gatherer.gather())
+        count = counter or parts.estimators.of(to)
 
         def choose(pieces: Sequence[ContextPiece]) -> FittedContext:
             return fit_pieces(pieces, budget_tokens, count, query=query, share=share, media=media)
 
-        return await build_agreed(_ContextSharing(self._host, viewer, to), gathered, choose)
+        return await build_agreed(_ContextSharing(parts, viewer, to), gathered, choose)
 
     async def gather(
         self, asking: "ServerQuestion", *, everybody: bool, budget: int
@@ -128,34 +130,28 @@ class ContextBuilder:
             everybody: of all servers.
             budget: tokens that it may take.
         """
+        parts = self._parts()
         principal = "user:local" if asking.parent is None else asking.parent.principal
         viewer = Viewer(principal, asking.run)
         servers = None if everybody else [asking.entry.name]
-        gatherer = ContextGatherer(self._host, viewer, "")
-        gatherer.instructions(True, servers)
-        gatherer.resources(servers)
-        gathered = self._redact(await gatherer.gathered())
-        share = _ContextSharing(self._host, viewer, asking.principal)
+        gatherer = ContextGatherer(parts, viewer, "")
+        gatherer.add_instructions(True, servers)
+        gatherer.add_resources(servers)
+        gathered = self._redact(await gatherer.gather())
+        share = _ContextSharing(parts, viewer, asking.principal)
         pieces = [
             piece
             for piece in gathered.pieces
             if piece.server == asking.entry.name or not await share.is_denied(piece.server)
         ]
         fitted = fit_pieces(
-            pieces, budget, self._host.estimators.of(""), share=0.5 if everybody else 1.0
+            pieces, budget, parts.estimators.of(""), share=0.5 if everybody else 1.0
         )
         share.label({piece.server for piece in fitted.pieces})
         return [
             SharedContext(server=one.server, what=one.title or one.uri, text=one.text)
             for one in fitted.pieces
         ]
-
-    async def _load_lists(self, viewer: Viewer) -> None:
-        try:
-            async with asyncio.timeout(LIST_TIMEOUT_S):
-                await self._host.catalog.load(isolation=viewer)
-        except TimeoutError:
-            pass  # who has not answered has nothing to give
 
     def _redact(self, gathered: GatheredContext) -> GatheredContext:
         """Redact names and texts."""
@@ -176,13 +172,13 @@ class _ContextSharing:
     """Decides what may be shared with somebody, server by server.
 
     Args:
-        host: has the servers.
+        parts: of the host.
         viewer: whose context it is.
         to: who gets it.
     """
 
-    def __init__(self, host: "Host", viewer: Viewer, to: str) -> None:
-        self._host = host
+    def __init__(self, parts: ContextParts, viewer: Viewer, to: str) -> None:
+        self._parts = parts
         self._viewer = viewer
         self._to = to
         self._asking: set[str] = set()
@@ -208,7 +204,7 @@ class _ContextSharing:
     async def is_denied(self, server: str) -> bool:
         """Whether policy says no to all there is of a server."""
         attempt, facts = self._attempt(server, ())
-        trace = await self._host.kernel.pipeline.explain(attempt, ShareAct(facts, self._to, ()))
+        trace = await self._parts.pipeline.explain(attempt, ShareAct(facts, self._to, ()))
         if trace.effect == "ask":
             self._asking.add(server)
         return trace.effect == "deny"
@@ -238,7 +234,7 @@ class _ContextSharing:
 
     def label(self, servers: Iterable[str]) -> None:
         """Label the run with what it has read of these servers."""
-        run = self._host.kernel.runs.find(self._viewer.run)
+        run = self._parts.runs.find(self._viewer.run)
         for server in sorted(servers) if run is not None else ():
             run.taken.take(*self._attempt(server, ()))  # type: ignore[union-attr]  # see above
 
@@ -246,15 +242,15 @@ class _ContextSharing:
         """Have the pipeline decide about a server; the reason where it is a no."""
         attempt, facts = self._attempt(server, what)
         try:
-            await self._host.kernel.pipeline.run(attempt, ShareAct(facts, self._to, what, answer))
+            await self._parts.pipeline.run(attempt, ShareAct(facts, self._to, what, answer))
         except Denied as error:
             return str(error)
         return ""
 
     def _attempt(self, server: str, what: Sequence[str]) -> "tuple[Attempt, Facts]":
-        servers, viewer = self._host.kernel.servers, self._viewer
+        servers, viewer = self._parts.servers, self._viewer
         isolation = servers.isolation(server, viewer.principal, viewer.run)
-        attempt = self._host.attempt(
+        attempt = self._parts.attempt(
             "context.share",
             server,
             self._to,
@@ -265,6 +261,15 @@ class _ContextSharing:
         facts = servers.facts(server, isolation)
         # It is not the server that anything is sent to.
         return attempt, structs.replace(facts, target=structs.replace(facts.target, egress=False))
+
+
+async def load_lists(catalog: "HostCatalog", viewer: Viewer) -> None:
+    """Load the lists of servers of which nothing is known yet, and wait for them a while."""
+    try:
+        async with asyncio.timeout(LIST_TIMEOUT_S):
+            await catalog.load(isolation=viewer)
+    except TimeoutError:
+        pass  # who has not answered has nothing to give
 
 
 async def build_agreed(

@@ -17,9 +17,20 @@ from isthmus.host.pipeline.acts.server_acts import ReadAct
 from isthmus.wire import Annotations, EmbeddedResource, ResourceContents, TextContent
 
 if TYPE_CHECKING:
-    from isthmus.host.host import Host
+    from isthmus.host.catalog.catalog import HostCatalog
+    from isthmus.host.model.attempt import Attempt
+    from isthmus.host.model.tokens import TokenEstimators
+    from isthmus.host.pipeline.pipeline import Pipeline
+    from isthmus.host.pipeline.runs import Runs
+    from isthmus.host.pipeline.servers import KnownServers
 
-__all__ = ["ContextGatherer", "GatheredContext", "InstructionChoice", "make_dropped"]
+__all__ = [
+    "ContextGatherer",
+    "ContextParts",
+    "GatheredContext",
+    "InstructionChoice",
+    "make_dropped",
+]
 
 # all or none; or by server: whether, or a text in place of the server's own
 InstructionChoice: TypeAlias = bool | Mapping[str, bool | str]
@@ -28,6 +39,25 @@ MAX_READ_RESOURCES = 32  # for one context, besides those that are pinned
 MAX_PARALLEL_READS = 8
 READ_TIMEOUT_S = 20.0  # of one resource or prompt, people's time not counted
 NOT_ASKED = "policy would ask before it is read: pin it, and you are asked"
+
+
+class ContextParts(Struct, frozen=True, kw_only=True):
+    """The parts of an open host that a context is made with.
+
+    Attributes:
+        catalog, servers, runs, pipeline, estimators: those of the host.
+        attempt: makes an attempt, as :class:`~isthmus.host.calls.Calls` does; ``read`` reads a
+            resource, and ``prompt`` gets a prompt.
+    """
+
+    catalog: "HostCatalog"
+    servers: "KnownServers"
+    runs: "Runs"
+    pipeline: "Pipeline"
+    estimators: "TokenEstimators"
+    attempt: "Callable[..., Attempt]"
+    read: Callable[..., Awaitable[Any]]
+    prompt: Callable[..., Awaitable[Any]]
 
 
 class GatheredContext(Struct, frozen=True):
@@ -48,13 +78,13 @@ class ContextGatherer:
     """Gathers the candidates of one context.
 
     Args:
-        host: has the servers.
+        parts: of the host.
         viewer: for whom, and in which run.
         query: what the context is for.
     """
 
-    def __init__(self, host: "Host", viewer: Viewer, query: str) -> None:
-        self._host = host
+    def __init__(self, parts: ContextParts, viewer: Viewer, query: str) -> None:
+        self._parts = parts
         self._viewer = viewer
         self._query = query
         self._room = asyncio.Semaphore(MAX_PARALLEL_READS)
@@ -62,7 +92,7 @@ class ContextGatherer:
         self._dropped: list[PlacedPiece] = []
         self._wanted: dict[tuple[str, str], WantedResource] = {}
 
-    async def gathered(self) -> GatheredContext:
+    async def gather(self) -> GatheredContext:
         """Read the wanted resources, and return all candidates."""
         chosen = self._choose()
         async with asyncio.TaskGroup() as group:
@@ -72,7 +102,9 @@ class ContextGatherer:
 
     # What is wanted
 
-    def instructions(self, said: InstructionChoice, servers: Iterable[str] | None = None) -> None:
+    def add_instructions(
+        self, said: InstructionChoice, servers: Iterable[str] | None = None
+    ) -> None:
         """Add the instructions of servers.
 
         Args:
@@ -80,7 +112,7 @@ class ContextGatherer:
             servers: only of these; None for all.
         """
         only = None if servers is None else set(servers)
-        for server, text in self._host.catalog.instructions(self._viewer).items():
+        for server, text in self._parts.catalog.instructions(self._viewer).items():
             own = said if isinstance(said, bool) else said.get(server, True)
             if own is False or (only is not None and server not in only):
                 continue
@@ -89,17 +121,17 @@ class ContextGatherer:
                 ContextPiece(server=server, uri="its instructions", text=words, kind="instructions")
             )
 
-    def pin(self, texts: Iterable[str]) -> None:
+    def add_pinned(self, texts: Iterable[str]) -> None:
         """Add resources that somebody named: ``server+uri``, or a URI that one server lists."""
         for text in texts:
             try:
-                server, uri = self._host.catalog.resolve_resource(text, self._viewer)
+                server, uri = self._parts.catalog.resolve_resource(text, self._viewer)
             except IsthmusError as error:
                 self._drop("", text, "pinned", str(error))
                 continue
             self._want(self._describe(server, uri, "pinned"), pinned=True)
 
-    def templates(self, values: Mapping[str, Mapping[str, Any]]) -> None:
+    def add_templates(self, values: Mapping[str, Mapping[str, Any]]) -> None:
         """Add resources of templates: ``server+template`` and its values."""
         for text, given in values.items():
             server, template = split_uri(text) or ("", text)
@@ -113,34 +145,34 @@ class ContextGatherer:
             else:
                 self._drop(server, uri, "pinned", "say SERVER+TEMPLATE")
 
-    def links(self) -> None:
+    def add_links(self) -> None:
         """Add resources that tools linked to in this run, read from the server that gave it."""
-        for server, link in self._host.kernel.servers.links.of(self._viewer.run):
+        for server, link in self._parts.servers.links.of(self._viewer.run):
             title = link.title or link.name
             piece = ContextPiece(server=server, uri=link.uri, text="", kind="link", title=title)
             self._want(annotate_piece(piece, link.annotations, link.description or ""))
 
-    def resources(self, servers: Iterable[str] | None = None) -> None:
+    def add_resources(self, servers: Iterable[str] | None = None) -> None:
         """Add every resource that is listed; pages of apps are for people."""
         only = None if servers is None else set(servers)
-        for item in self._host.catalog.resources(self._viewer):
+        for item in self._parts.catalog.resources(self._viewer):
             if item.what.uri.startswith(APP_SCHEME) or (
                 only is not None and item.server not in only
             ):
                 continue
             self._want(self._describe(item.server, item.what.uri, "resource"))
 
-    async def prompts(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+    async def add_prompts(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
         """Add prompts with their arguments, by their names in the catalog."""
         for name, arguments in wanted.items():
             try:
-                server, _ = await self._host.catalog.find_prompt(name, self._viewer)
+                server, _ = await self._parts.catalog.find_prompt(name, self._viewer)
             except IsthmusError as error:
                 self._drop("", name, "prompt", str(error))
                 continue
             viewer = self._viewer
             get = partial(
-                self._host.prompt,
+                self._parts.prompt,
                 name,
                 arguments,
                 principal=viewer.principal,
@@ -161,7 +193,7 @@ class ContextGatherer:
     def _describe(self, server: str, uri: str, kind: PieceKind) -> ContextPiece:
         """Make a piece of a resource, with its server's description for a text."""
         plain = ContextPiece(server=server, uri=uri, text="", kind=kind)
-        for item in self._host.catalog.resources(self._viewer):
+        for item in self._parts.catalog.resources(self._viewer):
             if (item.server, item.what.uri) == (server, uri):
                 what = item.what
                 piece = structs.replace(plain, title=what.title or what.name)
@@ -192,7 +224,7 @@ class ContextGatherer:
                 return
             viewer = self._viewer
             found = await self._await_result(
-                lambda: self._host.read(
+                lambda: self._parts.read(
                     about.uri,
                     server=about.server,
                     principal=viewer.principal,
@@ -207,12 +239,12 @@ class ContextGatherer:
 
     async def _find_objection(self, about: ContextPiece) -> str:
         """The reason why an unnamed resource is not read; empty where nobody is asked about it."""
-        host, viewer = self._host, self._viewer
-        attempt = host.attempt(
+        parts, viewer = self._parts, self._viewer
+        attempt = parts.attempt(
             "resource.read", about.server, about.uri, None, viewer.principal, viewer.run or None
         )
         try:
-            trace = await host.kernel.pipeline.explain(attempt, ReadAct(host.kernel.servers))
+            trace = await parts.pipeline.explain(attempt, ReadAct(parts.servers))
         except IsthmusError as error:
             return str(error)
         if trace.effect == "deny":
