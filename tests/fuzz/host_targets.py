@@ -33,19 +33,21 @@ def jsonc_files(data: bytes) -> None:
     """A configuration: what is read is what JSON reads, and every part stands where it says."""
     text = data.decode("utf-8", "replace")
     try:
-        node = syntax.parse(text)
+        node = syntax.parse_jsonc(text)
     except syntax.BadSyntax:
         return
     _placed(text, node)
-    again = syntax.parse(json.dumps(node.value))
+    again = syntax.parse_jsonc(json.dumps(node.value))
     assert json.dumps(again.value) == json.dumps(node.value)
 
 
 def _placed(text: str, node: syntax.SyntaxNode) -> None:
     """A part of a text is itself a text of that value."""
-    assert json.dumps(syntax.parse(text[node.start : node.end]).value) == json.dumps(node.value)
+    assert json.dumps(syntax.parse_jsonc(text[node.start : node.end]).value) == json.dumps(
+        node.value
+    )
     for key, member in (node.members or {}).items():
-        assert syntax.at(node, (key,)) == (member.start, member.node)
+        assert syntax.find_node(node, (key,)) == (member.start, member.node)
 
 
 def policies(data: bytes) -> None:

@@ -10,7 +10,7 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.host.config.explain import explain_server
 from isthmus.host.config.files import parse_document
 from isthmus.host.config.load import merge_documents
-from isthmus.host.config.syntax import TRIVIA, parse
+from isthmus.host.config.syntax import TRIVIA, parse_jsonc
 from isthmus.host.config.write import remove_member, replace_member
 from isthmus.host.confinement.install import describe_install
 from isthmus.host.model.errors import ConfigError
@@ -78,7 +78,7 @@ def test_what_is_written_is_read(both):
     """Ours: comments and commas mean nothing."""
     text, value = both
 
-    assert value == parse(text).value
+    assert value == parse_jsonc(text).value
 
 
 @FEW
@@ -87,11 +87,11 @@ def test_the_writer_changes_nothing_but_what_it_was_told(both, key, new):
     """Ours: one member is another, and every other member and every comment is as it was."""
     text, value = both
     after = replace_member(text, (key,), new)
-    member = parse(text).members.get(key)
+    member = parse_jsonc(text).members.get(key)
     outside = text if member is None else text[: member.node.start] + text[member.node.end :]
 
-    assert value | {key: new} == parse(after).value
-    assert list(value) == [name for name in parse(after).value if name in value]
+    assert value | {key: new} == parse_jsonc(after).value
+    assert list(value) == [name for name in parse_jsonc(after).value if name in value]
     assert commented(outside) == commented(after)
 
 
@@ -101,10 +101,10 @@ def test_what_is_taken_out_takes_nothing_with_it(both):
     """Ours: whichever member goes, the others and the comments outside of it stay."""
     text, value = both
     for key in value:
-        node = parse(text).members[key]
+        node = parse_jsonc(text).members[key]
         after = remove_member(text, (key,))
 
-        assert {k: v for k, v in value.items() if k != key} == parse(after).value
+        assert {k: v for k, v in value.items() if k != key} == parse_jsonc(after).value
         assert commented(text[: node.start] + text[node.node.end :]) == commented(after)
 
 
@@ -117,7 +117,7 @@ def test_setting_and_taking_out_is_no_change(both, keys, new):
     after = (
         remove_member(replace_member(text, path, new), path) if "mcpServers" not in value else text
     )
-    left = parse(after).value
+    left = parse_jsonc(after).value
     left.pop("mcpServers", None)
 
     assert {k: v for k, v in value.items() if k != "mcpServers"} == left

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.config.syntax import parse
+from isthmus.host.config.syntax import parse_jsonc
 from isthmus.host.config.write import remove_member, replace_member
 
 TEXT = """{
@@ -49,8 +49,8 @@ def test_a_member_is_taken_out_with_its_comma():
     without_a = remove_member(TEXT, ("mcpServers", "a"))
     without_both = remove_member(without_a, ("mcpServers", "b"))
 
-    assert {"b": {"command": "y"}} == parse(without_a).value["mcpServers"]
-    assert {} == parse(without_both).value["mcpServers"]
+    assert {"b": {"command": "y"}} == parse_jsonc(without_a).value["mcpServers"]
+    assert {} == parse_jsonc(without_both).value["mcpServers"]
     assert ["// mine", "// first", "/* kept */", "// ours not"] == [
         one for one in ("// mine", "// first", "/* kept */", "// ours not") if one in without_both
     ]

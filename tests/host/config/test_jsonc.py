@@ -4,26 +4,26 @@ import json
 
 import pytest
 
-from isthmus.host.config.syntax import BadSyntax, at, parse, place
+from isthmus.host.config.syntax import BadSyntax, find_node, locate_offset, parse_jsonc
 
 
 def test_comments_and_trailing_commas_are_read():
     """Ours: what editors take is what we take."""
     text = '\ufeff// a\n{"a": [1, 2.5, -3e2, /* b */ true,], // c\n "b": {"c": null,},\n}\n/* d */'
 
-    assert {"a": [1, 2.5, -300.0, True], "b": {"c": None}} == parse(text).value
+    assert {"a": [1, 2.5, -300.0, True], "b": {"c": None}} == parse_jsonc(text).value
 
 
 def test_a_slash_in_a_text_is_no_comment():
     """Ours: a URL is not cut."""
-    assert {"url": "http://x/*y*/"} == parse('{"url": "http://x/*y*/"}').value
+    assert {"url": "http://x/*y*/"} == parse_jsonc('{"url": "http://x/*y*/"}').value
 
 
 def test_plain_json_means_what_it_always_does():
     """Ours: escapes, surrogates and all."""
     value = {'ü\n"': ["\U0001f600", "\\", ""], "n": [0, -1, 1.5e-7, 10**30]}
 
-    assert value == parse(json.dumps(value)).value
+    assert value == parse_jsonc(json.dumps(value)).value
 
 
 @pytest.mark.covers("hostconfig.file.syntax-place")
@@ -49,7 +49,7 @@ def test_plain_json_means_what_it_always_does():
 def test_an_error_has_its_line_and_column(text, line, column, says):
     """Ours: a person finds the comma that is missing."""
     with pytest.raises(BadSyntax, match=says) as caught:
-        parse(text)
+        parse_jsonc(text)
 
     assert (line, column) == (caught.value.line, caught.value.column)
 
@@ -57,15 +57,15 @@ def test_an_error_has_its_line_and_column(text, line, column, says):
 def test_every_part_knows_where_it_stands():
     """Ours: an error about a member names its line."""
     text = '{\n  "a": {\n    "b": [10, 20]}}'
-    node = parse(text)
+    node = parse_jsonc(text)
 
-    assert (3, 5) == place(text, at(node, ("a", "b"))[0])
-    assert (3, 15) == place(text, at(node, ("a", "b", 1))[0])
-    assert [None, None] == [at(node, ("a", "x")), at(node, ("a", "b", 2))]
+    assert (3, 5) == locate_offset(text, find_node(node, ("a", "b"))[0])
+    assert (3, 15) == locate_offset(text, find_node(node, ("a", "b", 1))[0])
+    assert [None, None] == [find_node(node, ("a", "x")), find_node(node, ("a", "b", 2))]
 
 
 def test_a_name_that_stands_twice_is_told():
     """Ours: of two members of one name one is lost, and somebody has to say so."""
-    node = parse('{"a": 1, "b": 2, "a": 3}')
+    node = parse_jsonc('{"a": 1, "b": 2, "a": 3}')
 
     assert ({"a": 3, "b": 2}, ["a"]) == (node.value, list(node.twice))

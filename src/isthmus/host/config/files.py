@@ -71,17 +71,17 @@ class ConfigDocument(Struct):
 
     def twice(self, *keys: syntax.MemberKey) -> dict[str, str]:
         """Names that an object has more than once, and their places."""
-        part = self.node and syntax.at(self.node, keys)
+        part = self.node and syntax.find_node(self.node, keys)
         doubled = part[1].twice if part else {}
         return {
-            name: ":".join(map(str, (self.path, *syntax.place(self.text, offset))))
+            name: ":".join(map(str, (self.path, *syntax.locate_offset(self.text, offset))))
             for name, offset in doubled.items()
         }
 
     def _found(self, keys: tuple[syntax.MemberKey, ...]) -> tuple[int, ...]:
         if self.node is not None:
-            part = syntax.at(self.node, keys)
-            return syntax.place(self.text, part[0]) if part and keys else ()
+            part = syntax.find_node(self.node, keys)
+            return syntax.locate_offset(self.text, part[0]) if part and keys else ()
         line = self.lines.get(tuple(map(str, keys)))
         return () if line is None else (line,)
 
@@ -139,7 +139,7 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
 
 def _parse_json(path: Path, text: str, digest: str) -> ConfigDocument:
     try:
-        node = syntax.parse(text)
+        node = syntax.parse_jsonc(text)
     except syntax.BadSyntax as error:
         raise ConfigError(
             f"{path}:{error.line}:{error.column}: {path.name} is not JSON: {error}"

@@ -19,11 +19,11 @@ __all__ = [
     "MemberKey",
     "SyntaxMember",
     "SyntaxNode",
-    "at",
-    "parse",
+    "find_node",
+    "locate_offset",
+    "parse_jsonc",
     "parse_yaml",
-    "place",
-    "trivia",
+    "skip_trivia",
 ]
 
 # a step on the way to a part: a member's name, or an element's number
@@ -31,10 +31,10 @@ MemberKey: TypeAlias = str | int
 
 MAX_DEPTH = 100
 TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
-WORDS = {"true": True, "false": False, "null": None}
-WORD = re.compile(r"[A-Za-z_]\w*")
+JSON_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+JSON_WORDS = {"true": True, "false": False, "null": None}
+WORD_PATTERN = re.compile(r"[A-Za-z_]\w*")
 MAX_PARTS = 100_000  # of a file, each as often as an alias repeats it
 OUTER_EVENTS = 3
 TOO_LARGE_OR_DEEP = "there is too much in it, or too deep, for a configuration"
@@ -89,18 +89,18 @@ class SyntaxMember(Struct):
     node: SyntaxNode
 
 
-def place(text: str, offset: int) -> tuple[int, int]:
+def locate_offset(text: str, offset: int) -> tuple[int, int]:
     """The line and column of a character, both from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
-def trivia(text: str, offset: int) -> int:
+def skip_trivia(text: str, offset: int) -> int:
     """The end of the blanks and comments that begin at a character."""
     found = TRIVIA.match(text, offset)
     return found.end() if found else offset
 
 
-def parse(text: str) -> SyntaxNode:
+def parse_jsonc(text: str) -> SyntaxNode:
     """Parse a text of JSON with comments.
 
     Raises:
@@ -109,7 +109,7 @@ def parse(text: str) -> SyntaxNode:
     return _JsoncParser(text).whole()
 
 
-def at(node: SyntaxNode, keys: tuple[MemberKey, ...]) -> tuple[int, SyntaxNode] | None:
+def find_node(node: SyntaxNode, keys: tuple[MemberKey, ...]) -> tuple[int, SyntaxNode] | None:
     """Find a part of a value: where its name begins (or it itself), and its node; None without."""
     start = node.start
     for key in keys:
@@ -138,13 +138,13 @@ class _JsoncParser:
 
     def _skip(self) -> str:
         """Skip blanks and comments, and return the character after them."""
-        self._at = trivia(self._text, self._at)
+        self._at = skip_trivia(self._text, self._at)
         if self._text.startswith("/*", self._at):
             self._fail("this comment does not end")
         return self._text[self._at : self._at + 1]
 
     def _fail(self, message: str, offset: int | None = None) -> NoReturn:
-        raise BadSyntax(message, *place(self._text, self._at if offset is None else offset))
+        raise BadSyntax(message, *locate_offset(self._text, self._at if offset is None else offset))
 
     def _value(self, depth: int) -> SyntaxNode:
         head = self._skip()
@@ -160,7 +160,7 @@ class _JsoncParser:
         return node
 
     def _string(self) -> str:
-        found = STRING.match(self._text, self._at)
+        found = JSON_STRING.match(self._text, self._at)
         if found is None:
             self._fail("this text in quotes does not end on its line")
         try:
@@ -172,11 +172,11 @@ class _JsoncParser:
         return text
 
     def _atom(self, head: str) -> Any:
-        word = WORD.match(self._text, self._at)
-        if word and word[0] in WORDS:
+        word = WORD_PATTERN.match(self._text, self._at)
+        if word and word[0] in JSON_WORDS:
             self._at = word.end()
-            return WORDS[word[0]]
-        number = NUMBER.match(self._text, self._at)
+            return JSON_WORDS[word[0]]
+        number = JSON_NUMBER.match(self._text, self._at)
         if number is None:
             self._fail("a value is missing here" if not head or head in ",}]:" else "no value")
         try:

@@ -239,7 +239,7 @@ def replace_member(text: str, keys: tuple[str, ...], value: Any) -> str:
         BadSyntax: the text is no JSON.
         KeyError: the way leads through what is no object.
     """
-    node = syntax.parse(text)
+    node = syntax.parse_jsonc(text)
     for depth, key in enumerate(keys):
         if node.members is None:
             raise KeyError(".".join(keys[:depth]))
@@ -262,8 +262,8 @@ def remove_member(text: str, keys: tuple[str, ...]) -> str:
     Raises:
         BadSyntax: the text is no JSON.
     """
-    node = syntax.parse(text)
-    found = syntax.at(node, keys[:-1])
+    node = syntax.parse_jsonc(text)
+    found = syntax.find_node(node, keys[:-1])
     members = found[1].members if found else None
     if not members or keys[-1] not in members:
         return text
@@ -271,7 +271,7 @@ def remove_member(text: str, keys: tuple[str, ...]) -> str:
     at = names.index(keys[-1])
     member = members[keys[-1]]
     start, end = _find_line_start(text, member.start), member.node.end
-    comma = syntax.trivia(text, end)
+    comma = syntax.skip_trivia(text, end)
     if text[comma : comma + 1] == ",":
         # what stands between the value and its comma is a comment of somebody's, and stays
         return _join_parts(text[:start], text[end:comma], text[comma + 1 :])
@@ -294,7 +294,7 @@ def _join_parts(head: str, kept: str, tail: str) -> str:
 
 def _find_comma(text: str, member: SyntaxMember) -> int:
     """Find the comma after a member that is not the last one."""
-    return syntax.trivia(text, member.node.end)
+    return syntax.skip_trivia(text, member.node.end)
 
 
 def _insert_member(text: str, node: SyntaxNode, key: str, value: Any) -> str:
@@ -312,7 +312,7 @@ def _insert_member(text: str, node: SyntaxNode, key: str, value: Any) -> str:
     last = members[-1]
     # The member that stands last in the text, which a doubled name may have moved to.
     last = max(members, key=lambda one: one.node.end)
-    comma = syntax.trivia(text, last.node.end)
+    comma = syntax.skip_trivia(text, last.node.end)
     trailing = text[comma : comma + 1] == ","
     apart = "\n" in text[node.start : last.start]
     inner = _find_indent(text, last.start)
