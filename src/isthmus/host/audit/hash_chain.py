@@ -115,6 +115,18 @@ class ChainVerdict(Struct, frozen=True, kw_only=True):
         return "bad" if self.faults else "unproved" if self.unproved else "good"
 
 
+def hash_row(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:
+    """Hash an audit row: keyed BLAKE2b-256 over the hash before it and the row as a JSON array.
+
+    Without a key it is the hash of rows that older versions wrote; anybody can compute that one.
+
+    The array has the values in the order of :data:`COLUMNS`, bytes in hex, nothing in between, and
+    no character escaped that JSON lets stand.
+    """
+    plain = [one.hex() if isinstance(one, bytes) else one for one in values]
+    return hashlib.blake2b(prev + msgspec.json.encode(plain), key=key, digest_size=32).digest()
+
+
 def read_chain_end(db: "sqlite3.Connection") -> tuple[int, bytes]:
     """The number and the hash of the last row, or of the last checkpoint where no row is left."""
     row = db.execute("SELECT seq, hash FROM event ORDER BY seq DESC LIMIT 1").fetchone()
@@ -357,15 +369,3 @@ def read_rows(db: "sqlite3.Connection", after: int) -> Iterator[Sequence[Any]]:
     rows = db.execute(SELECT_ROWS, (after,))
     while some := rows.fetchmany(VERIFY_BATCH_ROWS):
         yield from some
-
-
-def hash_row(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:
-    """Hash an audit row: keyed BLAKE2b-256 over the hash before it and the row as a JSON array.
-
-    Without a key it is the hash of rows that older versions wrote; anybody can compute that one.
-
-    The array has the values in the order of :data:`COLUMNS`, bytes in hex, nothing in between, and
-    no character escaped that JSON lets stand.
-    """
-    plain = [one.hex() if isinstance(one, bytes) else one for one in values]
-    return hashlib.blake2b(prev + msgspec.json.encode(plain), key=key, digest_size=32).digest()

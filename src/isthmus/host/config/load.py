@@ -335,11 +335,6 @@ def describe_fault(document: ConfigDocument, keys: tuple[MemberKey, ...], messag
     return f"{document.place(*keys)}: {format_keys(keys)}: {message}"
 
 
-def fail(document: ConfigDocument, keys: tuple[MemberKey, ...], message: str) -> ConfigError:
-    """An error about a part of a file that nothing works without."""
-    return ConfigError(describe_fault(document, keys, message))
-
-
 class FileOptions(Struct, frozen=True):
     """The member ``host`` of one file.
 

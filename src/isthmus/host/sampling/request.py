@@ -53,7 +53,6 @@ MAX_STOP_SEQUENCES = 64
 REQUIRED_MEMBERS = ("model", "messages", "maxTokens")
 # what an edit leaves out is dropped, but for the first three
 EDITABLE_MEMBERS = (*REQUIRED_MEMBERS, "systemPrompt", "temperature", "stopSequences", "tools")
-MAX_AMOUNT = 1_000_000_000_000
 
 
 class BadEdit(BadArguments):
