@@ -152,7 +152,7 @@ def sign_checkpoint(
 
 
 def count_checkpoints(db: "sqlite3.Connection", last: int) -> tuple[int, int]:
-    """The sealed checkpoint at which the chain begins, and how many there are from it to a row."""
+    """Find the sealed checkpoint at which the chain begins, and count those from it to a row."""
     base = db.execute("SELECT coalesce(max(seq), 0) FROM checkpoint WHERE sealed = 1").fetchone()[0]
     found = db.execute(COUNT_CHECKPOINTS, (base, last)).fetchone()[0]
     return base, found
@@ -162,7 +162,7 @@ COUNT_CHECKPOINTS = "SELECT count(*) FROM checkpoint WHERE seq BETWEEN ? AND ?"
 
 
 def continues_head(db: "sqlite3.Connection", known: ChainHead, seq: int, hash: bytes) -> bool:
-    """Whether a log whose last row is ``seq`` with this hash goes on from a head, or ends there."""
+    """Whether a log that ends at ``seq`` with this hash continues a head, or ends there."""
     if known.seq == seq:
         return known.hash == hash.hex()
     if known.seq > seq:
@@ -249,7 +249,7 @@ class ChainVerifier:
         """Check the signatures, and find where the rows begin."""
         rows = self.db.execute("SELECT seq, ts_us, hash, sealed, sig FROM checkpoint ORDER BY seq")
         for seq, ts_us, hash, sealed, sig in rows:
-            if not self.keys.signed(format_checkpoint(seq, ts_us, hash, sealed), sig):
+            if not self.keys.is_signature(format_checkpoint(seq, ts_us, hash, sealed), sig):
                 self.add_fault(
                     seq, "checkpoint", f"the signature of checkpoint {seq} does not hold"
                 )
@@ -365,7 +365,7 @@ SELECT_ROWS = f"SELECT {HASHED_COLUMNS} FROM event WHERE seq > ? ORDER BY seq"  
 
 
 def read_rows(db: "sqlite3.Connection", after: int) -> Iterator[Sequence[Any]]:
-    """Every row after one of them, as it is stored, a few at a time."""
+    """Read every row after one of them, as it is stored, a few at a time."""
     rows = db.execute(SELECT_ROWS, (after,))
     while some := rows.fetchmany(VERIFY_BATCH_ROWS):
         yield from some

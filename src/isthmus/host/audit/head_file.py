@@ -87,7 +87,7 @@ class HeadFile:
         self._memory = b""
 
     def read(self) -> tuple[ChainHead | None, bytes]:
-        """The head, None where there is none; and the bytes that it stands in.
+        """Read the head, None where there is none; and the bytes of the file.
 
         Raises:
             HeadInvalid: what is there was not written with this key; its bytes are the argument.
@@ -97,7 +97,7 @@ class HeadFile:
         return (self._parse(raw) if raw else None), raw
 
     def begin(self, head: ChainHead) -> None:
-        """Write the first head; one that is there stays.
+        """Write the first head; an existing one stays.
 
         Raises:
             OSError: the file cannot be made.
@@ -108,7 +108,7 @@ class HeadFile:
             create_file(self._path, self._format(head))
 
     def advance(self, update: HeadUpdate) -> None:
-        """Write a later head; one that another process has written meanwhile, and is later, stays.
+        """Write a later head; a still later one of another process stays.
 
         Raises:
             OSError: the file cannot be written.
@@ -161,7 +161,7 @@ class HeadFile:
 
 @contextmanager
 def lock_exclusively(file: int) -> Iterator[None]:
-    """Keep other processes from writing a file; they wait for microseconds."""
+    """Lock a file against other processes, which wait for microseconds."""
     if sys.platform == "win32":
         import msvcrt
 

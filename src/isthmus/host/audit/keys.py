@@ -43,7 +43,7 @@ class AuditKeys:
         return hmac.compare_digest(self.mac_head(body), mac)
 
     def sign(self, message: bytes) -> bytes:
-        """An Ed25519 signature."""
+        """Sign a message (Ed25519)."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return Ed25519PrivateKey.from_private_bytes(self._signing).sign(message)
@@ -55,8 +55,8 @@ class AuditKeys:
 
         return Ed25519PrivateKey.from_private_bytes(self._signing).public_key().public_bytes_raw()
 
-    def signed(self, message: bytes, signature: bytes) -> bool:
-        """Whether a signature is ours, and the message as it was."""
+    def is_signature(self, message: bytes, signature: bytes) -> bool:
+        """Whether a signature is one of this key over a message."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -67,7 +67,7 @@ class AuditKeys:
         return True
 
     def seal(self, content: bytes, place: bytes) -> bytes:
-        """Encrypt something (AES-256-GCM); it opens at the same place only."""
+        """Encrypt a content (AES-256-GCM); it can be decrypted at the same place only."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(NONCE_BYTES)

@@ -119,7 +119,7 @@ class AuditLog:
         return await self._await_store(self._state.database.write(begin, ended))
 
     async def intent(self, row: AuditRow) -> None:
-        """Write down what is about to happen; it is committed when this returns.
+        """Write an intent: an attempt that is about to be made; it is committed when this returns.
 
         Where this is cancelled it may have been written: an outcome belongs to it then, too.
 
@@ -145,7 +145,7 @@ class AuditLog:
         self._post()
 
     async def flush(self) -> None:
-        """Wait until everything that was noted has been committed.
+        """Wait until every note has been committed.
 
         Raises:
             AuditUnavailable: it could not be written.
@@ -162,7 +162,7 @@ class AuditLog:
         return await self._await_store(self._state.read(lambda db: read_last_lines(db, count)))
 
     async def verify(self, anchor: str = "") -> ChainVerdict:
-        """Check the whole log; see :func:`isthmus.host.audit.hash_chain.verify_chain`.
+        """Verify the whole log; see :func:`isthmus.host.audit.hash_chain.verify_chain`.
 
         Raises:
             AuditUnavailable: the log cannot be read or written.
@@ -175,7 +175,7 @@ class AuditLog:
         )
 
     async def close(self) -> None:
-        """Write what waits, sign where the log stands, and be gone; safe to call twice.
+        """Write the queue, sign the end of the chain, and remove the presence; safe to call twice.
 
         Raises:
             AuditUnavailable: it could not be written.

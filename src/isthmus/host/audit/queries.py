@@ -76,7 +76,7 @@ class AuditFilters(Struct, frozen=True, kw_only=True):
     after: int = 0
 
     def where(self) -> tuple[str, list[Any]]:
-        """As a condition of SQL, with its values."""
+        """The filters as a condition of SQL, with its values."""
         equal = {
             "server": self.server, "object": self.object, "principal": self.principal,
             "kind": self.kind, "run_id": self.run, "call_id": self.call, "effect": self.effect,

@@ -86,7 +86,7 @@ class BodyStore:
         self._keys = keys
 
     def keep(self, db: "sqlite3.Connection", row: AuditRow, taken: RowSnapshot) -> None:
-        """Keep those of one row.
+        """Store the bodies of one row.
 
         Args:
             db: in a transaction.
@@ -195,7 +195,7 @@ class AuditWriter:
         return len(rows), head
 
     def append(self, db: "sqlite3.Connection", rows: Sequence[RowSnapshot]) -> HeadUpdate | None:
-        """Write rows at the end of the chain; what the head is to be once they are committed."""
+        """Write rows at the end of the chain, and make the head for after their commit."""
         _, update = self.ready(db)
         lost = self._queue.lost - self._lost_told
         if lost:
@@ -211,7 +211,7 @@ class AuditWriter:
         return update
 
     def end(self, db: "sqlite3.Connection") -> HeadUpdate | None:
-        """Sign where the log stands; what the head is to be once that is committed."""
+        """Sign the end of the chain, and make the head for after the commit."""
         seq, hash = read_chain_end(db)
         if not seq or self._keys is None:
             return None
@@ -219,19 +219,19 @@ class AuditWriter:
         return self._update(db, seq, hash, recount=True)
 
     def head_file(self, keys: AuditKeys) -> HeadFile:
-        """The file outside the database that says where the chain stands."""
+        """The head file of the log."""
         if self._file is None:
             self._file = HeadFile(get_head_path(self._state.folder), keys)
         return self._file
 
     def settle_lost(self, *, committed: bool) -> None:
-        """A transaction is over: what it said is lost has been told, or is to be told again."""
+        """Settle the count of lost rows once the transaction that tells it is over."""
         if committed:
             self._queue.lost -= self._lost_told
         self._lost_told = 0
 
     def advance_head(self, update: HeadUpdate) -> None:
-        """Write the head, now that its rows have been committed."""
+        """Write the head once its rows have been committed."""
         try:
             if self._keys is not None:
                 self.head_file(self._keys).advance(update)
@@ -390,7 +390,7 @@ def find_last_checkpoint(
         (before_us,),
     )
     for seq, ts_us, hash, sealed, sig in rows:
-        if keys.signed(format_checkpoint(seq, ts_us, hash, sealed), sig):
+        if keys.is_signature(format_checkpoint(seq, ts_us, hash, sealed), sig):
             return seq, ts_us, hash, sealed
     return None
 

@@ -165,7 +165,7 @@ class HostCatalog:
         return True
 
     async def settle(self, server: str, kind: str, isolation: str = "", *, tells: bool) -> None:
-        """Wait until a list is what its server said last; it is asked again only where need be.
+        """Wait until a list is current; the server is asked again only where need be.
 
         Args:
             server: its name.
@@ -375,7 +375,6 @@ class HostCatalog:
             self._notify_once(key[0], f"{key[0]}: {text}")
 
     def _notify_once(self, server: str, text: str) -> None:
-        """Notify of something once."""
         if (server, text) not in self._notices:
             if len(self._notices) >= 10_000:
                 self._notices.clear()
@@ -385,7 +384,7 @@ class HostCatalog:
     # What there is
 
     def resolve(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
-        """The server and its own name of a tool.
+        """Resolve the name of a tool to its server and its own name.
 
         Raises:
             Unknown: no known server has it; the message has the nearest names.
@@ -393,7 +392,7 @@ class HostCatalog:
         return self.view(isolation).tool_names.owner(name, "tool")
 
     def resolve_prompt(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
-        """The server and its own name of a prompt.
+        """Resolve the name of a prompt to its server and its own name.
 
         Raises:
             Unknown: no known server has it.
@@ -401,7 +400,7 @@ class HostCatalog:
         return self.view(isolation).prompt_names.owner(name, "prompt")
 
     def resolve_resource(self, text: str, isolation: Isolation = "") -> tuple[str, str]:
-        """The server and the URI of a resource: ``server+uri``, or a URI that one server lists.
+        """Resolve ``server+uri``, or a URI that one server lists, to the server and the URI.
 
         Raises:
             Unknown: no server lists it, or several do.
@@ -418,7 +417,7 @@ class HostCatalog:
         raise Unknown(f"no server lists {text!r}; SERVER+URI reads it from a server all the same")
 
     async def find(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
-        """As :meth:`resolve`, asking the server that the name is of where it is not known yet.
+        """Resolve the name of a tool, listing its server where it is not known yet.
 
         Raises:
             Unknown: there is no such tool.
@@ -434,7 +433,7 @@ class HostCatalog:
             raise Unknown(f"{error}{why}") from None
 
     async def find_prompt(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
-        """As :meth:`resolve_prompt`, asking the server where it is not known yet.
+        """Resolve the name of a prompt, listing its server where it is not known yet.
 
         Raises:
             Unknown: there is no such prompt.
@@ -446,7 +445,6 @@ class HostCatalog:
             raise Unknown(f"{error}{why}") from None
 
     def _list_owners(self, name: str) -> list[str]:
-        """List the servers whose namespace a name has."""
         before = name.split("__", 1)[0]
         return [one for one in self._entries if make_namespace(one) == before]
 

@@ -68,7 +68,7 @@ class ToolFinder:
         self._isolations: dict[Viewer, tuple[CatalogView, Mapping[str, str]]] = {}
 
     def close(self) -> None:
-        """Let go of the index."""
+        """Close the index."""
         self._index.close()
 
     async def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
@@ -93,7 +93,7 @@ class ToolFinder:
         return CallToolResult(content=[TextContent(text=text)])
 
     def visible(self, viewer: Viewer) -> Mapping[str, CatalogItem[Tool]]:
-        """The tools that somebody may know of, by name."""
+        """The tools that a viewer may know of, by name."""
         view, marks = self._catalog.view(viewer), self._marks()
         known = self._seen.get(viewer)
         if known is not None and known[0] is view and known[1] == marks:
@@ -109,7 +109,7 @@ class ToolFinder:
     async def search(
         self, query: str, viewer: Viewer, *, server: str | None, limit: int
     ) -> SearchResult:
-        """The tools that fit a query best, among those that somebody may know of."""
+        """The tools that fit a query best, among those that a viewer may know of."""
         visible = self.visible(viewer)
         isolations = await self._update_index(viewer)
         return self._index.search(

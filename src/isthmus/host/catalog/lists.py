@@ -99,12 +99,12 @@ class ServerLists(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def whole(self) -> bool:
-        """Whether each kind has come, now or before."""
+        """Whether each kind was listed, now or before."""
         return len(self.heard) == len(LIST_KINDS)
 
     @property
     def settled(self) -> bool:
-        """Whether each kind has come, or is known to be missing: the first reading is over."""
+        """Whether each kind was listed, or is known to be missing: the first listing is over."""
         return len({*self.heard, *self.missing}) == len(LIST_KINDS)
 
 
@@ -321,7 +321,7 @@ class ListRenewal:
             await asyncio.shield(self._now)
 
     async def close(self) -> None:
-        """Fetch nothing more."""
+        """Stop fetching."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)

@@ -49,7 +49,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     pinned: tuple[str, ...] = ()
 
     def most(self, window: int) -> int:
-        """Tokens that definitions may take before they are searched.
+        """The tokens that definitions may take before they are searched.
 
         Args:
             window: tokens that the model reads at most; 0 where that is not known.
@@ -64,11 +64,11 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         )
 
     def wants(self, tokens: int, window: int) -> bool:
-        """Whether tools are searched, that would take so many tokens."""
+        """Whether tools with so many tokens are searched."""
         return self.mode == "always" or (self.mode == "auto" and tokens > self.most(window))
 
     def pins(self, name: str) -> bool:
-        """Whether a model is told of a tool directly."""
+        """Whether a tool is offered beside the meta-tools."""
         return any(fnmatchcase(name, glob) for glob in self.pinned)
 
 

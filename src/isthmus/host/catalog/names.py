@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 def is_server_name(name: str) -> bool:
-    """Whether a server may be called so: lower case, digits, ``.`` and ``-``, 31 at most.
+    """Whether a name is one for a server: lower case, digits, ``.`` and ``-``, 31 at most.
 
     Such a name has no ``__``, at whose first place the names made here are taken apart.
     """
@@ -161,7 +161,7 @@ class NameTable:
         )
 
     def owner(self, name: str, what: str) -> tuple[str, str]:
-        """The server and its own name of what is called so; ``what`` it is, for the error.
+        """The server and its own name of a named item; ``what`` it is, for the error.
 
         Raises:
             Unknown: nothing is; the message has the nearest names.

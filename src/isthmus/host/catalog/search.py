@@ -90,7 +90,7 @@ class ToolIndex:
         return len(self._entries)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Empty the index."""
         for held in (self._entries, self._rows, self._postings, self._spread, self._lengths):
             held.clear()
         for kept in (self._known, self._slips, self._scores, self._servers):
@@ -100,7 +100,7 @@ class ToolIndex:
     def replace(
         self, server: str, tools: Iterable[tuple[str, Tool]], *, isolation: str = ""
     ) -> None:
-        """Put the tools of a server in place of those that it had.
+        """Replace the tools of a server.
 
         Args:
             server: whose they are.
@@ -130,7 +130,7 @@ class ToolIndex:
             self._add_word(word)
 
     def remove(self, server: str, *, isolation: str = "") -> None:
-        """Forget the tools of a server."""
+        """Remove the tools of a server."""
         self._scores.clear()
         self._servers.clear()
         for row in self._rows.pop((server, isolation), ()):

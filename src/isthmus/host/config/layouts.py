@@ -163,7 +163,7 @@ class _Restrictions:
                     self._allowed.append(((*base, *keys), names))
 
     def raw(self, name: str, value: Any, keys: tuple[MemberKey, ...], program: str) -> RawServer:
-        """A server with all that the file says of it."""
+        """Make a server with all that the file says of it."""
         denied = self._denied.get(name, ())
         for way, names in self._allowed:
             if name not in names:

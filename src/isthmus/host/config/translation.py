@@ -107,7 +107,7 @@ def translate_entry(raw: RawServer) -> TranslatedEntry:
         raise BadMember((*raw.keys, "host"), "this is an object of options")
     if raw.fault is not None:
         raise BadMember(*raw.fault)
-    return _EntryTranslator(raw, said).translation()
+    return _EntryTranslator(raw, said).translate()
 
 
 class _EntryTranslator:
@@ -127,8 +127,8 @@ class _EntryTranslator:
         self.notes: list[tuple[tuple[MemberKey, ...], str]] = []
         self.passed: list[str] = []
 
-    def translation(self) -> TranslatedEntry:
-        """The entry in our words."""
+    def translate(self) -> TranslatedEntry:
+        """Translate the entry."""
         for name, value in self.raw.value.items():
             if name in MEMBER_SYNONYMS and value is not None:
                 self._read_synonym(name, value)
@@ -199,7 +199,6 @@ class _EntryTranslator:
             self.passed.append(name)
 
     def _read_names(self, name: str, value: Any) -> list[str]:
-        """Read a list of tools."""
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise BadMember(
                 self.at(name), f'{name} is a list of names of tools, as in ["read_file"]'
@@ -223,7 +222,7 @@ class _EntryTranslator:
         return value
 
     def read_tools(self, name: str, value: Any) -> None:
-        """``tools``: a list of the Copilot CLI's, or a table of Codex's with how calls are approved."""
+        """Read ``tools``: a list of the Copilot CLI, or a table of Codex with approvals of calls."""
         if isinstance(value, list):
             names = self._read_names(name, value)
             if "*" not in names:
@@ -269,7 +268,7 @@ class _EntryTranslator:
         self.host = {**self.host, "tools": {k: v for k, v in tools.items() if v}}
 
     def read_timeout(self, name: str, value: Any) -> None:
-        """``timeout`` of a call, whose unit is one of the program's."""
+        """Read ``timeout`` of a call, whose unit depends on the program."""
         if self._is_timed():
             return
         self._check_positive(name, value)
@@ -292,7 +291,7 @@ class _EntryTranslator:
         return isinstance(said, dict) and bool(said.keys() & {"call", "total"})
 
     def make_timeout_reader(self, ours: tuple[str, ...], unit: float) -> Callable[[str, Any], None]:
-        """A reader of a timeout in a unit that its name tells."""
+        """Make a reader of a timeout in a unit that its name tells."""
 
         def take(name: str, value: Any) -> None:
             self._check_positive(name, value)
@@ -311,19 +310,19 @@ class _EntryTranslator:
                 self.host = {**self.host, "timeouts": {**self.timeouts, **said}}
 
     def read_bearer_variable(self, name: str, value: Any) -> None:
-        """A token in a variable of the environment (Codex)."""
+        """Read a token in a variable of the environment (Codex)."""
         self._check_variable(name, value)
         self._add_pairs(name, "headers", {"Authorization": f"Bearer ${{{value}}}"})
 
     def read_env_headers(self, name: str, value: Any) -> None:
-        """Headers whose values are in variables of the environment (Codex)."""
+        """Read headers whose values are in variables of the environment (Codex)."""
         pairs = self._read_object(name, value)
         for one in pairs.values():
             self._check_variable(name, one)
         self._add_pairs(name, "headers", {k: f"${{{v}}}" for k, v in pairs.items()})
 
     def read_env_names(self, name: str, value: Any) -> None:
-        """Variables of the environment that are handed on (Codex, Goose)."""
+        """Read variables of the environment that are handed on (Codex, Goose)."""
         if not isinstance(value, list):
             raise BadMember(self.at(name), f'{name} is a list of names, as in ["API_KEY"]')
         for one in value:
@@ -356,16 +355,16 @@ class _EntryTranslator:
             )
 
     def read_login_member(self, name: str, _value: Any) -> None:
-        """A part of a login that stands beside the others in an entry."""
+        """Read a part of a login that stands beside the others in an entry."""
         self.read_oauth(name, {name: ...})
 
     def read_auth_provider(self, name: str, value: Any) -> None:
-        """``authProviderType`` of Gemini's; its usual value is what isthmus does, too."""
+        """Read ``authProviderType`` of Gemini; its usual value is what isthmus does, too."""
         if value != "dynamic_discovery":
             self.read_oauth(name, value)
 
     def read_headers_helper(self, name: str, value: Any) -> None:
-        """A program that writes headers (Claude Code)."""
+        """Read a program that writes headers (Claude Code)."""
         if value and "auth" not in self.host:
             raise BadMember(
                 self.at(name),
@@ -407,7 +406,7 @@ class _EntryTranslator:
         self.options["sandbox"] = {**files, "network": False}
 
     def read_request_options(self, name: str, value: Any) -> None:
-        """``requestOptions`` of Continue's."""
+        """Read ``requestOptions`` of Continue."""
         for key, said in self._read_object(name, value).items():
             if key == "headers":
                 self._add_pairs(name, "headers", self._read_object(name, said))

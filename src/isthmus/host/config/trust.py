@@ -63,7 +63,7 @@ class TrustStore:
         self._known: set[TrustedPart] = set()
 
     async def load(self) -> None:
-        """Learn what is kept; again, to see what other processes have done."""
+        """Load the trusted parts; again, to see changes of other processes."""
         rows = await self._state.read(
             lambda db: db.execute("SELECT path, name, digest FROM trust").fetchall()
         )
@@ -74,7 +74,7 @@ class TrustStore:
         return TrustedPart(path, name, digest) in self._known
 
     async def trust(self, folder: str, documents: Sequence[ConfigDocument]) -> list[TrustedPart]:
-        """Trust files of a workspace as they are now; in place of what was trusted of it before."""
+        """Trust files of a workspace as they are now, in place of earlier trust."""
         parts = [part for document in documents for part in list_parts(document, folder)]
         digests = {str(document.path): document.digest for document in documents}
         now = int(self._state.clock() * 1_000_000)
@@ -92,7 +92,7 @@ class TrustStore:
         return parts
 
     async def untrust(self, folder: str) -> bool:
-        """Trust a workspace no more; False where it was not trusted."""
+        """Withdraw trust from a workspace; False where it was not trusted."""
         gone = await self._state.write(
             lambda db: db.execute("DELETE FROM trust WHERE folder = ?", (folder,)).rowcount
         )

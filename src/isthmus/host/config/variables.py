@@ -91,7 +91,7 @@ class VariableFiller:
         self._scope = scope
 
     def fill(self, value: Any, *keys: MemberKey) -> Any:
-        """A value with its variables filled in, at any depth.
+        """Fill variables into a value, at any depth.
 
         Args:
             value: plain data.

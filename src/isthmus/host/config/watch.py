@@ -77,7 +77,7 @@ class _ConfigReader:
         self._complaint = ""
 
     def read(self) -> HostConfig | None:
-        """The configuration; None where it cannot be read just now."""
+        """Read the configuration; None where it cannot be read just now."""
         try:
             config = self._load()
         except ConfigError as error:

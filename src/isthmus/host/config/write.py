@@ -71,7 +71,7 @@ class ConfigFile:
         return self._text
 
     def set(self, keys: tuple[str, ...], value: Any) -> None:
-        """Give a member another value; it, and what it is in, is made where it is not.
+        """Set the value of a member; the member, and the objects around it, are made where missing.
 
         Raises:
             ConfigError: the way to it leads through what is no object, or tomlkit is missing.
@@ -87,7 +87,7 @@ class ConfigFile:
             ) from None
 
     def remove(self, keys: tuple[str, ...]) -> None:
-        """Take a member out; nothing happens where there is none.
+        """Remove a member; nothing happens where there is none.
 
         Raises:
             ConfigError: tomlkit is missing.
@@ -98,7 +98,7 @@ class ConfigFile:
             self._text = remove_member(self._text, keys)
 
     def save(self) -> None:
-        """Put the new text in the place of the old one.
+        """Save the new text in place of the old one.
 
         Raises:
             ConfigError: somebody else has changed the file meanwhile, or it cannot be written.
@@ -158,7 +158,7 @@ def add_server(path: str | os.PathLike[str], name: str, value: dict[str, Any]) -
 
 
 def remove_server(path: str | os.PathLike[str], name: str) -> bool:
-    """Take a server out of a file; False where it has none of this name.
+    """Remove a server from a file; False where it has none of this name.
 
     Raises:
         ConfigError: the file cannot be read or written.
@@ -174,7 +174,7 @@ def remove_server(path: str | os.PathLike[str], name: str) -> bool:
 
 
 def set_option(path: str | os.PathLike[str], name: str, option: str, value: Any) -> None:
-    """Write an option of ours into a server's entry, such as ``enabled``.
+    """Set an option of isthmus in a server's entry, such as ``enabled``.
 
     Raises:
         ConfigError: there is no such server in the file, or it cannot be written.
@@ -293,12 +293,10 @@ def _join_parts(head: str, kept: str, tail: str) -> str:
 
 
 def _find_comma(text: str, member: SyntaxMember) -> int:
-    """Find the comma after a member that is not the last one."""
     return syntax.skip_trivia(text, member.node.end)
 
 
 def _insert_member(text: str, node: SyntaxNode, key: str, value: Any) -> str:
-    """Insert a member into an object, behind the others."""
     members = list((node.members or {}).values())
     newline = "\r\n" if "\r\n" in text else "\n"
     outer = _find_indent(text, node.start)
@@ -340,7 +338,6 @@ def _find_line_start(text: str, offset: int) -> int:
 
 
 def _find_indent(text: str, offset: int) -> str:
-    """The blanks that the line of a character begins with."""
     start = text.rfind("\n", 0, offset) + 1
     found = BLANKS.match(text, start)
     return found[0] if found else ""

@@ -76,7 +76,7 @@ class ContextBuilder:
         share: float = 0.5,
         counter: TokenCounter | None = None,
     ) -> BuiltContext:
-        """Gather what servers have, and choose what fits; one bad server costs the others nothing.
+        """Build a context: gather pieces, choose those that fit, and have them agreed to.
 
         What is read is read through the pipeline, and before anything is given away policy, and
         where it says so a person, agrees to it: one question about all of it.
@@ -154,7 +154,6 @@ class ContextBuilder:
         ]
 
     def _redact(self, gathered: GatheredContext) -> GatheredContext:
-        """Redact names and texts."""
         hide = self._redactor.text
         pieces = tuple(
             structs.replace(
@@ -186,7 +185,7 @@ class _ContextSharing:
     async def filter_shared(
         self, pieces: Sequence[ContextPiece]
     ) -> tuple[list[ContextPiece], list[PlacedPiece]]:
-        """Part the pieces that policy lets be shared from those that it does not."""
+        """Split the pieces into those that policy lets be shared, and the others."""
         barred: dict[str, str] = {}
         for server in sorted({piece.server for piece in pieces}):
             if await self.is_denied(server):
@@ -202,7 +201,7 @@ class _ContextSharing:
         return kept, gone
 
     async def is_denied(self, server: str) -> bool:
-        """Whether policy says no to all there is of a server."""
+        """Whether policy denies all sharing of a server's data."""
         attempt, facts = self._attempt(server, ())
         trace = await self._parts.pipeline.explain(attempt, ShareAct(facts, self._to, ()))
         if trace.effect == "ask":

@@ -150,7 +150,7 @@ class ContextFitter:
         return "truncated", self.size(piece, cut), reason
 
     def room(self, piece: ContextPiece) -> tuple[float, bool]:
-        """Tokens there are for a piece, and whether its server's share is what bounds them."""
+        """The tokens that a piece may take, and whether its server's share bounds them."""
         left = self.budget - self.charged
         if piece.kind == "pinned":
             return left, False
@@ -164,7 +164,7 @@ class ContextFitter:
             self.by_server[piece.server] = self.by_server.get(piece.server, 0.0) + tokens
 
     def keep(self, piece: ContextPiece, text: str) -> None:
-        """Put a piece among what is included."""
+        """Add a piece to the included ones."""
         if piece.media:
             self.pictures.append(piece)
         else:
@@ -176,7 +176,7 @@ class ContextFitter:
         return self.counter.count(frame_text(piece.server, piece.uri, text))
 
     def cut(self, piece: ContextPiece, room: int) -> str | None:
-        """The most of a text that fits: its beginning and its end; None where that is nothing."""
+        """Cut a text to the most that fits of its beginning and end; None where that is nothing."""
         if room < MIN_CUT_TOKENS:
             return None
         low, high = 0, len(piece.text)

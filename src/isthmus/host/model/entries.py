@@ -381,7 +381,7 @@ def diff_configs(before: HostConfig, now: HostConfig) -> ConfigDiff:
 
 
 def mask_command(entry: ServerEntry) -> tuple[str, ...]:
-    """The command with the user's own secrets hidden that it has among its arguments.
+    """Mask the user's own secrets in the command of an entry.
 
     What the file itself calls a secret hides nothing: it would hide what its author likes.
     """
@@ -390,13 +390,13 @@ def mask_command(entry: ServerEntry) -> tuple[str, ...]:
 
 
 def find_own_secrets(entry: ServerEntry) -> list[str]:
-    """The secrets of an entry that are the user's, and stand in no file; the longest first."""
+    """Find the secrets of an entry that are the user's, and stand in no file; the longest first."""
     found = {one.reveal() for one in entry.secrets} - {one.reveal() for one in entry.written}
     return sorted((one for one in found if len(one) >= MIN_SECRET_CHARS), key=len, reverse=True)
 
 
 def hide_secrets(text: str, secrets: Iterable[str]) -> str:
-    """A text with secrets hidden."""
+    """Hide secrets in a text."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN_TEXT)
     return text

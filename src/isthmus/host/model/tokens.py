@@ -56,7 +56,7 @@ class TokenEstimator:
 
     @property
     def name(self) -> str:
-        """For the manifest."""
+        """The name of the counter, for the manifest."""
         return f"estimated, {self.ratio:.2f} bytes to a token"
 
     def count(self, text: str) -> int:
@@ -64,14 +64,14 @@ class TokenEstimator:
         return ceil(len(text.encode("utf-8", "surrogatepass")) / self.ratio)
 
     def learn(self, text_bytes: int, tokens: int) -> None:
-        """A provider says how many tokens so many bytes were."""
+        """Learn from a provider's report of tokens."""
         if tokens > 0 and text_bytes > 0:
             seen = min(MAX_BYTES_PER_TOKEN, max(MIN_BYTES_PER_TOKEN, text_bytes / tokens))
             self.ratio += SMOOTHING * (seen - self.ratio)
 
 
 def has_media(messages: Iterable[SamplingMessage]) -> bool:
-    """Whether some message has a picture or a sound, whose bytes say nothing about tokens."""
+    """Whether a message has a picture or a sound, whose bytes say nothing about tokens."""
     return any(
         isinstance(part, ImageContent | AudioContent)
         for message in messages

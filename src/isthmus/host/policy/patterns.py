@@ -99,7 +99,7 @@ class Globs:
 
 
 def covers_glob(one: str, other: str) -> bool:
-    """Whether every text that ``other`` fits is one that ``one`` fits, as far as can be told.
+    """Whether ``one`` surely matches every text that ``other`` matches.
 
     It is never said wrongly; of two with wild cards in the middle it may not be said at all.
     """
@@ -155,7 +155,7 @@ class LinearRegex:
         self._steps: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def fits(self, text: str) -> bool | None:
-        """Whether the whole text fits; None where too much of it does, and more follows."""
+        """Whether the whole text matches; None where it matches so far and is too long."""
         now = self._first
         for character in text[:MAX_TEXT_CHARS]:
             after = self._steps.get((now, character))
@@ -208,15 +208,15 @@ class LinearRegex:
             raise BadPattern("it repeats what is repeated, too often: make its {m,n} smaller")
 
     def take(self, ranges: CharRanges, after: int) -> int:
-        """A state that takes one character."""
+        """Add a state that takes one character."""
         return self._state((), (ranges, after))
 
     def choose(self, *ways: int) -> int:
-        """A state from which each of these is reached at once."""
+        """Add a state from which each of these is reached at once."""
         return self._state(ways, None)
 
     def loop(self, body: "StateBuilder", after: int) -> int:
-        """A state from which the body is gone through any number of times."""
+        """Add a state from which the body is gone through any number of times."""
         state = self._state((), None)
         self._ways[state] = (body(self, state), after)
         return state

@@ -123,7 +123,7 @@ def _parse_file_uri(uri: str) -> str | None:
 
 
 def is_under(path: str, folder: str, *, folding: bool = False) -> bool:
-    """Whether a canonical path is a canonical folder, or stands in it.
+    """Whether a canonical path is a canonical folder, or lies in it.
 
     Args:
         path: the one.

@@ -25,7 +25,7 @@ WRITE_TIMEOUT_S = 600.0
 
 
 class Manual:
-    """Shows a person the conversation, and answers with what they write.
+    """Provider that shows a person the conversation, and answers with what they write.
 
     Args:
         ask: puts the question.

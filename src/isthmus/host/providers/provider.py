@@ -57,13 +57,13 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Delta(Struct, frozen=True):
-    """A piece of text, as soon as it is there."""
+    """A piece of text of an answer."""
 
     text: str
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """The end: the whole message, and what it took.
+    """The end of an answer: the whole message, and its tokens.
 
     Attributes:
         result: what was written, by which model, and why it stopped.

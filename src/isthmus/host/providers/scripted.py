@@ -72,7 +72,7 @@ ScriptedAnswer: TypeAlias = (
 
 
 class Scripted:
-    """Answers by a script, the same on every run; a word is a token.
+    """Provider that answers by a script, the same on every run; a word is a token.
 
     Example::
 

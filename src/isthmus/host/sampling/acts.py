@@ -239,7 +239,6 @@ class SamplingRequestAct(Act[SampledText]):
         )
 
     def _is_reviewed(self) -> bool:
-        """Whether a person reviews the response."""
         trace = self._trace
         if trace is None or self._is_covered or self._sampler.by_hand(self._selection):
             return False

@@ -175,7 +175,7 @@ class CompletionRunner:
         return written
 
     async def close(self) -> None:
-        """Let go of all providers."""
+        """Close all providers."""
         for provider in (*self._retired, *self.providers.values()):
             await provider.close()
 

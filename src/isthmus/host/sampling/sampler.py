@@ -205,7 +205,7 @@ class Sampler:
         return found is not None and found.uses is None
 
     def by_hand(self, selection: Selection) -> bool:
-        """Whether a person writes the answer, so that nobody has to look at it again."""
+        """Whether a person writes the answer, so that nobody has to review it."""
         model = selection.model
         provider = None if model is None else self._runner.providers.get(model.provider)
         return bool(getattr(provider, "by_hand", False))
@@ -216,7 +216,7 @@ class Sampler:
         self.models = models
 
     async def close(self) -> None:
-        """Let go of all providers."""
+        """Close all providers."""
         await self._runner.close()
 
     async def _answer_counted(

@@ -230,7 +230,7 @@ def apply_hints(
 
 
 def stands_for(models: Models, hint: str, model: Model) -> bool:
-    """Whether a model does as well as what the hint means: by the first word that is in the hint."""
+    """Whether a model is an equivalent of a hint: by the first word that is in the hint."""
     for word, does in models.equivalents.items():
         if word in hint:
             return model.id in does or not set(does).isdisjoint(model.tags)

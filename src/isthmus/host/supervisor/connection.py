@@ -140,7 +140,6 @@ class ServerConnection:
 
     @property
     def _may_start(self) -> bool:
-        """Whether the server may be started at all."""
         return not (self._removed or self._off)
 
     def release(self) -> None:
