@@ -34,7 +34,7 @@ from isthmus.core.encoding import replace_surrogates
 from isthmus.core.events import RequestReceived, SendBytes
 from isthmus.core.framing import LineSplitter
 from isthmus.core.http.params import decode_value, encode_value
-from isthmus.core.http.rules import AcceptedForms, Refusal, judge, judge_head, read_head
+from isthmus.core.http.rules import Refusal, judge, judge_head, read_head
 from isthmus.core.http.sse import SseParser
 from isthmus.core.journal import Journal, Unsealed, digest_binding, seal, unseal
 from isthmus.core.pagination import BadCursor, paginate
@@ -45,8 +45,8 @@ from isthmus.core.uri_template import BadTemplate, UriTemplate
 from isthmus.revisions import METHODS
 from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.testing.transcript import load
-from isthmus.transports.http.reply import drop_message
-from isthmus.transports.http.resume import PostReply, SessionStreams
+from isthmus.transports.http.reply import EventWriter
+from isthmus.transports.http.resume import PostedStream, SessionStreams
 from isthmus.wire.jsonrpc import Frame, Unreadable, encode_answer, is_nested_deeper, parse
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
@@ -199,10 +199,14 @@ def event_ids(data: bytes) -> None:
         loop.close()
 
 
+async def _drop_message(_message: object) -> None:
+    """An ASGI ``send`` that nobody listens to."""
+
+
 async def _event_id(event_id: str) -> None:
     streams = SessionStreams("session", MemoryLog(lambda: 0.0), primes=True)
     streams.mark = "0a1b2c3d4e5f"
-    stream = streams.open(PostReply(drop_message, AcceptedForms(json=True, events=True)))
+    stream = streams.open(PostedStream(streams, EventWriter(_drop_message)))
     try:
         found, place = streams.find(event_id)
         await found.check(place)

@@ -273,18 +273,18 @@ async def test_a_reader_that_is_slow_but_reads_is_not_cut_off():
     session = await open_legacy_session(target)
     standing = Deaf(target, "GET", headers=legacy_head(session, accept="text/event-stream"))
     await standing.bytes_sent(b"\n\n")
-    (reply,) = target._book.find(session)._gets
+    (request,) = target._book.find(session)._gets
     loop = asyncio.get_running_loop()
     for _ in range(3):
         standing.reads.clear()
-        reply.beat(loop)
+        request.beat(loop)
         for _ in range(MAX_MISSED_HEARTBEATS - 1):
-            reply.beat(loop)
+            request.beat(loop)
         standing.reads.set()
-        await asyncio.wait((reply._beating,))
+        await asyncio.wait((request.reply._beating,))
 
     assert not standing.complete.is_set()
-    assert not reply.over
+    assert not request.is_over
     await target.close()
 
 

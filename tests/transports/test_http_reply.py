@@ -6,6 +6,8 @@ import pytest
 
 from isthmus.core.http.rules import AcceptedForms
 from isthmus.transports.http.reply import Reply
+from isthmus.transports.http.request_watch import WatchedRequest
+from isthmus.transports.http.session_requests import PostRequest
 
 EITHER = AcceptedForms(json=True, events=True)
 
@@ -166,22 +168,22 @@ async def test_no_heartbeat_makes_a_stream_of_what_must_not_be_one():
 async def test_a_cut_cancels_the_request_and_is_known_to_be_ours():
     """What comes out of it is no cancellation of the whole request."""
     entered = asyncio.Event()
-    replies = []
+    watched = []
 
-    async def request():
-        reply = Reply(Wire(), EITHER)
-        replies.append(reply)
+    async def serve():
+        request = WatchedRequest()
+        watched.append(request)
         entered.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            return reply.was_cut(), reply.was_cut()
+            return request.was_cut(), request.was_cut()
         return None
 
-    task = asyncio.create_task(request())
+    task = asyncio.create_task(serve())
     await entered.wait()
-    replies[0].cut()
-    replies[0].cut()
+    watched[0].cut()
+    watched[0].cut()
 
     assert (True, False) == await task
     assert 0 == task.cancelling()
@@ -190,21 +192,21 @@ async def test_a_cut_cancels_the_request_and_is_known_to_be_ours():
 async def test_a_cut_does_not_hide_a_cancellation_from_outside():
     """Both at once: the outside one stays."""
     entered = asyncio.Event()
-    replies = []
+    watched = []
 
-    async def request():
-        replies.append(Reply(Wire(), EITHER))
+    async def serve():
+        watched.append(WatchedRequest())
         entered.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            assert not replies[0].was_cut()
+            assert not watched[0].was_cut()
             raise
 
-    task = asyncio.create_task(request())
+    task = asyncio.create_task(serve())
     await entered.wait()
     task.cancel()
-    replies[0].cut()
+    watched[0].cut()
 
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -212,10 +214,10 @@ async def test_a_cut_does_not_hide_a_cancellation_from_outside():
 
 async def test_a_finished_request_cannot_be_cut():
     """Its task may have gone on to something else."""
-    reply = Reply(Wire(), EITHER)
-    reply.finish()
+    request = PostRequest(Wire(), EITHER, (), asyncio.Event().wait)
+    request.finish()
 
-    reply.cut()
+    request.cut()
 
     assert 0 == asyncio.current_task().cancelling()
-    assert not await reply.say(b"1")
+    assert not await request.reply.say(b"1")

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from isthmus.store.log import Forgotten, MemoryLog
-from isthmus.transports.http import resume
+from isthmus.transports.http import resume, session_requests
 from isthmus.transports.http.app import HttpApp
 from isthmus.wire import (
     ElicitParams,
@@ -246,7 +246,7 @@ async def answered_on_streams(talk, revision):
         await get(target, session, call.ids[0]).done()
         gc.collect()
 
-        kinds = resume.PostReply | resume.GetReply
+        kinds = session_requests.PostRequest | session_requests.GetRequest
         assert [] == [one for one in gc.get_objects() if isinstance(one, kinds)]
 
 
@@ -647,7 +647,7 @@ async def test_a_client_that_takes_no_streams_is_not_let_go_of():
 
 async def test_a_call_that_takes_long_gives_its_client_the_means_to_come_back(monkeypatch):
     """2025-11-25: SHOULD immediately send an event id; a plain JSON answer is still on its way."""
-    monkeypatch.setattr(resume, "PRIME_AFTER_S", 0.0)
+    monkeypatch.setattr(session_requests, "PRIME_AFTER_S", 0.0)
     talk = Talk()
     async with serving(talk=talk) as target:
         session = await open_legacy_session(target)

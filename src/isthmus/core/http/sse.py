@@ -1,16 +1,28 @@
-r"""Server-sent events, both ways: an encoder, and a parser for bytes cut anywhere.
+r"""Server-sent events (SSE): an encoder, the ids of events, and a parser for bytes cut anywhere.
 
 The format is the WHATWG one (HTML Living Standard, "Server-sent events"). The parser keeps the
 unfinished event within a limit and throws a longer one away; like the rest of the core it never
 raises, and what comes out depends on the bytes alone, never on how they were cut.
 """
 
+from typing import NamedTuple
+
 import msgspec
 
 from isthmus.core.framing import Oversize
 from isthmus.errors import UsageError
 
-__all__ = ["SseEvent", "SseParser", "encode_comment", "encode_event"]
+__all__ = [
+    "EventId",
+    "SseEvent",
+    "SseParser",
+    "encode_comment",
+    "encode_event",
+    "make_event_id",
+    "parse_event_id",
+]
+
+MAX_ID_DIGITS = 15  # of a number in an event id; a longer one is none of ours
 
 
 def encode_event(
@@ -51,6 +63,43 @@ def encode_comment(text: bytes = b"") -> bytes:
     if b"\n" in text or b"\r" in text:
         raise UsageError(f"a comment is one line, got {text!r}")
     return b": %b\n\n" % text if text else b":\n\n"
+
+
+class EventId(NamedTuple):
+    """The id of an event that a client can come back after.
+
+    Attributes:
+        mark: what all ids of one session begin with.
+        stream: the number of the stream in its session.
+        place: how many messages were on the stream, up to this event.
+    """
+
+    mark: str
+    stream: int
+    place: int
+
+
+def make_event_id(stream: str, place: int) -> str:
+    """The id of an event: its session's mark, its stream and its place in that.
+
+    Args:
+        stream: the mark and the number of the stream, ``"{mark}-{number}"``.
+        place: how many messages were on the stream, up to this event.
+    """
+    return f"{stream}-{place}"
+
+
+def parse_event_id(text: str) -> EventId | None:
+    """The parts of a ``Last-Event-ID``; None where :func:`make_event_id` cannot have made it."""
+    mark, _, rest = text.partition("-")
+    stream, _, place = rest.partition("-")
+    if not (_is_number(stream) and _is_number(place)):
+        return None
+    return EventId(mark, int(stream), int(place))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS
 
 
 def _encode_head(event: str | None, id: str | None, retry: int | None) -> list[bytes]:

@@ -19,9 +19,9 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router, log_failure
 from isthmus.transports.http.authorizer import AsgiApp, Authorizer, MethodScopes
 from isthmus.transports.http.origin_guard import OriginGuard
-from isthmus.transports.http.reply import Scope, WatchedRequest
+from isthmus.transports.http.reply import Scope
 from isthmus.transports.http.request import Exchange, LingeringResponse, local_address
-from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
 from isthmus.wire.jsonrpc import ErrorBody, Frame, parse
 
 __all__ = ["TOKEN_EXPIRED", "Admission", "ScopedRouter"]

@@ -31,9 +31,8 @@ from isthmus.transports.http.origin_guard import (
     refuse_many_uploads,
     refuse_slow_body,
 )
-from isthmus.transports.http.reply import Receive, Scope, Send, WatchedReply, send_empty
+from isthmus.transports.http.reply import Receive, Reply, Scope, Send, send_empty
 from isthmus.transports.http.request import (
-    EVENTS_ONLY,
     AsgiMessage,
     BodyTooLarge,
     BodyTooSlow,
@@ -48,7 +47,7 @@ from isthmus.transports.http.request import (
 )
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.response import ResponseChannel
-from isthmus.transports.http.resume import GetReply, PostReply
+from isthmus.transports.http.session_requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions import SessionBook
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
@@ -374,10 +373,8 @@ class HttpApp:
                 verdict = Refusal(400, -32600, wrong)
             elif self._admission is None or await self._admission.permits_all(exchange, members):
                 takes = exchange.takes(streamed=self._stream_answers)
-                reply = PostReply(
-                    exchange.send, takes, exchange.extra, exchange.receive, owner=session
-                )
-                await session.post_batch(Delivery(body, exchange.origin(session.id)), reply)
+                post = PostRequest(exchange.send, takes, exchange.extra, exchange.receive, session)
+                await session.post_batch(Delivery(body, exchange.origin(session.id)), post)
                 return
             else:
                 return
@@ -387,7 +384,8 @@ class HttpApp:
         self, exchange: Exchange, frame: Frame, token: Id | None, caller: Caller
     ) -> None:
         takes = exchange.takes()
-        channel = ResponseChannel(exchange.send, takes, exchange.extra, exchange.receive, caller)
+        reply = Reply(exchange.send, takes, exchange.extra)
+        channel = ResponseChannel(reply, exchange.receive, caller)
         inbound = Inbound(
             0 if frame.id is UNSET or frame.id is None else frame.id,
             frame.method,  # type: ignore[arg-type]  # an answer was refused by judge
@@ -399,7 +397,7 @@ class HttpApp:
         )
         if frame.id is UNSET:
             self.router.note(inbound.method, inbound.params, inbound)
-            await channel.end(202)
+            await reply.end(202)
         elif frame.method == "subscriptions/listen" and not takes.events:
             await exchange.refuse(
                 NEEDS_STREAM if exchange.takes_streams else HTTP_TOO_OLD, inbound.id
@@ -417,12 +415,12 @@ class HttpApp:
             if session is None:
                 await exchange.refuse(UNKNOWN_SESSION, _find_request_id(frame))
             elif self._admission is None or await self._admission.permits(exchange, (frame,)):
-                reply = PostReply(exchange.send, takes, exchange.extra, exchange.receive, session)
-                await session.post(frame, delivery, reply)
+                post = PostRequest(exchange.send, takes, exchange.extra, exchange.receive, session)
+                await session.post(frame, delivery, post)
         elif frame.method != "initialize" or frame.id is UNSET:
             await exchange.refuse(NO_SESSION, _find_request_id(frame))
         elif self._admission is None or await self._admission.permits(exchange, (frame,)):
-            first = WatchedReply(exchange.send, takes, exchange.extra, exchange.receive)
+            first = PostRequest(exchange.send, takes, exchange.extra, exchange.receive)
             if not await self._book.open(frame, delivery, first):
                 await exchange.refuse(TOO_MANY_SESSIONS, _find_request_id(frame))
 
@@ -442,9 +440,9 @@ class HttpApp:
         elif not exchange.takes_streams:
             await exchange.refuse(HTTP_TOO_OLD)
         else:
-            reply = GetReply(exchange.send, EVENTS_ONLY, exchange.extra)
+            get = GetRequest(exchange.send, exchange.extra)
             try:
-                await session.listen(exchange.receive, reply, exchange.head.last_event_id)
+                await session.listen(exchange.receive, get, exchange.head.last_event_id)
             except Forgotten as error:
                 await exchange.refuse(refuse_resumption(exchange.head.last_event_id or "", error))
 

@@ -23,10 +23,10 @@ from isthmus.transports.http.reply import (
     Receive,
     Scope,
     Send,
-    WatchedRequest,
     send_empty,
     send_json,
 )
+from isthmus.transports.http.request_watch import WatchedRequest
 from isthmus.wire.jsonrpc import encode_error
 from isthmus.wire.struct import Id
 

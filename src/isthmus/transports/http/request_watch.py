@@ -1,19 +1,82 @@
 """Watches over calls that run on, with two timers for all of them together.
 
 A call that is answered at once must not pay for what only long calls need: noticing that the
-client has left, and heartbeats. Entering and leaving the lookout is one dictionary operation
+client has left, and heartbeats. Entering and leaving the watch is one dictionary operation
 each; whoever is still there some milliseconds later is told to ``linger``, and from then on to
 ``beat`` every few seconds.
 """
 
 import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from isthmus.transports.http.reply import WatchedRequest
+from isthmus.wire.jsonrpc import ErrorBody
 
-__all__ = ["RequestWatch"]
+if TYPE_CHECKING:
+    from isthmus.transports.http.reply import Receive
 
-LINGER_AFTER_S = 0.02
-"""Seconds between looks; a call has lasted one to two of them when it is told to linger."""
+__all__ = ["RequestWatch", "WatchedRequest", "wait_for_disconnect"]
+
+LINGER_AFTER_S = (
+    0.02  # between looks: a call has lasted one to two of them when it is told to linger
+)
+
+
+class WatchedRequest:
+    """A request that may go on for long, and can be cut short.
+
+    Attributes:
+        task: the request's own task, while it runs.
+    """
+
+    __slots__ = ("_cut", "_why", "task")
+
+    def __init__(self) -> None:
+        self.task = asyncio.current_task()
+        self._cut = False
+
+    def cut(self, why: ErrorBody | None = None) -> None:
+        """Stop the work behind this; it comes out as a cancellation that is ours.
+
+        Args:
+            why: what is answered, where another reason is the usual one.
+        """
+        if not self._cut and self.task is not None:
+            self._cut = True
+            if why is not None:
+                self._why = why
+            self.task.cancel()
+
+    def why(self, usual: ErrorBody) -> ErrorBody:
+        """The error to answer with after :meth:`cut`."""
+        return getattr(self, "_why", usual)  # most are never cut: then there is no such thing
+
+    def was_cut(self) -> bool:
+        """Whether a cancellation came from :meth:`cut` alone; asked once, takes it back."""
+        if not self._cut or self.task is None:
+            return False
+        self._cut = False
+        return self.task.uncancel() == 0
+
+    def farewell(self) -> None:
+        """The server stops: end what would otherwise last for ever."""
+
+    def expire(self, why: ErrorBody) -> None:
+        """Whoever asked may not listen any more: end what is open to them."""
+
+    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
+        """It goes on for longer than most; what has no watch of its own does nothing about it."""
+
+    def beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Another heartbeat's time has passed."""
+
+
+async def wait_for_disconnect(receive: "Receive") -> None:
+    """Wait until a client has left, whose request is read to its end."""
+    # A server that cannot receive any more says the same as one that says so.
+    with suppress(Exception):
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 class RequestWatch:

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from isthmus.core.caller import Caller
-from isthmus.core.http.rules import AcceptedForms
 from isthmus.errors import NotInRevision, UsageError
 from isthmus.revisions import METHODS, project
 from isthmus.revisions.codes import http_status
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
-from isthmus.transports.http.reply import Header, Receive, Send, WatchedReply
-from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.http.reply import Receive, Reply
+from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest, wait_for_disconnect
 from isthmus.wire.jsonrpc import ErrorBody, encode, encode_answer, encode_error, encode_note
 from isthmus.wire.struct import Id, Wire
 
@@ -31,52 +30,57 @@ FAREWELL_TIMEOUT_S = 1.0
 SERVER_STOPPING = ErrorBody(code=-32603, message="Internal error: the server is shutting down")
 
 
-class ResponseChannel(WatchedReply):
+class ResponseChannel(WatchedRequest):
     """One modern POST: serves its request and is the link back to who sent it.
 
     Args:
-        send: the ASGI callable that takes response messages.
-        takes: the forms of an answer that the client takes.
-        extra: headers for whatever the response becomes.
+        reply: the response to it.
         receive: the ASGI callable that says when the client has left.
         caller: the facts the request states about itself.
     """
 
-    __slots__ = ("_caller", "_closers")
+    __slots__ = ("_caller", "_closers", "_receive", "_reply", "_watching")
 
-    def __init__(
-        self,
-        send: Send,
-        takes: AcceptedForms,
-        extra: tuple[Header, ...],
-        receive: Receive,
-        caller: Caller,
-    ) -> None:
-        super().__init__(send, takes, extra, receive)
+    def __init__(self, reply: Reply, receive: Receive, caller: Caller) -> None:
+        # As WatchedRequest has it: each call makes one of these.
+        self.task = asyncio.current_task()
+        self._cut = False
+        self._reply = reply
+        self._receive = receive
         self._caller = caller
         self._closers: dict[object, Callable[[], None]] | None = None
+        self._watching: asyncio.Task[None] | None = None
 
-    async def serve(self, router: Router, lookout: RequestWatch, inbound: Inbound) -> None:
+    async def serve(self, router: Router, watch: RequestWatch, inbound: Inbound) -> None:
         """Serve the request and send its answer, unless the client leaves before."""
-        id = inbound.id
-        lookout.enter(self)
+        id, reply = inbound.id, self._reply
+        watch.enter(self)
         try:
             outcome = await router.serve(inbound)
             if isinstance(outcome, bytes):
-                await self.answer(encode_answer(id, outcome))
+                await reply.answer(encode_answer(id, outcome))
             else:
-                await self.answer(encode_error(id, outcome), http_status(outcome.code))
+                await reply.answer(encode_error(id, outcome), http_status(outcome.code))
         except asyncio.CancelledError:
             if not self.was_cut():
                 raise
-            await self.answer(encode_error(id, self.why(SERVER_STOPPING)), 503)
+            await reply.answer(encode_error(id, self.why(SERVER_STOPPING)), 503)
         finally:
-            lookout.leave(self)
-            self.finish()
+            watch.leave(self)
+            self._finish()
 
-    def finish(self) -> None:
-        """The request is over: stop the watch and tell whoever wanted to know."""
-        super().finish()
+    def _finish(self) -> None:
+        """Stop what runs beside the request, and tell whoever wanted to know: it is over."""
+        if self._cut:
+            self.was_cut()  # whoever swallowed the cancellation leaves it to be taken back
+        self.task = None
+        reply = self._reply
+        reply.is_over = True
+        if reply.events is not None:
+            reply.close(reply.events)
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         if self._closers is not None:
             self.farewell()
 
@@ -86,16 +90,29 @@ class ResponseChannel(WatchedReply):
         for callback in list(closers.values()):
             callback()
 
-    def left(self) -> None:
+    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The request runs on: from now on a client that leaves is noticed."""
+        self._watching = loop.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        await wait_for_disconnect(self._receive)
+        self._end()
+
+    def beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Another heartbeat's time has passed."""
+        if self._reply.beat(loop):
+            self._end()
+
+    def _end(self) -> None:
         """The client has left, and with it the call."""
         # spec 2026-07-28 basic/transports/streamable-http#cancellation: a disconnect MUST be
         # treated as cancellation, and nothing more MUST be sent for the request
-        super().left()
+        self._reply.drop()
         self.cut()
 
     def expire(self, why: ErrorBody) -> None:
         """End the stream, if it is one: first whoever can part in good order, then the rest."""
-        if self.streaming:
+        if self._reply.events is not None:
             self.farewell()
             asyncio.get_running_loop().call_later(FAREWELL_TIMEOUT_S, self.cut, why)
 
@@ -117,7 +134,7 @@ class ResponseChannel(WatchedReply):
         if method in METHODS and not revision.allows("server", method):
             raise NotInRevision(f"revision {revision.name} has no {method!r} from the server")
         body = None if params is None else encode(project(params, revision))
-        await self.say(encode_note(method, body))
+        await self._reply.say(encode_note(method, body))
 
     async def call(
         self,

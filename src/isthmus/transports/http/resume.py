@@ -14,13 +14,11 @@ import asyncio
 from os import urandom
 from typing import Protocol
 
-from isthmus.core.http.rules import AcceptedForms
-from isthmus.core.http.sse import encode_event
+from isthmus.core.http.sse import encode_event, make_event_id, parse_event_id
 from isthmus.store.log import Forgotten, Log, MemoryLog
-from isthmus.transports.http.reply import HEARTBEAT, Header, Reply, Send, WatchedReply, drop_message
-from isthmus.wire.jsonrpc import ErrorBody
+from isthmus.transports.http.reply import EventWriter
 
-__all__ = ["GetReply", "PostReply", "ResumableStream", "SessionStreams", "StreamOwner"]
+__all__ = ["PostedStream", "ResumableStream", "SessionStreams", "StreamCarrier"]
 
 MAX_KEPT_STREAMS = 64
 """Streams of one session that are kept; those that have ended give way, the oldest first."""
@@ -28,24 +26,17 @@ MAX_KEPT_STREAMS = 64
 MAX_REPLAYED_EVENTS = 10_000
 """Events sent to one who resumes: more than any log of ours keeps of a stream."""
 
-PRIME_AFTER_S = 1.0
-"""Seconds a call lasts until its client is given an id to come back with."""
-
-MAX_ID_DIGITS = 15  # of a number in an event id; a longer one is none of ours
-
 
 class StreamCarrier(Protocol):
-    """The response that carries a stream."""
+    """The response that carries a stream.
 
-    async def write(self, chunk: bytes, *, more: bool = True) -> bool:
-        """Write to the client; False when it has left."""
-        ...
+    Attributes:
+        writer: writes to its client.
+    """
 
-    def release(self) -> None:
-        """Have whoever waits for the client wait no longer."""
-        ...
+    writer: EventWriter
 
-    def hung_up(self) -> None:
+    def hang_up(self) -> None:
         """The response was ended, though the stream may go on."""
         ...
 
@@ -115,15 +106,16 @@ class ResumableStream:
                 chunk = b""
             elif book.memory is not None:
                 self._last = book.memory.add(self.key, message)
-                chunk = encode_event(message, id=self._id(self._last))
+                chunk = encode_event(message, id=make_event_id(self._name, self._last))
             else:
                 chunk = await self._kept(message)
             self.over = self.over or last
             carrier = self.carrier
             if carrier is not None:
-                await carrier.write(self._primed(chunk), more=not last)
+                taken = await carrier.writer.write(self._primed(chunk), more=not last)
                 if last:
-                    carrier.hung_up()
+                    carrier.hang_up()
+                if last or not taken:
                     self.leave(carrier)
         finally:
             self._lock.release()
@@ -142,7 +134,7 @@ class ResumableStream:
         # Whoever comes back while it is sent finds it kept, so that it takes no lock.
         self.over = True
         self._last = memory.add(self.key, message)
-        return self._primed(encode_event(message, id=self._id(self._last)))
+        return self._primed(encode_event(message, id=make_event_id(self._name, self._last)))
 
     async def begin(self, sign: bytes = b"") -> None:
         """Begin to be there although there is nothing to say.
@@ -151,8 +143,9 @@ class ResumableStream:
             sign: what to send where it does not begin with an event of its own.
         """
         async with self._lock:
-            if self.carrier is not None:
-                await self.carrier.write(self._primed(b"") or sign)
+            carrier = self.carrier
+            if carrier is not None and not await carrier.writer.write(self._primed(b"") or sign):
+                self.leave(carrier)
 
     async def check(self, after: int) -> None:
         """See to it that everything after a place in the stream is there.
@@ -170,7 +163,7 @@ class ResumableStream:
         """
         before = self.carrier
         if before is not None:
-            before.release()  # it may hold the lock, waiting for a client that is gone
+            before.writer.release()  # it may hold the lock, waiting for a client that is gone
         async with self._lock:
             entries = await self._after(after)
             before, self.carrier = self.carrier, carrier
@@ -179,10 +172,13 @@ class ResumableStream:
             self._begun = True
             # spec 2025-11-25 basic/transports#resumability-and-redelivery: the messages after the
             # last event id, on the stream that was disconnected, and no others
-            rest = b"".join(encode_event(value, id=self._id(id)) for id, value in entries)
-            await carrier.write(rest, more=not self.over)
+            rest = b"".join(
+                encode_event(value, id=make_event_id(self._name, id)) for id, value in entries
+            )
+            taken = await carrier.writer.write(rest, more=not self.over)
             if self.over:
-                carrier.hung_up()
+                carrier.hang_up()
+            if self.over or not taken:
                 self.leave(carrier)
 
     async def let_go(self, retry: int) -> None:
@@ -197,11 +193,11 @@ class ResumableStream:
                 return
             # spec 2025-11-25 basic/transports#sending-messages-to-the-server: SHOULD send an event
             # with a retry field before closing, MAY close only after an event with an id
-            id = None if self._begun else self._id(0)
+            id = None if self._begun else make_event_id(self._name, 0)
             self._begun = True
-            await carrier.write(encode_event(b"", id=id, retry=retry), more=False)
+            await carrier.writer.write(encode_event(b"", id=id, retry=retry), more=False)
             self.carrier = None
-            carrier.hung_up()
+            carrier.hang_up()
 
     def leave(self, carrier: StreamCarrier) -> None:
         """A response does not carry it any more."""
@@ -215,9 +211,6 @@ class ResumableStream:
         if carrier is not None:
             carrier.give_way()
 
-    def _id(self, place: int) -> str:
-        return f"{self._name}-{place}"
-
     async def _kept(self, message: bytes) -> bytes:
         """A message as an event, kept in the log under the event's id."""
         if not self._broken:
@@ -227,7 +220,7 @@ class ResumableStream:
                 self._broken = True
                 _report(error)
             else:
-                return encode_event(message, id=self._id(self._last))
+                return encode_event(message, id=make_event_id(self._name, self._last))
         return encode_event(message)
 
     def _primed(self, chunk: bytes) -> bytes:
@@ -237,7 +230,11 @@ class ResumableStream:
         self._begun = True
         # spec 2025-11-25 basic/transports#sending-messages-to-the-server: SHOULD immediately send
         # an event id and an empty data field
-        return encode_event(b"", id=self._id(0)) + chunk if self._book.primes else chunk
+        return (
+            encode_event(b"", id=make_event_id(self._name, 0)) + chunk
+            if self._book.primes
+            else chunk
+        )
 
     async def _after(self, after: int) -> list[tuple[int, bytes]]:
         if self._broken:
@@ -287,12 +284,11 @@ class SessionStreams:
         Raises:
             Forgotten: it is of no stream of this session, or of one that is not kept any more.
         """
-        mark, _, rest = event_id.partition("-")
-        number, _, place = rest.partition("-")
-        if mark == self.mark and _is_number(number) and _is_number(place):
-            stream = self._streams.get(int(number))
+        found = parse_event_id(event_id)
+        if found is not None and found.mark == self.mark:
+            stream = self._streams.get(found.stream)
             if stream is not None:
-                return stream, int(place)
+                return stream, found.place
         raise Forgotten(f"event {event_id[:80]!r} is of no stream of this session")
 
     async def sweep(self) -> None:
@@ -318,178 +314,93 @@ class SessionStreams:
                 return
 
 
-class StreamOwner(Protocol):
-    """A session, as far as its responses are concerned."""
+class PostedStream:
+    """The event stream that the response to a POST has become, of which its session keeps what is said.
 
-    @property
-    def streams(self) -> SessionStreams | None:
-        """Its streams, or None where the revision agreed on cannot resume any."""
-        ...
-
-
-class PostReply(WatchedReply):
-    """The response to a request of a session, its ``owner``; the stream it may become can be resumed.
+    Args:
+        streams: the session's streams, which it becomes one of with its first event.
+        writer: writes to the client.
 
     Attributes:
-        carried: that stream, or None while it has not become one.
+        stream: what is said on it; None before the first event.
+        writer: writes to the client.
     """
 
-    __slots__ = ()
+    __slots__ = ("_parting", "_streams", "stream", "writer")
 
-    carried: ResumableStream | None
+    def __init__(self, streams: SessionStreams, writer: EventWriter) -> None:
+        self._streams = streams
+        self._parting: asyncio.Task[None] | None = None
+        self.stream: ResumableStream | None = None
+        self.writer = writer
 
     @property
-    def attended(self) -> bool:
-        """Whether somebody waits for what it will say."""
-        return not self.over and (self.carried is None or self.carried.carrier is self)
+    def is_attended(self) -> bool:
+        """Whether this response still carries the stream, and not another one, or none."""
+        return not self.writer.is_over if self.stream is None else self.stream.carrier is self
 
-    def _stream(self) -> ResumableStream | None:
-        """The stream it is; None where the revision cannot resume any."""
-        if self.carried is None and (streams := self._owner.streams) is not None:
-            self.carried = streams.open(self)
-        return self.carried
+    def open_stream(self) -> ResumableStream:
+        """The stream it is, which begins here where nothing was said yet."""
+        if self.stream is None:
+            self.stream = self._streams.open(self)
+        return self.stream
 
-    async def _put(self, message: bytes | None, *, last: bool = False) -> bool:
-        streams = self._owner.streams
-        if streams is None or (last and not self.streaming and not streams.primes):
-            # A stream that is nothing but its answer: there is no event to come back after.
-            return await self.write(
-                b"" if message is None else encode_event(message), more=not last
-            )
-        stream = self.carried
+    async def put(self, message: bytes | None, *, last: bool = False) -> bool:
+        """Say something on the stream, or only that this was all; True where it is kept."""
+        streams, stream = self._streams, self.stream
         if stream is None:
-            stream = self.carried = streams.open(self)
+            if last and not streams.primes:
+                # A stream that is nothing but its answer: there is no event to come back after.
+                return await self.writer.put(message, last=True)
+            stream = self.stream = streams.open(self)
             if last and message is not None and streams.memory is not None:
-                await self.write(stream.whole(message, streams.memory), more=False)
-                self.hung_up()
+                await self.writer.write(stream.whole(message, streams.memory), more=False)
+                self.writer.drop()
                 stream.leave(self)
                 return True
         return await stream.put(message, last=last)
 
-    async def let_go(self, retry: int) -> None:
-        """End the response and have its client come back, where the revision can poll."""
-        streams = self._owner.streams
-        # spec 2025-06-18 basic/transports: before 2025-11-25 a server SHOULD NOT close a stream
-        # before its answer
-        if self.stream and not self.over and streams is not None and streams.primes:
-            stream = self._stream()
-            if stream is not None:
-                await stream.let_go(retry)
+    async def sign(self, chunk: bytes) -> None:
+        """Give a sign of life: at first an event with an id, where the revision primes streams."""
+        if not self.writer.has_begun:
+            await self.open_stream().begin(chunk)
+        elif not await self.writer.write(chunk):
+            self.drop()
 
-    def expire(self, why: ErrorBody) -> None:
-        """End the stream; where a client can come back for the rest, it does with another token."""
-        streams = self._owner.streams
-        if not (self.streaming and self.attended):
-            return  # it is another response that listens now
-        if streams is not None and streams.primes:
-            self._beating = asyncio.get_running_loop().create_task(self.let_go(0))
-        else:
-            super().expire(why)
-
-    async def _watch(self) -> None:
-        # The request runs on: its client is given the means to come back, where it takes that.
-        loop, streams = asyncio.get_running_loop(), self._owner.streams
-        if not self.stream or streams is None or not streams.primes:
-            await super()._watch()
-            return
-        primer = loop.call_later(PRIME_AFTER_S, self.beat, loop)
-        try:
-            await super()._watch()
-        finally:
-            primer.cancel()
-
-    async def _sign(self) -> None:
-        stream = None if self.streaming else self._stream()
-        if stream is None:
-            await super()._sign()
-        else:
-            await stream.begin(HEARTBEAT)
+    def release(self) -> None:
+        """Have whoever waits for the client wait no longer."""
+        self.writer.release()
 
     def drop(self) -> None:
         """Nobody listens here any more; what is said goes on where the stream does."""
-        if self.carried is None:
-            super().drop()
-        else:
-            self.hung_up()
-            self.carried.leave(self)
+        self.writer.drop()
+        if self.stream is not None:
+            self.stream.leave(self)
 
-    def hung_up(self) -> None:
+    def hang_up(self) -> None:
         """The response was ended: nothing more is written to it."""
-        self.streaming = True
-        self._send = drop_message
+        self.writer.drop()
 
     def give_way(self) -> None:
         """Another response carries the stream: end this one, as soon as its client takes that."""
-        if self._beating is None and not self.over:
-            self._beating = asyncio.get_running_loop().create_task(self._part())
+        if self._parting is None and not self.writer.is_over:
+            self._parting = asyncio.get_running_loop().create_task(self._part())
 
     async def _part(self) -> None:
         try:
-            await self.write(b"", more=False)
+            await self.writer.write(b"", more=False)
         finally:
-            self.hung_up()
-            self._beating = None
+            self.writer.drop()
+            self._parting = None
 
-    def _unwind(self) -> None:
-        super()._unwind()
-        if self.carried is not None and not self.carried.over:
-            self.carried.abandon()
-
-
-class GetReply(Reply):
-    """The response to a GET: open until one of both sides has enough, or the stream is over.
-
-    Attributes:
-        carried: the stream it carries, or None where the revision cannot resume any.
-        standing: it takes what belongs to no request.
-    """
-
-    __slots__ = ("standing",)
-
-    carried: ResumableStream | None
-
-    def __init__(self, send: Send, takes: AcceptedForms, extra: tuple[Header, ...] = ()) -> None:
-        super().__init__(send, takes, extra)
-        self.standing = True
-
-    async def _put(self, message: bytes | None, *, last: bool = False) -> bool:
-        if self.carried is None or message is None:  # the end of this response, not of the stream
-            return await super()._put(message, last=last)
-        return await self.carried.put(message, last=last)
-
-    def drop(self) -> None:
-        """Nobody listens here any more."""
-        super().drop()
-        if self.carried is not None:
-            self.carried.leave(self)
-
-    def left(self) -> None:
-        """The client has left, or takes nothing any more."""
-        self.drop()
-        self.give_way()
-
-    def farewell(self) -> None:
-        """The server stops: so does the stream."""
-        self.cut()
-
-    def hung_up(self) -> None:
-        """The response was ended."""
-        self.over = True
-        self.give_way()
-
-    def give_way(self) -> None:
-        """End this response: its task wakes up and does it."""
-        if self.task is not asyncio.current_task():
-            self.cut()
-
-    def _unwind(self) -> None:
-        super()._unwind()
-        if self.carried is not None:
-            self.carried.leave(self)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS
+    def close(self) -> None:
+        """Nobody will say anything more: the request is over."""
+        if self._parting is not None:
+            self._parting.cancel()
+        stream = self.stream
+        if stream is not None and not stream.over:
+            stream.leave(self)
+            stream.abandon()
 
 
 def _report(error: Exception) -> None:

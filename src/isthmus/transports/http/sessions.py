@@ -20,9 +20,10 @@ from isthmus.runtime.channel import CLOSED, Delivery, Origin, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log
-from isthmus.transports.http.reply import Receive, Reply
+from isthmus.transports.http.reply import EventSink, EventWriter, Receive
 from isthmus.transports.http.request_watch import RequestWatch
-from isthmus.transports.http.resume import GetReply, PostReply, SessionStreams
+from isthmus.transports.http.resume import PostedStream, SessionStreams
+from isthmus.transports.http.session_requests import GetRequest, PostRequest
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.struct import Id
 
@@ -69,8 +70,8 @@ class HttpSession:
         self.over = False
         self.peer = Peer(self, book.router, side="server")
         self._book = book
-        self._posts: dict[Id, Reply] = {}
-        self._gets: tuple[GetReply, ...] = ()
+        self._posts: dict[Id, PostRequest] = {}
+        self._gets: tuple[GetRequest, ...] = ()
         self._streams: SessionStreams | None = None
         self._kept: list[bytes] | None = None
 
@@ -81,7 +82,7 @@ class HttpSession:
         A call whose client has left goes on (spec 2025-11-25 basic/transports: a disconnect is no
         cancellation), but only for as long as the session may be idle: nobody may ever come back.
         """
-        return bool(self._gets) or any(reply.attended for reply in self._posts.values())
+        return bool(self._gets) or any(post.reply.is_attended for post in self._posts.values())
 
     @property
     def streams(self) -> SessionStreams | None:
@@ -94,6 +95,11 @@ class HttpSession:
             self._streams = SessionStreams(self._kept_under(), self._book.log, primes=primes)
         return self._streams
 
+    def open_sink(self, writer: EventWriter) -> EventSink:
+        """The sink of a POST's response that becomes a stream; kept where the revision resumes."""
+        streams = self.streams
+        return writer if streams is None else PostedStream(streams, writer)
+
     def _kept_under(self) -> str:
         """What its streams are kept under: its owner's name, too, so that nobody else finds them."""
         owner = owner_of(self.principal)
@@ -105,57 +111,57 @@ class HttpSession:
 
     # What the client sends
 
-    async def post(self, frame: Frame, delivery: Delivery, reply: Reply) -> None:
+    async def post(self, frame: Frame, delivery: Delivery, post: PostRequest) -> None:
         """Serve one POST, up to the end of its response.
 
         Args:
             frame: the message, parsed and checked.
             delivery: its bytes and origin.
-            reply: the response to it.
+            post: the request, with the response to it.
         """
         if frame.method is UNSET or frame.id is UNSET or frame.id is None:
             self.peer.take(delivery, frame)
             # spec 2025-11-25 basic/transports#sending-messages-to-the-server: 202, no body
-            await reply.end(202)
+            await post.reply.end(202)
         elif frame.id in self._posts:
-            await reply.answer(encode_error(frame.id, ID_IN_FLIGHT))
+            await post.reply.answer(encode_error(frame.id, ID_IN_FLIGHT))
         else:
-            await self._serve(frame.id, frame, delivery, reply)
+            await self._serve(frame.id, frame, delivery, post)
         self._book.touch(self)
 
-    async def _serve(self, id: Id, frame: Frame, delivery: Delivery, reply: Reply) -> None:
-        self._posts[id] = reply
-        self._book.lookout.enter(reply)
+    async def _serve(self, id: Id, frame: Frame, delivery: Delivery, post: PostRequest) -> None:
+        self._posts[id] = post
+        self._book.lookout.enter(post)
         try:
             for inbound in self.peer.take(delivery, frame):
-                await self.peer.serve(inbound, reply.task)
+                await self.peer.serve(inbound, post.task)
             if self.peer.outbox:
                 await self.peer.flush()
-            # A call that was withdrawn has no answer; the response still needs an end.
-            await reply.end(202)
+            if not post.reply.is_over:  # a call that was withdrawn has no answer
+                await post.reply.end(202)
         except asyncio.CancelledError:
-            if not reply.was_cut():
+            if not post.was_cut():
                 raise
-            await reply.answer(encode_error(id, reply.why(SESSION_ENDED)), 404)
+            await post.reply.answer(encode_error(id, post.why(SESSION_ENDED)), 404)
         finally:
-            self._book.lookout.leave(reply)
+            self._book.lookout.leave(post)
             self._posts.pop(id, None)
-            reply.finish()
+            post.finish()
 
-    async def post_batch(self, delivery: Delivery, reply: Reply) -> None:
+    async def post_batch(self, delivery: Delivery, post: PostRequest) -> None:
         """Serve one POST of several messages, up to the end of its response.
 
         Args:
             delivery: their bytes and origin.
-            reply: the response to them.
+            post: the request, with the response to them.
         """
         calls = self.peer.take(delivery)
         refused, self.peer.outbox = self.peer.outbox, []
-        self._posts.update((inbound.id, reply) for inbound in calls)
-        self._book.lookout.enter(reply)
+        self._posts.update((inbound.id, post) for inbound in calls)
+        self._book.lookout.enter(post)
         try:
             for out in refused:  # the whole of it, or all that is to be said about it
-                await reply.answer(out.data)
+                await post.reply.answer(out.data)
             # one that was withdrawn before it began ends as cancelled, and nobody else does
             works = [self.peer.spawn(inbound) for inbound in calls]
             await asyncio.gather(*works, return_exceptions=True)
@@ -163,98 +169,98 @@ class HttpSession:
                 await self.peer.flush()
             # spec 2025-03-26 basic/transports#sending-messages-to-the-server: 202 where there
             # were only notifications and responses
-            await reply.end(202)
+            await post.reply.end(202)
         except asyncio.CancelledError:
-            if not reply.was_cut():
+            if not post.was_cut():
                 raise
-            await reply.answer(encode_error(None, reply.why(SESSION_ENDED), null_id=False), 404)
+            await post.reply.answer(encode_error(None, post.why(SESSION_ENDED), null_id=False), 404)
         finally:
-            self._book.lookout.leave(reply)
+            self._book.lookout.leave(post)
             for inbound in calls:
                 self.peer.forget_unstarted(inbound.id)
                 self._posts.pop(inbound.id, None)
-            reply.finish()
+            post.finish()
             self._book.touch(self)
 
-    async def open(self, frame: Frame, delivery: Delivery, reply: Reply) -> bool:
+    async def open(self, frame: Frame, delivery: Delivery, post: PostRequest) -> bool:
         """Serve the ``initialize`` that a session begins with.
 
         Returns:
             Whether it went well, and the session is to be kept.
         """
-        reply.stream = False  # no heartbeat may send the head before the session's id is in it
+        post.reply.stream = False  # no heartbeat may send the head before the session's id is in it
         for inbound in self.peer.take(delivery, frame):
             outcome = await self.peer.router.serve(inbound)
             if isinstance(outcome, bytes):
                 answer = self.peer.session.answer(inbound.id, outcome)
-                reply.extra = (*reply.extra, (b"mcp-session-id", self.id.encode()))
-                await reply.answer(answer or b"")
+                post.reply.extra = (*post.reply.extra, (b"mcp-session-id", self.id.encode()))
+                await post.reply.answer(answer or b"")
                 return True
-            await reply.answer(self.peer.session.fail(inbound.id, outcome) or b"")
+            await post.reply.answer(self.peer.session.fail(inbound.id, outcome) or b"")
         for out in self.peer.outbox:
-            await reply.answer(out.data)
+            await post.reply.answer(out.data)
         return False
 
-    async def listen(self, receive: Receive, reply: GetReply, last_id: str | None) -> None:
+    async def listen(self, receive: Receive, get: GetRequest, last_id: str | None) -> None:
         """Keep a GET's response open until the client leaves, or there is nothing more to say.
 
         Args:
             receive: the ASGI callable that says when the client has left.
-            reply: the response.
+            get: the request, with its response.
             last_id: the event after which a stream is to go on, or None for one of its own.
 
         Raises:
             Forgotten: there is no such event, or not everything after it any more; nothing was
                 sent.
         """
-        after = await self._begun(reply, last_id)
-        if reply.standing:
+        after = await self._begun(get, last_id)
+        if get.standing:
             standing = [one for one in self._gets if one.standing]
             for old in standing[: 1 - MAX_STANDING_STREAMS]:
                 old.cut()
-        self._gets = (*self._gets, reply)
-        self._book.lookout.stay(reply)
+        self._gets = (*self._gets, get)
+        self._book.lookout.stay(get)
         try:
-            await self._speak(reply, after)
-            while not reply.over and (await receive())["type"] != "http.disconnect":
+            await self._speak(get, after)
+            while not get.is_over and (await receive())["type"] != "http.disconnect":
                 pass
-            reply.drop()
+            get.drop()
         except asyncio.CancelledError:
-            if not reply.was_cut():
+            if not get.was_cut():
                 raise
-            await reply.end()
+            await get.reply.end()
         finally:
-            self._book.lookout.leave(reply)
-            self._gets = tuple(one for one in self._gets if one is not reply)
-            reply.finish()
+            self._book.lookout.leave(get)
+            self._gets = tuple(one for one in self._gets if one is not get)
+            get.finish()
             self._book.touch(self)
 
-    async def _begun(self, reply: GetReply, last_id: str | None) -> int | None:
+    async def _begun(self, get: GetRequest, last_id: str | None) -> int | None:
         """Give a response a stream to carry; the place in it to go on after, or None."""
         streams = self.streams
         if last_id is None:
             if streams is not None:
-                reply.carried = streams.open(reply, standing=True)
+                get.stream = streams.open(get, standing=True)
             return None
         if streams is None:
             raise Forgotten(f"revision {self.peer.revision.name} has no streams that go on")
-        reply.carried, after = streams.find(last_id)
-        reply.standing = reply.carried.standing
-        await reply.carried.check(after)
+        get.stream, after = streams.find(last_id)
+        get.standing = get.stream.standing
+        await get.stream.check(after)
         return after
 
-    async def _speak(self, reply: GetReply, after: int | None) -> None:
+    async def _speak(self, get: GetRequest, after: int | None) -> None:
         """Say what is there to be said when a stream begins or goes on."""
-        if reply.carried is None:
-            await reply.open()
+        if get.stream is None:
+            await get.reply.open()
         elif after is None:
-            await reply.carried.begin()
+            await get.stream.begin()
         else:
-            await reply.carried.resume(reply, after)
-        if reply.standing:
+            await get.stream.resume(get, after)
+        if get.standing:
             kept, self._kept = self._kept or [], None
             for message in kept:
-                await reply.say(message)
+                await get.say(message)
 
     # The channel
 
@@ -265,7 +271,7 @@ class HttpSession:
     @property
     def hears(self) -> bool:
         """Whether the client has a stream open for what we say of our own accord."""
-        return any(reply.standing for reply in self._gets)
+        return any(get.standing for get in self._gets)
 
     async def send(self, out: Outgoing) -> None:
         """Put a message on the one stream it belongs to.
@@ -279,13 +285,13 @@ class HttpSession:
         if self.over:
             raise ConnectionLost("the session has ended")
         if out.answers is not None:
-            reply = self._posts.get(out.answers)
-            if reply is not None:
-                await reply.answer(out.data)
+            post = self._posts.get(out.answers)
+            if post is not None:
+                await post.reply.answer(out.data)
             return
         if out.relates_to is not None:
-            reply = self._posts.get(out.relates_to)
-            if reply is not None and await reply.say(out.data):
+            post = self._posts.get(out.relates_to)
+            if post is not None and await post.reply.say(out.data):
                 return
             if out.calls is None:
                 return  # progress or a log line that nobody can take
@@ -293,8 +299,8 @@ class HttpSession:
 
     async def _say_standing(self, message: bytes) -> None:
         # spec 2025-11-25 basic/transports#multiple-connections: on one stream only
-        for reply in reversed(self._gets):
-            if reply.standing and await reply.say(message):
+        for get in reversed(self._gets):
+            if get.standing and await get.say(message):
                 return
         kept = [*(self._kept or [])[1 - MAX_KEPT_MESSAGES :], message]
         while len(kept) > 1 and sum(map(len, kept)) > MAX_KEPT_BYTES:
@@ -308,10 +314,10 @@ class HttpSession:
             id: the call.
             retry: seconds its client is asked to wait before that; None for the usual.
         """
-        reply = self._posts.get(id)
-        if isinstance(reply, PostReply):
+        post = self._posts.get(id)
+        if post is not None:
             seconds = self._book.retry if retry is None else retry
-            await reply.let_go(max(0, round(1000 * seconds)))
+            await post.let_go(max(0, round(1000 * seconds)))
 
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - part of the channel's shape
         """False: only a ``notifications/cancelled`` tells the client."""
@@ -324,8 +330,8 @@ class HttpSession:
     def stop(self) -> None:
         """Cut everything short that goes on in this session."""
         self.over = True
-        for reply in (*self._posts.values(), *self._gets):
-            reply.cut()
+        for request in (*self._posts.values(), *self._gets):
+            request.cut()
 
     async def settle(self) -> None:
         """Settle what it still waits for, and forget what was said in it."""
@@ -404,7 +410,7 @@ class SessionBook:
         mine = theirs is principal or owner_of(theirs) == owner_of(principal)
         return session if mine else None
 
-    async def open(self, frame: Frame, delivery: Delivery, reply: Reply) -> bool:
+    async def open(self, frame: Frame, delivery: Delivery, post: PostRequest) -> bool:
         """Serve an ``initialize`` in a new session, and keep it if that went well.
 
         Returns:
@@ -414,21 +420,21 @@ class SessionBook:
         if len(self) >= self._limit and not self._make_room(caller):
             return False
         session = HttpSession(urandom(24).hex(), self, delivery.origin.principal, caller)
-        self.lookout.enter(reply)
+        self.lookout.enter(post)
         session.touched = self._loop.time()
         # Kept before the answer leaves: the client may use it at once.
         self._newcomers[session.id] = session
         self._callers.setdefault(caller, {})[session.id] = session
         kept = False
         try:
-            kept = await session.open(frame, delivery, reply)
+            kept = await session.open(frame, delivery, post)
         except asyncio.CancelledError:
-            if not reply.was_cut():
+            if not post.was_cut():
                 raise
-            await reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 503)
+            await post.reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 503)
         finally:
-            self.lookout.leave(reply)
-            reply.finish()
+            self.lookout.leave(post)
+            post.finish()
             if not kept:
                 self.end(session)
         if self._timer is None:

@@ -23,11 +23,11 @@ from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import CLOSED, Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.transports.http.reply import Header, Reply, Scope, Send, send_empty
+from isthmus.transports.http.reply import EventWriter, Header, Reply, Scope, Send, send_empty
 from isthmus.transports.http.request import EVENTS_ONLY, Exchange
-from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
 from isthmus.transports.pipes import MAX_UNREAD_BYTES as FULL_STREAM
-from isthmus.wire.jsonrpc import Frame, Unreadable, parse
+from isthmus.wire.jsonrpc import ErrorBody, Frame, Unreadable, parse
 from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ MODERN_REQUEST = Refusal(
 )
 
 
-class SseStream(Reply):
+class SseStream(WatchedRequest):
     """The response to a GET: the channel that one session's peer sends on.
 
     Args:
@@ -72,12 +72,15 @@ class SseStream(Reply):
         principal: who opened it, or None; nobody else may send to it.
     """
 
-    __slots__ = ("_room", "_unread", "held", "id", "peer", "principal")
+    __slots__ = ("_room", "_unread", "held", "id", "peer", "principal", "reply", "writer")
 
     def __init__(
         self, send: Send, extra: tuple[Header, ...], router: Router, principal: Any = None
     ) -> None:
-        super().__init__(send, EVENTS_ONLY, extra)
+        super().__init__()
+        self.writer = EventWriter(send, extra)
+        self.reply = Reply(send, EVENTS_ONLY, extra)
+        self.reply.events = self.writer
         self.id = urandom(24).hex()
         self.principal = principal
         self.peer = Peer(self, router, side="server")
@@ -112,7 +115,8 @@ class SseStream(Reply):
         self._unread += len(out.data)
         try:
             # spec 2024-11-05 basic/transports#http-with-sse: messages are sent as message events
-            if self.over or not await self.write(encode_event(out.data, event="message")):
+            event = encode_event(out.data, event="message")
+            if self.is_over or not await self.writer.write(event):
                 raise ConnectionLost("the client has closed its event stream")
         finally:
             self._unread -= len(out.data)
@@ -128,14 +132,33 @@ class SseStream(Reply):
         """End the stream, and with it the session."""
         self.cut()
 
-    def left(self) -> None:
-        """The client takes nothing any more."""
-        self.drop()
-        self.cut()
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self.reply.is_over or self.writer.is_over
+
+    def beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Another heartbeat's time has passed."""
+        if self.reply.beat(loop):  # the client takes nothing any more
+            self.writer.drop()
+            self.cut()
 
     def farewell(self) -> None:
         """The server stops: so does the stream."""
         self.cut()
+
+    def expire(self, why: ErrorBody) -> None:
+        """End the stream: whoever listens may not any more."""
+        if self.writer.has_begun:
+            self.cut(why)
+
+    def finish(self) -> None:
+        """The session is over: let go of everything that belongs to it."""
+        if self._cut:
+            self.was_cut()
+        self.task = None
+        self.reply.is_over = True
+        self.reply.close(self.writer)
 
 
 class SseServer:
@@ -200,15 +223,15 @@ class SseServer:
             # spec 2024-11-05 basic/transports#http-with-sse: when a client connects, the server
             # MUST send an endpoint event with a URI to send messages to
             where = f"{self._place(exchange.scope)}?session_id={stream.id}"
-            await stream.write(encode_event(where.encode("latin-1"), event="endpoint"))
-            while not stream.over and (await exchange.receive())["type"] != "http.disconnect":
+            await stream.writer.write(encode_event(where.encode("latin-1"), event="endpoint"))
+            while not stream.is_over and (await exchange.receive())["type"] != "http.disconnect":
                 pass
-            stream.drop()
+            stream.writer.drop()
         except asyncio.CancelledError:
             if not stream.was_cut():
                 raise
             lost = "the server has closed the event stream"
-            await stream.end()
+            await stream.reply.end()
         finally:
             del self._streams[stream.id]
             lookout.leave(stream)
@@ -272,7 +295,7 @@ class SseServer:
                 await exchange.refuse(TOO_MUCH_UNREAD)
                 return
             await stream.room()
-            if stream.over:
+            if stream.is_over:
                 await exchange.refuse(UNKNOWN_SESSION)
                 return
         peer = stream.peer

@@ -1,0 +1,209 @@
+"""The requests of a legacy session that are watched while they run: each POST, and each open GET.
+
+A client that leaves does not cancel its call here (spec 2025-11-25 basic/transports: a disconnect
+is no cancellation): it may come back for the rest of the stream, which its session keeps.
+"""
+
+import asyncio
+from typing import Protocol
+
+from isthmus.core.http.rules import AcceptedForms
+from isthmus.transports.http.reply import (
+    EventWriter,
+    Header,
+    Receive,
+    Reply,
+    Send,
+    StreamOwner,
+)
+from isthmus.transports.http.request import EVENTS_ONLY
+from isthmus.transports.http.request_watch import WatchedRequest, wait_for_disconnect
+from isthmus.transports.http.resume import PostedStream, ResumableStream, SessionStreams
+from isthmus.wire.jsonrpc import ErrorBody
+
+__all__ = ["GetRequest", "PostRequest", "ResumableSession"]
+
+PRIME_AFTER_S = 1.0  # that a call lasts until its client is given an id to come back with
+
+
+class ResumableSession(StreamOwner, Protocol):
+    """A session, as far as its requests are concerned."""
+
+    @property
+    def streams(self) -> SessionStreams | None:
+        """Its streams, or None where the revision agreed on cannot resume any."""
+        ...
+
+
+class PostRequest(WatchedRequest):
+    """One POST of a session, and its response.
+
+    Args:
+        send: the ASGI callable that takes response messages.
+        takes: the forms of an answer that the client takes.
+        extra: headers for whatever the response becomes.
+        receive: the ASGI callable that says when the client has left.
+        session: keeps what is said; None for the ``initialize`` that it is opened by.
+
+    Attributes:
+        reply: the response.
+    """
+
+    __slots__ = ("_leaving", "_receive", "_session", "_watching", "reply")
+
+    def __init__(
+        self,
+        send: Send,
+        takes: AcceptedForms,
+        extra: tuple[Header, ...],
+        receive: Receive,
+        session: ResumableSession | None = None,
+    ) -> None:
+        # As WatchedRequest has it: each call makes one of these.
+        self.task = asyncio.current_task()
+        self._cut = False
+        self.reply = Reply(send, takes, extra, session)
+        self._receive = receive
+        self._session = session
+        self._watching: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
+
+    @property
+    def _primed_streams(self) -> SessionStreams | None:
+        """The session's streams, where a client can be asked to come back to them."""
+        streams = None if self._session is None else self._session.streams
+        return streams if streams is not None and streams.primes and self.reply.stream else None
+
+    async def let_go(self, retry: int) -> None:
+        """End the response and have its client come back, where the revision can poll.
+
+        Args:
+            retry: milliseconds that the client is asked to wait before that.
+        """
+        # spec 2025-06-18 basic/transports: before 2025-11-25 a server SHOULD NOT close a stream
+        # before its answer
+        if not self.reply.is_over and self._primed_streams is not None:
+            events = self.reply.events or self.reply.begin()
+            if isinstance(events, PostedStream):
+                await events.open_stream().let_go(retry)
+
+    def expire(self, why: ErrorBody) -> None:
+        """End the stream; where a client can come back for the rest, it does with another token."""
+        if self.reply.events is None or not self.reply.is_attended:
+            return  # it is an answer in one piece, or another response that listens now
+        if self._primed_streams is None:
+            self.cut(why)
+        else:
+            self._leaving = asyncio.get_running_loop().create_task(self.let_go(0))
+
+    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The request runs on: from now on a client that leaves is noticed."""
+        self._watching = loop.create_task(self._watch(loop))
+
+    async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        primer = None
+        if self._primed_streams is not None:  # the client is given the means to come back
+            primer = loop.call_later(PRIME_AFTER_S, self.beat, loop)
+        try:
+            await wait_for_disconnect(self._receive)
+        finally:
+            if primer is not None:
+                primer.cancel()
+        self.reply.drop()
+
+    def beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Another heartbeat's time has passed."""
+        if self.reply.beat(loop):
+            self.reply.drop()
+
+    def finish(self) -> None:
+        """The request is over: let go of everything that belongs to it."""
+        if self._cut:
+            self.was_cut()  # whoever swallowed the cancellation leaves it to be taken back
+        self.task = None
+        reply = self.reply
+        reply.is_over = True
+        if reply.events is not None:
+            reply.close(reply.events)
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None  # which holds this request, too
+        if self._leaving is not None:
+            self._leaving.cancel()
+
+
+class GetRequest(WatchedRequest):
+    """A GET of a session: its response is open until one side has enough, or the stream is over.
+
+    Args:
+        send: the ASGI callable that takes response messages.
+        extra: headers for the response.
+
+    Attributes:
+        reply: the response.
+        writer: writes the response, which is an event stream in any case.
+        stream: the stream it carries, or None where the revision cannot resume any.
+        standing: it takes what belongs to no request.
+    """
+
+    __slots__ = ("reply", "standing", "stream", "writer")
+
+    def __init__(self, send: Send, extra: tuple[Header, ...] = ()) -> None:
+        super().__init__()
+        self.writer = EventWriter(send, extra)
+        self.reply = Reply(send, EVENTS_ONLY, extra)
+        self.reply.events = self.writer
+        self.stream: ResumableStream | None = None
+        self.standing = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self.reply.is_over or self.writer.is_over
+
+    async def say(self, message: bytes) -> bool:
+        """Send a message; False when it cannot be sent."""
+        if self.is_over:
+            return False
+        return await (self.stream or self.writer).put(message)
+
+    def hang_up(self) -> None:
+        """The response was ended."""
+        self.reply.is_over = True
+        self.give_way()
+
+    def give_way(self) -> None:
+        """End this response: its task wakes up and does it."""
+        if self.task is not asyncio.current_task():
+            self.cut()
+
+    def drop(self) -> None:
+        """Nobody listens here any more."""
+        self.writer.drop()
+        if self.stream is not None:
+            self.stream.leave(self)
+
+    def beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Another heartbeat's time has passed."""
+        if self.reply.beat(loop):  # the client takes nothing any more
+            self.drop()
+            self.give_way()
+
+    def farewell(self) -> None:
+        """The server stops: so does the stream."""
+        self.cut()
+
+    def expire(self, why: ErrorBody) -> None:
+        """End the stream: whoever listens may not any more."""
+        if self.writer.has_begun:
+            self.cut(why)
+
+    def finish(self) -> None:
+        """The request is over: let go of everything that belongs to it."""
+        if self._cut:
+            self.was_cut()
+        self.task = None
+        self.reply.is_over = True
+        self.reply.close(self.writer)
+        if self.stream is not None:
+            self.stream.leave(self)
