@@ -44,7 +44,7 @@ SLOW = {
     *("textual", "tomlkit", "tomllib", "watchfiles", "yaml"),
     *("sqlite3", "redis", "unittest", "multiprocessing", "webbrowser"),
 }
-SERVING = {"transports/http/connections.py", "transports/http/socket_connections.py"}
+SERVING = {"transports/http/connections.py"}
 """Modules whose classes are uvicorn's own: only a function that serves imports them."""
 
 

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from isthmus import Client, Context, Server
 from isthmus.errors import ConnectFailed, ConnectionLost
@@ -17,7 +18,6 @@ from isthmus.testing import serving
 from isthmus.testing.faults import until
 from isthmus.transports.http import serve as http_serve
 from isthmus.transports.http.client.websocket import connect_websocket
-from isthmus.transports.http.socket_connections import SocketConnection
 from isthmus.transports.http.websocket import WebSocketChannel
 from isthmus.transports.pipes import MAX_AHEAD_BYTES, MAX_UNREAD_BYTES
 from support.transports import faulty_sockets
@@ -508,13 +508,13 @@ async def test_a_message_beyond_the_limit_is_not_taken_where_the_server_lets_it_
 async def test_pongs_that_nobody_reads_are_bounded(monkeypatch):
     """Ours: a client that pings and does not read is read no further, and keeps a mebibyte or two."""
     opened = []
-    made = SocketConnection.connection_made
+    made = WebSocketsSansIOProtocol.connection_made
 
     def keep(connection, transport):
         opened.append(transport)
         made(connection, transport)
 
-    monkeypatch.setattr(SocketConnection, "connection_made", keep)
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", keep)
     async with serving(make_echo_server(), websocket=True) as url:
         host, port = url.split("/")[2].split(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=1024)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, LifespanFailed
 from isthmus.transports.http.app import HttpApp
+from isthmus.transports.pipes import MAX_UNREAD_BYTES
 from isthmus.transports.shutdown import run_to_end
 
 if TYPE_CHECKING:
@@ -210,16 +211,35 @@ def _make_server(
 
 
 def load_websocket_protocol() -> Any:
-    """What lets uvicorn take WebSockets.
+    """Uvicorn's WebSocket connection with a bound on pongs that are not read.
 
     Raises:
-        ConnectFailed: the package that it needs for them is not installed.
+        ConnectFailed: the package that uvicorn needs for WebSockets is not installed.
     """
     if find_spec("websockets") is None:
         raise ConnectFailed(
             "WebSockets need the package websockets: pip install 'isthmus[websocket]'"
         )
-    from isthmus.transports.http.socket_connections import SocketConnection
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    class SocketConnection(WebSocketsSansIOProtocol):
+        """A WebSocket that reads no further pings while the pongs to those before are not read.
+
+        uvicorn answers each ping at once, whatever waits to be written already. Messages have
+        their own bound, above this.
+        """
+
+        def handle_ping(self) -> None:
+            super().handle_ping()
+            if not self.read_paused and self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+                self.read_paused = True
+                self.transport.pause_reading()
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.read_paused and self.queue.empty():
+                self.read_paused = False
+                self.transport.resume_reading()
 
     return SocketConnection
 
