@@ -58,8 +58,8 @@ def check(
     finish(checked)
 
 
-@app.command()
-def select(
+@app.command("select")
+def select_model(
     *,
     hint: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A hint; the first counts first.")
