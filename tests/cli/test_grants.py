@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isthmus.cli.commands.grants_shown import print_grant, print_grants, revoke_grants
+from isthmus.cli.commands.grants import print_grant, print_grants, revoke_grants
 from isthmus.cli.main import main
 from isthmus.errors import UsageError
 from isthmus.host.approvals.grants import Grants

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.cli.commands import hosting
-from isthmus.cli.commands.hosting import HostCommandOptions, run_host
+from isthmus.cli.commands import host
+from isthmus.cli.commands.host import HostCommandOptions, run_host
 from isthmus.errors import UsageError
 from isthmus.host.model.events import HostNotice
 from isthmus.host.remote.attached import AttachedHost
@@ -47,7 +47,7 @@ def words(tmp_path):
 @pytest.mark.covers("hostterminal.command.extra")
 def test_without_the_extra_the_full_screen_says_what_to_install(monkeypatch):
     """Ours: one sentence with the command, and what works without."""
-    monkeypatch.setattr(hosting.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(host.importlib.util, "find_spec", lambda name: None)
 
     with pytest.raises(UsageError) as error:
         run_host(HostCommandOptions())
@@ -61,7 +61,7 @@ def test_without_the_extra_the_full_screen_says_what_to_install(monkeypatch):
 def test_the_prompt_needs_no_extra():
     """Ours: what asks line by line loads nothing of the full screen."""
     code = (
-        "import sys, isthmus.cli.commands.hosting, isthmus.terminal.cards\n"
+        "import sys, isthmus.cli.commands.host, isthmus.terminal.cards\n"
         "print([m for m in ('textual', 'watchfiles', 'tomlkit') if m in sys.modules])"
     )
     done = subprocess.run(

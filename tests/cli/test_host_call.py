@@ -3,7 +3,7 @@
 import pytest
 
 from isthmus import Server
-from isthmus.cli.commands.host_call import HostCall, call_at_host
+from isthmus.cli.commands.call import HostCall, call_at_host
 from isthmus.cli.exits import Exit, exit_for
 from isthmus.errors import UsageError
 from isthmus.host import Denied, Host, Unknown

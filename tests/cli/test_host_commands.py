@@ -1,9 +1,8 @@
 """The commands about a host, as their help has them."""
 
 import pytest
-from typer.main import get_command
 
-from isthmus.cli.main import app
+from isthmus.cli.main import load_command
 
 HOST = ("servers", "grants", "policy", "audit", "config", "models", "chat", "host")
 
@@ -28,9 +27,7 @@ def leaves(command, path=()):
         yield from leaves(each, (*path, name))
 
 
-COMMANDS = dict(
-    found for name in HOST for found in leaves(get_command(app).commands[name], (name,))
-)
+COMMANDS = dict(found for name in HOST for found in leaves(load_command(name), (name,)))
 
 
 @pytest.mark.covers("hostterminal.commands.help")

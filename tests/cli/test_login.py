@@ -9,8 +9,8 @@ import pytest
 
 from isthmus.auth import StoreBroken
 from isthmus.cli.commands.login import LoginOptions, make_oauth
-from isthmus.cli.credentials import make_authorization
 from isthmus.cli.targets import CliTarget
+from isthmus.cli.terminal_client import make_authorization
 from isthmus.errors import UsageError
 from isthmus.transports.command import Command
 from support.auth.oauth_town import open_town

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from isthmus import Server
-from isthmus.cli.commands.servers_shown import do_with_server, print_log, print_servers
+from isthmus.cli.commands.servers import do_with_server, print_log, print_servers
 from isthmus.cli.main import main
 from isthmus.host.host import Host
 from isthmus.host.model.errors import Unknown

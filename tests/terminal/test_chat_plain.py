@@ -201,7 +201,7 @@ class Without:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Without())
-import isthmus.cli.commands.chatting
+import isthmus.cli.commands.chat
 import isthmus.terminal.chat.plain
 import isthmus.terminal.prompt.prompt
 """

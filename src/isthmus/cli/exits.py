@@ -1,17 +1,13 @@
-"""What the command ends with: one table of exit codes, and which error means which.
-
-How every command ends: with an exit code, and one message where something went wrong.
-
-Signals of the operating system, handled on the event loop as long as something lasts.
-"""
+"""Exit codes of the command, the errors that mean them, and the signals that end a command."""
 
 import asyncio
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from typing import Any, NoReturn
 
 import typer
 
@@ -99,10 +95,11 @@ def exit_for(error: BaseException) -> Exit:
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), Exit.BROKEN)
 
 
-def finish(work: Callable[[], Exit | None]) -> None:
+def finish(work: Callable[[], Exit | Coroutine[Any, Any, Exit | None] | None]) -> NoReturn:
     """Do the work and leave with its exit code; a foreseen error is one message on stderr."""
     try:
-        code = work() or Exit.OK
+        done = work()
+        code = (asyncio.run(done) if isinstance(done, Coroutine) else done) or Exit.OK
     except BrokenPipeError:  # whoever read our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = Exit.OK
@@ -125,8 +122,7 @@ def _format_error(error: BaseException, code: Exit) -> str:
     return f"{quote_text(error)}{data}{more}"
 
 
-ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT")
-"""The signals that end a command in order; not every system has all of them."""
+ENDING_SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT")  # not every system has all of them
 
 
 @contextmanager

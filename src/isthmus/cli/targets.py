@@ -1,4 +1,4 @@
-"""What ``TARGET`` means: a URL, a Python file, a command, or a name in an ``mcp.json``."""
+"""Targets on the command line: a URL, a Python file, a command, or a name in an ``mcp.json``."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from isthmus.host.config.files import ConfigDocument
     from isthmus.host.config.layouts import RawServer
 
-__all__ = ["CONFIG_FILES", "CliTarget", "find_http_url", "read_target"]
+__all__ = ["CONFIG_FILES", "TARGET_HELP", "CliTarget", "find_http_url", "read_target"]
 
 CONFIG_FILES = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
-URL_SCHEMES = ("http://", "https://", "ws://", "wss://", "unix://", "tcp://")
+HTTP_SCHEMES = ("http://", "https://", "ws://", "wss://")
+URL_SCHEMES = (*HTTP_SCHEMES, "unix://", "tcp://")
+TARGET_HELP = (
+    "TARGET is a URL (http, ws, unix, tcp), a .py file, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
+    "left out where a command follows after --, as in: isthmus {} -- uvx mcp-server-time"
+)
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,3 @@ def find_http_url(target: CliTarget) -> str | None:
     """The URL of a target that is reached over HTTP; None for the others."""
     where = target.where
     return where if isinstance(where, str) and where.startswith(HTTP_SCHEMES) else None
-
-
-HTTP_SCHEMES = ("http://", "https://", "ws://", "wss://")

@@ -1,6 +1,6 @@
-"""A client at the terminal: who answers questions, where progress and logs go.
+"""The client of commands that talk to a server: questions, progress, logs and tokens at a terminal.
 
-A server's question, asked at the terminal blank by blank.
+No command but ``login`` opens a browser: where a login is needed the error says how.
 """
 
 import asyncio
@@ -8,16 +8,21 @@ import os
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import typer
+
+from isthmus.cli.exits import Exit, finish
 from isthmus.cli.output import print_note
-from isthmus.cli.targets import CliTarget
+from isthmus.cli.targets import TARGET_HELP, CliTarget, find_http_url, read_target
 from isthmus.client.features.elicitation import concerns
 from isthmus.core.answers import Accepted, Answer, Declined
 from isthmus.core.text import clean_text
-from isthmus.errors import quote_text
+from isthmus.errors import InternalError, UsageError, quote_text
 from isthmus.terminal.prompt.forms import FormTerminal, ask_form, confirm_content
 from isthmus.transports.command import Command
 from isthmus.wire import ElicitParams, LogMessageParams, ProgressParams
@@ -36,15 +41,16 @@ __all__ = [
     "answer_question",
     "decline_unattended",
     "discard_typed",
+    "make_authorization",
+    "run_with_target",
 ]
 
-MAX_STDERR_LINES = 20
-"""Lines of a launched server's standard error that are shown where something failed there."""
+MAX_STDERR_LINES = 20  # of a launched server, shown where something failed there
 
 
 @dataclass(frozen=True)
 class ConnectOptions:
-    """What every command that talks to a server takes.
+    """Options of every command that talks to a server.
 
     Attributes:
         as_json: print JSON for a program.
@@ -61,15 +67,13 @@ class ConnectOptions:
     opened: "EraChoice | None" = None
 
     def authorization(self, target: CliTarget) -> "Authorization | None":
-        """What gets the tokens that a server wants.
+        """The source of the tokens that a server wants.
 
         Raises:
             UsageError: the variable is not there, or the target takes no tokens.
         """
         if self.token_env is None and isinstance(target.where, Command):
             return None
-        from isthmus.cli.credentials import make_authorization
-
         return make_authorization(target, self.token_env, os.environ)
 
 
@@ -126,7 +130,7 @@ class TerminalClient:
         print_note(quote_text(f"[{message.level}{logger}] {message.data}"))
 
     def last_words(self) -> None:
-        """What the server wrote to standard error about the request that failed."""
+        """Print what the server wrote to standard error about the request that failed."""
         if self.heard:
             print_note(
                 "\n".join(
@@ -149,6 +153,51 @@ class TerminalClient:
         bar, self._bar = self._bar, None
         if bar is not None:
             bar.end()
+
+
+Work: TypeAlias = Callable[[TerminalClient, list[str]], Coroutine[Any, Any, Exit]]
+
+
+def run_with_target(
+    context: typer.Context,
+    words: Sequence[str],
+    options: ConnectOptions,
+    work: Work,
+    *needed: str,
+) -> None:
+    """Resolve the target among the words, then talk to it.
+
+    Args:
+        context: holds the command given after ``--``, if any.
+        words: the positional words; the first is the target where no command was given.
+        options: what every command takes.
+        work: does the talking, given the words after the target.
+        needed: names of words that must follow the target.
+    """
+
+    def run() -> Coroutine[Any, Any, Exit]:
+        command: list[str] = context.obj or []
+        rest = list(words)
+        if not command and not rest:
+            raise UsageError(f"which server? {TARGET_HELP.format(context.info_name)}")
+        name = "" if command else rest.pop(0)
+        if len(rest) < len(needed):
+            raise UsageError(f"{context.info_name} also needs: {' '.join(needed[len(rest) :])}")
+        target = read_target(name, command, Path.cwd(), os.environ)
+        return _talk(TerminalClient(target, options), rest, work)
+
+    finish(run)
+
+
+async def _talk(client: TerminalClient, rest: list[str], work: Work) -> Exit:
+    try:
+        code = await work(client, rest)
+    except InternalError:
+        client.last_words()
+        raise
+    if code is Exit.TOOL_FAILED:
+        client.last_words()
+    return code
 
 
 class ProgressBar:
@@ -222,7 +271,7 @@ def print_prompt(prompt: str) -> None:
 
 
 async def decline_unattended(question: ElicitParams) -> Answer[Any]:
-    """Nobody is here to answer: say so once, and decline rather than hang."""
+    """Decline a question where nobody is here to answer, and say so, rather than hang."""
     print_note(
         f"declined: the server asks {question.message!r}, and standard input is no terminal; "
         "run this command at a terminal to answer"
@@ -231,7 +280,7 @@ async def decline_unattended(question: ElicitParams) -> Answer[Any]:
 
 
 async def answer_question(question: ElicitParams, terminal: FormTerminal) -> Answer[Any]:
-    """What the person says to a server's question.
+    """Put a server's question to the person at the terminal.
 
     Control-D anywhere is turning away without choosing; what was filled in is shown for a last
     yes or no before it is sent (spec 2026-07-28 client/elicitation: review before sending).
@@ -255,3 +304,36 @@ async def _offer_visit(url: str, terminal: FormTerminal) -> Answer[Any]:
         webbrowser.open(url)
         return Accepted(None)
     return said
+
+
+def make_authorization(
+    target: CliTarget, token_env: str | None, environ: Mapping[str, str]
+) -> "Authorization | None":
+    """The source of the tokens that a command shows a server over HTTP; None where it needs none.
+
+    Args:
+        target: the server.
+        token_env: the variable that holds a token, or None.
+        environ: where it is looked up. A token is never taken from the command line, which
+            every other program on the machine can read.
+
+    Raises:
+        UsageError: there is no such variable, or nothing that a token could be shown to.
+    """
+    from isthmus.auth.client.grants.bearer_token import BearerToken
+    from isthmus.auth.client.grants.oauth import StoredLogin
+    from isthmus.auth.tokens.secret import Secret
+
+    url = find_http_url(target)
+    if token_env is not None:
+        if url is None:
+            raise UsageError(
+                f"--token-env goes with a URL of HTTP, and {target.label} is none: a server that is "
+                "launched takes its credentials from its environment"
+            )
+        if not environ.get(token_env):
+            raise UsageError(f"--token-env {token_env}: there is no such variable, or it is empty")
+        return BearerToken(Secret(environ[token_env]))
+    if url is None or "authorization" in {name.lower() for name in target.headers}:
+        return None
+    return StoredLogin(target.label)

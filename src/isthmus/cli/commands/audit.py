@@ -1,10 +1,29 @@
-"""``isthmus audit``: what a host has done, and whether anybody changed what is written of it."""
+"""``isthmus audit``: verify, read, export and sum up the audit log of a host."""
 
-from typing import Annotated, TypeAlias
+import os
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
+import msgspec
 import typer
 
+from isthmus.cli.arguments import parse_time
 from isthmus.cli.exits import Exit, finish
+from isthmus.cli.host_state import find_host_folder
+from isthmus.cli.options import AsJson, StateFolder
+from isthmus.cli.output import print_json, print_line, print_lines, print_note, print_text
+from isthmus.errors import UsageError
+from isthmus.host.audit.hash_chain import ChainVerdict, verify_chain
+from isthmus.host.audit.head_file import HeadFile
+from isthmus.host.audit.keys import AuditKeys
+from isthmus.host.audit.queries import AuditFilters, AuditSum, open_log, read_lines, read_sums
+from isthmus.host.model.view import AuditLine
+from isthmus.host.state.database import load_key
 
 __all__ = ["app"]
 
@@ -15,11 +34,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-State: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="FOLDER", help="The host's state; the user's own host by default."),
-]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Count: TypeAlias = Annotated[
     int, typer.Option("--count", "-n", metavar="N", min=1, max=10_000, help="At most so many rows.")
 ]
@@ -48,17 +62,11 @@ def verify(
     anchor: Annotated[
         str, typer.Option(metavar="SEQ:HASH", help="What an earlier check printed.")
     ] = "",
-    state: State = None,
+    state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Check every row and signature: exits with 1 at a fault, with 6 where not all is proved."""
-
-    def verified() -> Exit:
-        from isthmus.cli.commands.audit_rows import print_verdict
-
-        return print_verdict(state, anchor, as_json=as_json)
-
-    finish(verified)
+    finish(lambda: print_verdict(state, anchor, as_json=as_json))
 
 
 @app.command()
@@ -68,17 +76,11 @@ def tail(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")
     ] = False,
-    state: State = None,
+    state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the last rows; with --json one value a line."""
-
-    def tailed() -> Exit:
-        from isthmus.cli.commands.audit_rows import print_tail
-
-        return print_tail(state, count, follow=follow, as_json=as_json)
-
-    finish(tailed)
+    finish(lambda: print_tail(state, count, follow=follow, as_json=as_json))
 
 
 @app.command()
@@ -98,14 +100,12 @@ def search(
     until: Until = "",
     failed: Failed = False,
     count: Count = 100,
-    state: State = None,
+    state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the rows that have all these words, and fit all options; the newest where there are many."""
 
-    def searched() -> Exit:
-        from isthmus.cli.commands.audit_rows import make_filters, print_found
-
+    def work() -> Exit:
         filters = make_filters(
             server=server,
             object=object_,
@@ -120,7 +120,7 @@ def search(
         )
         return print_found(state, filters, count, as_json=as_json)
 
-    finish(searched)
+    finish(work)
 
 
 @app.command()
@@ -136,17 +136,15 @@ def export(
     run: Run = "",
     since: Since = "",
     until: Until = "",
-    state: State = None,
+    state: StateFolder = None,
 ) -> None:
     """Write all rows, or those that fit, with their hashes; nothing secret is in them."""
 
-    def exported() -> Exit:
-        from isthmus.cli.commands.audit_rows import export_rows, make_filters
-
+    def work() -> Exit:
         filters = make_filters(server=server, run=run, since=since, until=until)
         return export_rows(state, filters, file)
 
-    finish(exported)
+    finish(work)
 
 
 @app.command()
@@ -158,17 +156,184 @@ def stats(
     run: Run = "",
     since: Since = "",
     until: Until = "",
-    state: State = None,
+    state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Print sums by server, tool and effect: calls, failures, times, waits, tokens, cost."""
 
-    def counted() -> Exit:
-        from isthmus.cli.commands.audit_rows import make_filters, print_stats
-
+    def work() -> Exit:
         filters = make_filters(
             server=server, object=object_, principal=principal, run=run, since=since, until=until
         )
         return print_stats(state, filters, as_json=as_json)
 
-    finish(counted)
+    finish(work)
+
+
+FOLLOW_INTERVAL_S = 0.5
+"""Seconds between two looks at a log that is followed."""
+
+MAX_ARGUMENTS_CHARS = 100
+"""Characters of arguments in a line for a person; ``--json`` has all of them."""
+
+
+def make_filters(*, since: str = "", until: str = "", **rest: Any) -> AuditFilters:
+    """The filters that somebody wrote down.
+
+    Raises:
+        UsageError: a time is none.
+    """
+    now = time.time()
+    return AuditFilters(since=parse_time(since, now), until=parse_time(until, now), **rest)
+
+
+def print_verdict(state: str | None, anchor: str, *, as_json: bool) -> Exit:
+    """Check the whole log, and say what was found."""
+    folder = find_host_folder(state)
+    head = folder / "host.head"
+    if head.is_file() and not (folder / "host.db").exists():
+        print_note(f"row 0: truncated: {folder} has the head of an audit log, and the log is gone")
+        return Exit.TOOL_FAILED
+    with open_log(folder) as db:
+        keys = AuditKeys(load_key(folder / "host.key", make=False))
+        db.execute("BEGIN")
+        try:
+            found = verify_chain(db, keys, HeadFile(head, keys), anchor)
+        except ValueError:
+            raise UsageError(
+                f"{anchor!r} is no anchor: give SEQ:HASH as verify prints it"
+            ) from None
+    if as_json:
+        public = {"good": found.good, "state": found.state, "public_key": keys.public.hex()}
+        print_json(msgspec.to_builtins(found) | public)
+    else:
+        print_lines("\n".join(describe_verdict(found)))
+    return EXIT_BY_VERDICT[found.state]
+
+
+EXIT_BY_VERDICT = {"good": Exit.OK, "unproved": Exit.UNPROVED, "bad": Exit.TOOL_FAILED}
+
+
+def describe_verdict(found: ChainVerdict) -> Iterable[str]:
+    """What a check found, a line each."""
+    yield f"{found.rows} rows ({found.first} to {found.last}), {found.checkpoints} checkpoints"
+    if found.dropped:
+        yield f"rows up to {found.dropped} were dropped by retention, under a signature"
+    yield from (f"row {fault.seq}: {fault.what}: {fault.text}" for fault in found.faults)
+    yield from (f"unproved: {doubt.text}" for doubt in found.unproved)
+    if found.state == "unproved":
+        yield "no fault was found, and not everything is proved"
+    if found.good:
+        yield "nothing was changed, removed, inserted or put in another order"
+    if not found.faults:
+        yield f"anchor {found.last}:{found.head}"
+
+
+def print_tail(state: str | None, count: int, *, follow: bool, as_json: bool) -> Exit:
+    """Print the last rows; where they are followed, until somebody interrupts it."""
+    with open_log(find_host_folder(state)) as db:
+        last = print_rows(read_lines(db, newest=count), as_json=as_json)
+        if not last:
+            print_note("nothing was done yet")
+        while follow:
+            time.sleep(FOLLOW_INTERVAL_S)
+            last = max(last, print_rows(read_lines(db, AuditFilters(after=last)), as_json=as_json))
+    return Exit.OK
+
+
+def print_found(state: str | None, filters: AuditFilters, count: int, *, as_json: bool) -> Exit:
+    """Print the rows that fit."""
+    with open_log(find_host_folder(state)) as db:
+        if not print_rows(read_lines(db, filters, newest=count), as_json=as_json):
+            print_note("no row fits")
+    return Exit.OK
+
+
+def print_rows(rows: Iterable[AuditLine], *, as_json: bool) -> int:
+    """Print rows, one a line; the number of the last one, 0 where there was none."""
+    last = 0
+    for row in rows:
+        last = row.seq
+        if as_json:
+            print_text(msgspec.json.encode(row).decode())
+        else:
+            print_line(format_row(row))
+    sys.stdout.flush()
+    return last
+
+
+def format_row(row: AuditLine) -> str:
+    """A row in a line for a person."""
+    what = "/".join(part for part in (row.server, row.object) if part)
+    by = row.rule or row.approver
+    parts = [
+        datetime.fromtimestamp(row.at).strftime("%Y-%m-%d %H:%M:%S"),  # noqa: DTZ006 - local time
+        f"{row.seq:>6}  {row.kind:<8}",
+        *(part for part in (row.principal, row.action, what) if part),
+        *([f"{row.effect} ({by})" if by else row.effect] if row.effect else []),
+        *([row.error or "failed"] if row.failed or row.error else []),
+        *([f"{row.seconds * 1e3:.1f} ms"] if row.seconds is not None else []),
+        *([truncate_json(row.arguments)] if row.arguments else []),
+    ]
+    return "  ".join(parts)
+
+
+def truncate_json(value: Any) -> str:
+    """Plain data as JSON, as much of it as a line holds."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= MAX_ARGUMENTS_CHARS else f"{text[:MAX_ARGUMENTS_CHARS]}…"
+
+
+def export_rows(state: str | None, filters: AuditFilters, file: str) -> Exit:
+    """Write rows as JSON, one a line, with their hashes."""
+    count = 0
+    with ExitStack() as stack:
+        db = stack.enter_context(open_log(find_host_folder(state)))
+        out = sys.stdout if file == "-" else stack.enter_context(create_private_file(Path(file)))
+        for row in read_lines(db, filters):
+            out.write(msgspec.json.encode(row).decode() + "\n")
+            count += 1
+    print_note(f"{count} rows")
+    return Exit.OK
+
+
+def create_private_file(path: Path) -> Any:
+    """A new file, which only its owner may read.
+
+    Raises:
+        UsageError: it is there already, or cannot be made.
+    """
+    try:
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w")
+    except FileExistsError:
+        raise UsageError(f"{path} is there already: name another file") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def print_stats(state: str | None, filters: AuditFilters, *, as_json: bool) -> Exit:
+    """Print sums by server, tool and effect."""
+    with open_log(find_host_folder(state)) as db:
+        sums = read_sums(db, filters)
+    if as_json:
+        print_json(sums)
+    elif sums:
+        print_lines("\n".join(format_sums(sums)))
+    else:
+        print_note("no call is written down yet")
+    return Exit.OK
+
+
+def format_sums(sums: Iterable[AuditSum]) -> Iterable[str]:
+    """Sums as a table."""
+    yield f"{'calls':>7} {'failed':>6} {'mean ms':>9} {'waited s':>8}  {'effect':<6}  what"
+    for one in sums:
+        what = "/".join(part for part in (one.server, one.object) if part) or one.action
+        tokens = ""
+        if one.tokens_in or one.tokens_out:
+            tokens = f"  {one.tokens_in} + {one.tokens_out} tokens, ${one.cost / 1e6:.4f}"
+        mean = one.seconds / one.calls * 1e3
+        yield (
+            f"{one.calls:>7} {one.failed:>6} {mean:>9.1f} {one.waited:>8.1f}  {one.effect:<6}  "
+            f"{what}{tokens}"
+        )

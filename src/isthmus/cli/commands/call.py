@@ -1,25 +1,108 @@
-"""``call_tool``, ``read_resource`` and ``get_prompt``: one thing asked of a server, its answer on stdout."""
+"""``isthmus call``, ``read`` and ``prompt``: use a tool, a resource or a prompt of a server."""
 
 import base64
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec import Struct
 
 from isthmus.cli.arguments import parse_arguments, parse_json_object, split_pairs
-from isthmus.cli.exits import Exit
+from isthmus.cli.exits import Exit, finish
+from isthmus.cli.options import AsJson, EraOption, RevisionOption, Timeout, TokenEnv
 from isthmus.cli.output import print_json, print_note, print_text, render_blocks, render_contents
-from isthmus.cli.terminal_client import TerminalClient
+from isthmus.cli.targets import TARGET_HELP
+from isthmus.cli.terminal_client import ConnectOptions, TerminalClient, run_with_target
 from isthmus.client.client import Client
 from isthmus.client.model.results import ToolResult
 from isthmus.errors import UsageError, quote_text
 from isthmus.wire import ReadResourceResult, Tool
 
-__all__ = ["call_tool", "get_prompt", "print_result", "read_resource"]
+if TYPE_CHECKING:
+    from isthmus.host.remote.attached import AttachedHost
 
-MAX_TOOL_NAMES = 10
-"""How many names of tools a message holds."""
+__all__ = ["HostCall", "app", "call_at_host"]
 
-MAX_TOOL_NAME_CHARS = 100
-"""Characters of each of them."""
+app = typer.Typer(rich_markup_mode=None)
+
+MAX_NAMES = 10  # of tools in a message
+MAX_NAME_CHARS = 100  # of each of them
+
+
+@app.command("call", epilog=TARGET_HELP.format("list"))
+def call(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET TOOL [KEY=VALUE]")] = None,
+    *,
+    json_args: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Arguments as one JSON object.")
+    ] = None,
+    as_json: AsJson = False,
+    revision: RevisionOption = None,
+    timeout: Timeout = None,
+    token_env: TokenEnv = None,
+    era: EraOption = None,
+    host: Annotated[
+        bool, typer.Option("--host", help="By the host that runs: TOOL is SERVER__TOOL.")
+    ] = False,
+    state: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="With --host: the state it runs on.")
+    ] = None,
+) -> None:
+    """Call a tool; values are read as the tool's schema wants them."""
+    if host:
+        wanted = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
+        finish(lambda: call_at_host(wanted))
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(
+        context,
+        words or [],
+        options,
+        lambda client, rest: call_tool(client, rest[0], rest[1:], json_args),
+        "TOOL",
+    )
+
+
+@app.command("read", epilog=TARGET_HELP.format("list"))
+def read(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET URI")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: RevisionOption = None,
+    timeout: Timeout = None,
+    token_env: TokenEnv = None,
+    era: EraOption = None,
+) -> None:
+    """Read a resource."""
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(
+        context, words or [], options, lambda client, rest: read_resource(client, rest[0]), "URI"
+    )
+
+
+@app.command("prompt", epilog=TARGET_HELP.format("list"))
+def prompt(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET NAME [KEY=VALUE]")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: RevisionOption = None,
+    timeout: Timeout = None,
+    token_env: TokenEnv = None,
+    era: EraOption = None,
+) -> None:
+    """Get a prompt with its blanks filled."""
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(
+        context,
+        words or [],
+        options,
+        lambda client, rest: get_prompt(client, rest[0], rest[1:]),
+        "NAME",
+    )
 
 
 async def call_tool(
@@ -58,10 +141,8 @@ async def _find_tool(client: Client, name: str) -> Tool:
     import difflib
 
     near = difflib.get_close_matches(name, tools, 3, 0.4)
-    shown = [
-        one[:MAX_TOOL_NAME_CHARS] for one in [*near, *sorted(tools.keys() - near)][:MAX_TOOL_NAMES]
-    ]
-    more = f" and {len(tools) - MAX_TOOL_NAMES} more" if len(tools) > MAX_TOOL_NAMES else ""
+    shown = [one[:MAX_NAME_CHARS] for one in [*near, *sorted(tools.keys() - near)][:MAX_NAMES]]
+    more = f" and {len(tools) - MAX_NAMES} more" if len(tools) > MAX_NAMES else ""
     raise UsageError(f"the server has no tool {name!r}; it has: {', '.join(shown) or 'none'}{more}")
 
 
@@ -117,3 +198,66 @@ async def get_prompt(talk: TerminalClient, name: str, words: Sequence[str]) -> E
         for message in result.messages:
             print_text(f"{message.role}: {render_blocks([message.content])}")
     return Exit.OK
+
+
+class HostCall(Struct, frozen=True):
+    """What the command line says.
+
+    Attributes:
+        words: the tool, then ``key=value`` each.
+        json_args: a JSON object of arguments; the words win over it.
+        state: the folder of the host's state; None for the user's host.
+        timeout: seconds for the call; None for the server's own limit.
+        as_json: print JSON for a program.
+    """
+
+    words: tuple[str, ...] = ()
+    json_args: str | None = None
+    state: str | os.PathLike[str] | None = None
+    timeout: float | None = None
+    as_json: bool = False
+
+
+async def call_at_host(wanted: HostCall) -> Exit:
+    """Call a tool of the host that runs.
+
+    Raises:
+        UsageError: there is no such tool, or it does not take these arguments.
+        HostGone: no host runs there.
+        HostError: the call may not be made, or its server is not there.
+    """
+    from isthmus.cli.host_state import find_configured_folder  # other calls need no host
+    from isthmus.host.remote.attached import AttachedHost
+
+    if not wanted.words:
+        raise UsageError("which tool? isthmus call --host SERVER__TOOL [KEY=VALUE]")
+    name, *words = wanted.words
+    given = split_pairs(words)
+    whole = parse_json_object(wanted.json_args) if wanted.json_args else {}
+    async with AttachedHost(
+        wanted.state or find_configured_folder(), part="program", name="isthmus-call"
+    ) as host:
+        schema = await _find_schema(host, name)
+        arguments = whole | parse_arguments(given, schema)
+        result = await host.call(name, arguments, principal="user:local", timeout=wanted.timeout)
+    return print_result(result, as_json=wanted.as_json)
+
+
+async def _find_schema(host: "AttachedHost", name: str) -> Mapping[str, Any]:
+    """What a tool takes, as its server says; nothing where the host has no server of that name.
+
+    Raises:
+        Unknown: the server has no such tool; the message has those that it has.
+    """
+    from isthmus.host.catalog.names import make_namespace
+    from isthmus.host.model.errors import Unknown
+
+    before = name.split("__", 1)[0]
+    owner = next((one.name for one in host.servers() if make_namespace(one.name) == before), "")
+    if not owner:
+        return {}  # the host says what there is
+    tools = {one.name: one.tool for one in await host.tools(owner)}
+    if name in tools or not tools:
+        return tools[name].input_schema if tools else {}
+    shown = ", ".join(sorted(tools)[:MAX_NAMES])
+    raise Unknown(f"{owner} has no tool {name!r}; it has: {shown}")

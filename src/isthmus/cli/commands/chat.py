@@ -1,15 +1,34 @@
 """``isthmus chat``: talk to a model that may use the servers of a host."""
 
 import asyncio
-from typing import Annotated
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Struct
 
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.exits import Exit, finish, handle_signals, set_on_signals
+from isthmus.cli.output import print_note
+from isthmus.core.text import clean_text
+from isthmus.errors import UsageError
 
-__all__ = ["chat"]
+if TYPE_CHECKING:
+    from isthmus.host.host import Host
+    from isthmus.host.providers.provider import Provider
+    from isthmus.host.sampling.models import Models
+    from isthmus.terminal.chat.plain import LineSource, TtyLines
+    from isthmus.terminal.chat.session import ChatModel, ChatSession
+
+__all__ = ["ChatOptions", "app", "list_chat_models", "make_models", "parse_provider", "run_chat"]
+
+app = typer.Typer(rich_markup_mode=None)
 
 
+@app.command("chat")
 def chat(
     *,
     config: Annotated[
@@ -46,13 +65,233 @@ def chat(
     ] = False,
 ) -> None:
     """Talk to a model that may use the servers, and decide on each of its calls."""
+    wanted = ChatOptions(
+        tuple(config or ()), model, provider, system, policy, state, attach=attach, plain=plain
+    )
+    finish(lambda: run_chat(wanted))
 
-    def talked() -> Exit:
-        from isthmus.cli.commands.chatting import ChatOptions, run_chat
 
-        wanted = ChatOptions(
-            tuple(config or ()), model, provider, system, policy, state, attach=attach, plain=plain
+class ChatOptions(Struct, frozen=True):
+    """What the command line says; see ``isthmus chat --help``."""
+
+    config: tuple[str, ...] = ()
+    model: str = ""
+    provider: str = ""
+    system: str = ""
+    policy: str = ""
+    state: str | None = None
+    attach: bool = True
+    plain: bool = False
+
+
+async def run_chat(wanted: ChatOptions) -> Exit:
+    """Open the host, and talk until the user leaves.
+
+    Raises:
+        UsageError: there is no model, or the command line says what cannot be.
+        ConfigError: a file of the configuration cannot be used.
+    """
+    from isthmus.host.chat.conversation import Conversation
+    from isthmus.host.host import Host
+    from isthmus.terminal.chat.session import ChatSession
+
+    async with AsyncExitStack() as stack:
+        end = stack.enter_context(set_on_signals())
+        provider, options = parse_provider(wanted.provider), dict[str, Any]()
+        if provider is not None:  # it also writes for servers that sample, where policy lets them
+            stack.push_async_callback(provider.close)
+            options["models"] = await make_models(provider, wanted.model)
+            options["providers"] = {provider.name: provider}
+        policy = wanted.policy or None
+        host = Host.from_config(*wanted.config, state=wanted.state, policy=policy, **options)
+        await stack.enter_async_context(host)
+        if wanted.attach:
+            await stack.enter_async_context(serve_control(host))
+        spec = "" if provider is not None else wanted.provider
+        found, first = list_chat_models(host, spec, wanted.model)
+        voice = found[first]
+        talk = Conversation(
+            host, voice.provider, voice.model, system=wanted.system, window=voice.window
         )
-        return asyncio.run(run_chat(wanted))
+        session = ChatSession(host, talk, found, first)
+        if can_fill_screen(plain=wanted.plain):
+            from isthmus.terminal.chat.app import show_chat
 
-    finish(talked)
+            await show_chat(session, end=end)
+            return Exit.OK
+        return await run_in_lines(session, host, end)
+
+
+@asynccontextmanager
+async def serve_control(host: "Host") -> AsyncIterator[None]:
+    """Let other terminals attach, where that can be done."""
+    from isthmus.host.remote.control import Control, ControlUnavailable, HostRuns
+
+    folder = host.kernel.state.folder
+    async with AsyncExitStack() as stack:
+        try:
+            if folder is not None:
+                await stack.enter_async_context(Control(host.view, folder))
+        except HostRuns:
+            print_note(
+                "isthmus: a host runs on this state already: programs call that one, and this "
+                "conversation has servers of its own; --state FOLDER names another state"
+            )
+        except ControlUnavailable:
+            pass  # then questions are asked here only
+        yield
+
+
+def can_fill_screen(*, plain: bool) -> bool:
+    """Whether there is a screen to fill, and the library that fills it."""
+    if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    if find_spec("textual") is None:
+        print_note("line by line, since the full screen needs: pip install 'isthmus[host]'")
+        return False
+    return True
+
+
+async def run_in_lines(session: "ChatSession", host: "Host", end: asyncio.Event) -> Exit:
+    """Talk line by line; questions are asked at the terminal, where there is one."""
+    from isthmus.terminal.chat.plain import LendingApprover, PlainChat, StdinLines
+    from isthmus.terminal.prompt.prompt import TerminalPrompt
+
+    prompt = TerminalPrompt()
+    keyboard = open_keyboard()
+    lines: LineSource = StdinLines() if keyboard is None else keyboard
+    approver = prompt if keyboard is None else LendingApprover(prompt, keyboard)
+    plain = PlainChat(session, lines, say=print_model_text, note=print_note)
+    if keyboard is not None:
+        print_note(
+            f"You talk to {clean_text(session.voice)}; /help says what can be typed, ^C twice leaves."
+        )
+
+    def interrupted() -> None:
+        if not prompt.interrupt():
+            plain.interrupt()
+
+    host.attach(approver)
+    try:
+        with handle_signals({"SIGINT": interrupted}):
+            await plain.run_until(end)
+    finally:
+        host.detach(approver)
+        if keyboard is not None:
+            keyboard.close()
+    return Exit.TOOL_FAILED if plain.failed and keyboard is None else Exit.OK
+
+
+def open_keyboard() -> "TtyLines | None":
+    """The keyboard of the terminal; None where lines come from elsewhere, or it is no such one."""
+    from isthmus.terminal.chat.plain import TtyLines
+    from isthmus.terminal.prompt.tty import NoTerminal
+
+    if not sys.stdin.isatty():
+        return None
+    try:
+        return TtyLines()
+    except NoTerminal as error:  # then standard input is read, and what is asked is denied
+        print_note(str(error))
+        return None
+
+
+def print_model_text(text: str) -> None:
+    """The model's words on standard output, without what a terminal would obey."""
+    print(clean_text(text) if sys.stdout.isatty() else text, end="", flush=True)
+
+
+NO_MODEL_HINT = (
+    "no model is known: say --provider openai:URL, --provider anthropic or --provider scripted:FILE, "
+    'or name a file of models in the configuration ("host": {"models": "models.toml"})'
+)
+
+DEFAULT_CONTEXT_TOKENS = 32_768
+"""Tokens that a model is taken to read and write together, where nobody says."""
+
+
+def parse_provider(spec: str, environ: Mapping[str, str] = os.environ) -> "Provider | None":
+    """The provider that the command line describes; None for the name of one in the file.
+
+    Args:
+        spec: what follows ``--provider``.
+        environ: where ``OPENAI_API_KEY`` and ``ANTHROPIC_API_KEY`` are looked up.
+
+    Raises:
+        UsageError: it is incomplete, or there is no such file.
+    """
+    from isthmus.auth.tokens.secret import Secret
+
+    kind, _, rest = spec.partition(":")
+    if kind == "scripted":
+        from isthmus.host.providers.scripted import read_script
+
+        return read_script(rest)
+    if kind == "openai":
+        if not rest:
+            raise UsageError("--provider openai:URL, with the URL that ends in /v1")
+        from isthmus.host.providers.openai_compatible import OpenAICompatible
+
+        key = environ.get("OPENAI_API_KEY")
+        return OpenAICompatible(rest, Secret(key) if key else None)
+    if spec == "anthropic":
+        from isthmus.host.providers.anthropic import Anthropic
+
+        key = environ.get("ANTHROPIC_API_KEY")
+        if not key:
+            raise UsageError("--provider anthropic needs its key in ANTHROPIC_API_KEY")
+        return Anthropic(Secret(key))
+    return None
+
+
+async def make_models(provider: "Provider", model: str) -> "Models":
+    """The models of a provider of the command line, for the conversation and for servers that sample.
+
+    Args:
+        provider: which one.
+        model: the one that is wanted; empty for all that it says it has.
+
+    Raises:
+        ProviderError: it does not say which it has.
+    """
+    from isthmus.host.providers.provider import Offered
+    from isthmus.host.sampling.models import Model, Models
+
+    offered = [Offered(id=model)] if model else await provider.models()
+    return Models(
+        [
+            Model(
+                id=one.id,
+                provider=provider.name,
+                context=one.context or DEFAULT_CONTEXT_TOKENS,
+                tools=True,
+            )
+            for one in offered
+        ],
+        source="--provider",
+    )
+
+
+def list_chat_models(host: "Host", spec: str, model: str) -> tuple[dict[str, "ChatModel"], str]:
+    """The models there are to talk to, and the one to begin with.
+
+    Args:
+        host: has the models.
+        spec: the name of a provider; empty for all of them.
+        model: the model that is wanted; empty for the first one.
+
+    Raises:
+        UsageError: there is none, or no such one.
+    """
+    from isthmus.terminal.chat.session import ChatModel
+
+    found = {
+        one.id: ChatModel(host.providers[one.provider], one.called, one.context)
+        for one in host.models
+        if one.enabled and one.provider in host.providers and spec in {"", one.provider}
+    }
+    if not found:
+        raise UsageError(f"there is no provider {spec!r}" if spec else NO_MODEL_HINT)
+    if model and model not in found:
+        raise UsageError(f"there is no model {model!r}: {', '.join(found)}")
+    return found, model or next(iter(found))

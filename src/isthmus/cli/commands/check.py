@@ -1,23 +1,57 @@
-"""``check_server``: what a server does wrong, clause by clause, in every revision it speaks."""
+"""``isthmus check``: faults of a server, clause by clause, in every revision it speaks."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import typer
 
-from isthmus.cli.exits import Exit
+from isthmus.cli.exits import Exit, finish
 from isthmus.cli.findings import judge_findings, print_findings, print_rules
+from isthmus.cli.options import AsJson, RevisionOption, Rules, Strict, Timeout, TokenEnv
 from isthmus.cli.output import print_json, print_note
-from isthmus.cli.terminal_client import TerminalClient
+from isthmus.cli.targets import TARGET_HELP
+from isthmus.cli.terminal_client import ConnectOptions, TerminalClient, run_with_target
 from isthmus.errors import UsageError
 from isthmus.linter.doctor.doctor import Report, examine
 from isthmus.linter.rules.catalog import select_rules
 from isthmus.linter.rules.rule import fold_findings
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 
-__all__ = ["CheckOptions", "check_server", "print_rules"]
+__all__ = ["CheckOptions", "app"]
+
+app = typer.Typer(rich_markup_mode=None)
 
 CHECK_TIMEOUT_S = 5.0
+
+
+@app.command("check", epilog=TARGET_HELP.format("list"))
+def check(
+    context: typer.Context,
+    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    *,
+    calls: Annotated[
+        list[str] | None,
+        typer.Option("--call", metavar="NAME[:JSON]", help="Call this tool; none is called else."),
+    ] = None,
+    call_read_only: Annotated[
+        bool, typer.Option("--call-read-only", help="Call tools that say they change nothing.")
+    ] = False,
+    only: Rules = None,
+    skip: Rules = None,
+    strict: Strict = False,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules instead.")] = False,
+    as_json: AsJson = False,
+    revision: RevisionOption = None,
+    timeout: Timeout = None,
+    token_env: TokenEnv = None,
+) -> None:
+    """Say what a server does wrong, clause by clause, in every revision it speaks."""
+    if rules:
+        finish(print_rules)
+    choices = CheckOptions(only or (), skip or (), calls or (), call_read_only, strict)
+    options = ConnectOptions(as_json, revision, timeout, token_env)
+    run_with_target(context, target or [], options, lambda client, _: check_server(client, choices))
 
 
 class CheckOptions(msgspec.Struct, frozen=True):

@@ -1,23 +1,34 @@
-"""``isthmus config``: which servers there are, why, and what they may know."""
+"""``isthmus config``: the servers that are configured, trust, secrets, and folders (roots)."""
 
-import asyncio
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
+from isthmus.auth.tokens.secret import Secret
 from isthmus.cli.exits import Exit, finish
+from isthmus.cli.options import AsJson
 from isthmus.cli.output import print_json, print_line, print_note, print_text
 from isthmus.core.text import show_invisible
 from isthmus.errors import UsageError
-
-if TYPE_CHECKING:
-    from isthmus.host.config.load import LoadedConfig
-    from isthmus.host.state.database import HostState
+from isthmus.host.config import importing
+from isthmus.host.config.explain import describe_server, explain_server, mask_entry
+from isthmus.host.config.files import WORKSPACE_FILES, find_user_file, read_document
+from isthmus.host.config.json_schema import make_config_schema
+from isthmus.host.config.layouts import find_servers
+from isthmus.host.config.load import LoadedConfig, merge_documents, read_config_layers
+from isthmus.host.config.servers import list_exposures
+from isthmus.host.config.trust import TrustReader, TrustStore, list_parts
+from isthmus.host.config.trust import load_trusted_config as load_trusting
+from isthmus.host.confinement.folders import RootFolder, resolve_folder
+from isthmus.host.confinement.roots import RootGrants
+from isthmus.host.model.entries import ServerEntry
+from isthmus.host.state.database import HostState, find_user_folder
+from isthmus.host.state.secrets import UserSecrets, check_path
 
 __all__ = ["app"]
 
@@ -36,7 +47,6 @@ roots = typer.Typer(
 app.add_typer(secret)
 app.add_typer(roots)
 
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Files: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option(
@@ -48,28 +58,21 @@ Folder: TypeAlias = Annotated[
 ]
 
 
-def open_host_state() -> "HostState":
+def open_host_state() -> HostState:
     """The state of the user's host: where their configuration says, which is where a host looks.
 
     Raises:
         ConfigError: a file cannot be used.
     """
-    from isthmus.host.config.trust import load_trusted_config
-    from isthmus.host.state.database import HostState
-
-    return HostState(load_trusted_config()[1])
+    return HostState(load_trusting()[1])
 
 
-def load_config(files: Sequence[Path] | None) -> "LoadedConfig":
+def load_trusted_config(files: Sequence[Path] | None) -> LoadedConfig:
     """The configuration, with what the user trusts.
 
     Raises:
         ConfigError: a file cannot be used.
     """
-    from isthmus.host.config.load import merge_documents, read_config_layers
-    from isthmus.host.config.trust import TrustReader
-    from isthmus.host.state.database import find_user_folder
-
     layers, notes = read_config_layers(list(files) if files else None)
     place = merge_documents(layers, notes).config.options.state or find_user_folder()
     return merge_documents(layers, notes, trusted=TrustReader(place))
@@ -86,10 +89,8 @@ def check(
 ) -> None:
     """Read the configuration, and say what is wrong with it."""
 
-    def checked() -> Exit:
-        from isthmus.host.config.explain import describe_server
-
-        found = load_config([*(files or ()), *(config or ())]).config
+    def work() -> Exit:
+        found = load_trusted_config([*(files or ()), *(config or ())]).config
         if as_json:
             print_json(
                 {
@@ -125,7 +126,7 @@ def check(
         nothing = named and not found.servers
         return Exit.TOOL_FAILED if found.broken or nothing else Exit.OK
 
-    finish(checked)
+    finish(work)
 
 
 @app.command()
@@ -137,10 +138,8 @@ def explain(
 ) -> None:
     """Say where each member of a server stands, and what holds by default; never a secret."""
 
-    def explained() -> Exit:
-        from isthmus.host.config.explain import explain_server as lines_of
-
-        found = load_config(config)
+    def work() -> Exit:
+        found = load_trusted_config(config)
         if not server:
             rows = {name: document.place(*keys) for name, (document, keys) in found.origins.items()}
             if as_json:
@@ -151,7 +150,7 @@ def explain(
                 for name, place in rows.items():
                     print_line(f"  {name}: {place}")
             return Exit.OK
-        lines = lines_of(found, server)
+        lines = explain_server(found, server)
         if as_json:
             print_json(lines)
         else:
@@ -159,7 +158,7 @@ def explain(
                 print_line(f"{line.name} = {line.value}    ({line.place})")
         return Exit.OK
 
-    finish(explained)
+    finish(work)
 
 
 @app.command("import")
@@ -179,11 +178,7 @@ def import_(
 ) -> None:
     """Take over the servers of another program; without --write they are only shown."""
 
-    def imported() -> Exit:
-        from isthmus.host.config import importing
-        from isthmus.host.config.explain import mask_entry
-        from isthmus.host.config.files import find_user_file
-
+    def work() -> Exit:
         taken = importing.import_servers(importing.find_source(source, os.environ), str(Path.cwd()))
         path = find_user_file(os.environ)
         written = importing.write_imported(taken, path) if write else []
@@ -204,20 +199,18 @@ def import_(
             )
         return Exit.TOOL_FAILED if taken.refused or not taken.servers else Exit.OK
 
-    finish(imported)
+    finish(work)
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of the file, for editors."""
 
-    def printed() -> Exit:
-        from isthmus.host.config.json_schema import make_config_schema as made
-
-        print_json(made())
+    def work() -> Exit:
+        print_json(make_config_schema())
         return Exit.OK
 
-    finish(printed)
+    finish(work)
 
 
 @app.command()
@@ -227,18 +220,10 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; you have looked at it.")] = False,
 ) -> None:
     """Let the files of a workspace start servers, as they are now."""
-
-    def trusted() -> Exit:
-        return asyncio.run(_trust_folder((folder or Path.cwd()).absolute(), yes=yes))
-
-    finish(trusted)
+    finish(lambda: _trust_folder((folder or Path.cwd()).absolute(), yes=yes))
 
 
 async def _trust_folder(place: Path, *, yes: bool) -> Exit:
-    from isthmus.host.config.files import WORKSPACE_FILES, read_document
-    from isthmus.host.config.layouts import find_servers
-    from isthmus.host.config.servers import list_exposures
-    from isthmus.host.config.trust import TrustStore, list_parts
 
     documents = [
         read_document(place / name) for name in WORKSPACE_FILES if (place / name).is_file()
@@ -293,9 +278,7 @@ def _confirm(question: str) -> None:
 def untrust(folder: Folder = None) -> None:
     """Let the files of a workspace start nothing any more."""
 
-    async def ended() -> Exit:
-        from isthmus.host.config.trust import TrustStore
-
+    async def work() -> Exit:
         place, state = str((folder or Path.cwd()).absolute()), open_host_state()
         try:
             was = await TrustStore(state).untrust(place)
@@ -304,23 +287,20 @@ def untrust(folder: Folder = None) -> None:
         print_note(f"{place} is trusted no more" if was else f"{place} was not trusted")
         return Exit.OK
 
-    finish(lambda: asyncio.run(ended()))
+    finish(work)
 
 
 @secret.command("set")
 def set_(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
     """Keep a secret: it is read from the terminal without being shown, or from standard input."""
 
-    def kept() -> Exit:
-        from isthmus.auth.tokens.secret import Secret
-        from isthmus.host.state.secrets import UserSecrets, check_path
-
+    def work() -> Exit:
         check_path(name)
         UserSecrets(os.environ).put(name, Secret(_read_secret(name)))
         print_note(f"kept; write it as ${{secret:{name}}}")
         return Exit.OK
 
-    finish(kept)
+    finish(work)
 
 
 def _read_secret(name: str) -> str:
@@ -336,24 +316,20 @@ def _read_secret(name: str) -> str:
 def remove(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
     """Forget a secret."""
 
-    def gone() -> Exit:
-        from isthmus.host.state.secrets import UserSecrets
-
+    def work() -> Exit:
         if not UserSecrets(os.environ).remove(name):
             raise UsageError(f"there is no secret {name!r}; isthmus config secret list has them")
         print_note(f"{name} is kept no more")
         return Exit.OK
 
-    finish(gone)
+    finish(work)
 
 
 @secret.command("list")
 def list_(*, as_json: AsJson = False) -> None:
     """List the names of all secrets, and nothing of what they say."""
 
-    def listed() -> Exit:
-        from isthmus.host.state.secrets import UserSecrets
-
+    def work() -> Exit:
         names = UserSecrets(os.environ).names()
         if as_json:
             print_json(names)
@@ -364,19 +340,13 @@ def list_(*, as_json: AsJson = False) -> None:
                 print_note("no secret is kept; isthmus config secret set NAME keeps one")
         return Exit.OK
 
-    finish(listed)
+    finish(work)
 
 
 @roots.command("list")
 def list_roots(*, config: Files = None, as_json: AsJson = False) -> None:
     """List the folders that are declared, how they are, and which servers may know of them."""
-
-    async def work() -> Exit:
-        from isthmus.cli.commands.config_roots import print_roots
-
-        return await print_roots(load_config(config), as_json=as_json)
-
-    finish(lambda: asyncio.run(work()))
+    finish(lambda: print_roots(load_trusted_config(config), as_json=as_json))
 
 
 Server: TypeAlias = Annotated[str, typer.Argument(metavar="SERVER", show_default=False)]
@@ -400,9 +370,92 @@ def revoke(server: Server, root: RootNames, *, config: Files = None) -> None:
 def _change_roots(
     server: str, names: list[str], config: list[Path] | None, *, granted: bool
 ) -> None:
-    async def work() -> Exit:
-        from isthmus.cli.commands.config_roots import grant_or_revoke
+    finish(lambda: grant_or_revoke(load_trusted_config(config), server, names, granted=granted))
 
-        return await grant_or_revoke(load_config(config), server, names, granted=granted)
 
-    finish(lambda: asyncio.run(work()))
+@asynccontextmanager
+async def open_root_manager(loaded: LoadedConfig) -> AsyncIterator[RootGrants]:
+    """What knows of grants, in the state of the user's host."""
+    options = loaded.config.options
+    state = HostState(options.state or find_user_folder())
+    try:
+        manager = RootGrants(options.roots, state)
+        await manager.load()
+        yield manager
+    finally:
+        await state.close()
+
+
+async def print_roots(loaded: LoadedConfig, *, as_json: bool) -> Exit:
+    """Every folder, how it is, and the servers that may know of it."""
+    async with open_root_manager(loaded) as manager:
+        rows = [
+            {
+                "name": folder.entry.name,
+                "path": folder.path,
+                "state": folder.state,
+                "why": folder.why,
+                "writable": folder.entry.writable,
+                "granted": [
+                    name
+                    for name, entry in loaded.config.servers.items()
+                    if any(one.path == folder.path for one in manager.granted(entry))
+                ],
+            }
+            for folder in manager.folders
+        ]
+    if as_json:
+        print_json(rows)
+        return Exit.OK
+    for row in rows:
+        granted = ", ".join(row["granted"]) if isinstance(row["granted"], list) else ""
+        why = f" ({row['why']})" if row["why"] else ""
+        print_line(
+            f"{row['state']:8}{row['name']}: {row['path']}{why}; granted to {granted or 'none'}"
+        )
+    if not rows:
+        print_note('no roots are declared; {"host": {"roots": [{"path": "~/work"}]}} declares one')
+    return Exit.OK
+
+
+async def grant_or_revoke(
+    loaded: LoadedConfig, server: str, names: Sequence[str], *, granted: bool
+) -> Exit:
+    """Grant folders to a server, or take them back.
+
+    Raises:
+        UsageError: there is no such server or folder.
+    """
+    entry = loaded.config.servers.get(server)
+    if entry is None:
+        there = ", ".join(loaded.config.servers) or "none"
+        raise UsageError(
+            loaded.config.broken.get(server) or f"there is no server {server!r}; there are: {there}"
+        )
+    async with open_root_manager(loaded) as manager:
+        paths = [find_folder(manager, entry, name).path for name in names]
+        if granted:
+            await manager.grant(entry, paths, "command line")
+        else:
+            await manager.revoke(entry, paths, "command line")
+    for path in paths:
+        print_note(f"{server} may {'' if granted else 'not '}know of {path}")
+    return Exit.OK
+
+
+def find_folder(manager: RootGrants, entry: ServerEntry, name: str) -> RootFolder:
+    """The folder that somebody means, by its name or path.
+
+    Raises:
+        UsageError: none is meant, or it cannot be told to this server.
+    """
+    path = resolve_folder(name)
+    for folder in manager.folders:
+        if name == folder.entry.name or path == folder.path:
+            if folder.state != "there":
+                raise UsageError(f"{folder.entry.path} cannot be told to servers: {folder.why}")
+            if folder not in manager.declared(entry):
+                raise UsageError(f"host.roots declares {folder.entry.name} for other servers only")
+            return folder
+    there = ", ".join(folder.entry.name for folder in manager.folders) or "none"
+    raise UsageError(f"host.roots has no {name!r}; it has: {there}")

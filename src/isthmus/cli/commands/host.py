@@ -1,13 +1,32 @@
-"""``isthmus host``: the servers of a configuration, and a terminal that decides what they may do."""
+"""``isthmus host``: run the servers of a configuration, and answer questions at this terminal."""
 
+import asyncio
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+from msgspec import Struct
 
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.exits import Exit, finish, handle_signals, set_on_signals
+from isthmus.cli.output import print_note
+from isthmus.errors import UsageError
+from isthmus.host.config.load import load_config
+from isthmus.host.host import Host
+from isthmus.host.model.events import HostNotice
+from isthmus.host.model.view import HostView
+from isthmus.host.remote.attached import AttachedHost
+from isthmus.host.remote.control import Control
+from isthmus.host.state.database import find_user_folder
+from isthmus.terminal.prompt.prompt import TerminalPrompt, run_prompt
 
-__all__ = ["ApproverChoice", "host"]
+__all__ = ["HostCommandOptions", "app", "run_host"]
+
+app = typer.Typer(rich_markup_mode=None)
 
 
 class ApproverChoice(StrEnum):
@@ -18,6 +37,7 @@ class ApproverChoice(StrEnum):
     NONE = "none"
 
 
+@app.command("host")
 def host(
     *,
     config: Annotated[
@@ -41,12 +61,172 @@ def host(
     ] = False,
 ) -> None:
     """Run the servers of a configuration, and decide at this terminal what they may do."""
-
-    def hosted() -> Exit:
-        from isthmus.cli.commands.hosting import HostCommandOptions, run_host
-
-        return run_host(
+    finish(
+        lambda: run_host(
             HostCommandOptions(tuple(config or ()), approve.value, policy, state, attach)
         )
+    )
 
-    finish(hosted)
+
+MAX_WAITING_NOTICES = 100
+"""Notices that are kept for the end of a question."""
+
+NO_SERVERS_HINT = (
+    "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
+)
+RELOAD_HINT = (
+    "changes of the files count from the next start; pip install 'isthmus[host]' follows them"
+)
+CALL_HINT = "isthmus call --host SERVER__TOOL calls it"
+HOST_ENDS_HINT = "what waits is denied, and the servers are ended"
+HOST_STAYS_HINT = "where nobody else is there, what waits is denied"
+
+
+class HostCommandOptions(Struct, frozen=True):
+    """What the command line says.
+
+    Attributes:
+        config: files instead of the usual ones.
+        approve: where questions are asked.
+        policy: the name or file of a policy; None for the configuration's.
+        state: the folder of what lasts; None for the configuration's.
+        attach: show the host that runs already.
+    """
+
+    config: tuple[str, ...] = ()
+    approve: Literal["tui", "prompt", "none"] = "tui"
+    policy: str | None = None
+    state: str | None = None
+    attach: bool = False
+
+
+def run_host(said: HostCommandOptions) -> Exit:
+    """Run a host, or show one, until its user or a signal ends it.
+
+    Raises:
+        UsageError: this terminal cannot show what was asked for.
+        ConfigError: the configuration cannot be read.
+        HostGone: there is no host to be shown.
+    """
+    if said.approve == "tui":
+        require_full_screen()
+    return asyncio.run(_run_attached(said) if said.attach else _start_host(said))
+
+
+def require_full_screen() -> None:
+    """See that the full screen can be shown.
+
+    Raises:
+        UsageError: it cannot; the message says what to do instead.
+    """
+    other = "--approve=prompt asks line by line"
+    if importlib.util.find_spec("textual") is None:
+        raise UsageError(f"the full screen needs pip install 'isthmus[host]'; {other} without it")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(f"the full screen needs a terminal; {other}, --approve=none nowhere here")
+
+
+async def _run_attached(said: HostCommandOptions) -> Exit:
+    with set_on_signals() as end:
+        async with AttachedHost(_find_folder(said)) as view:
+            await _show_host(view, said, end, HOST_STAYS_HINT)
+        if view.gone:
+            print_note(f"isthmus: {view.gone}")
+    return Exit.OK
+
+
+def _find_folder(said: HostCommandOptions) -> str | os.PathLike[str]:
+    """Where the host that runs keeps what lasts."""
+    return said.state or load_config(said.config or None).options.state or find_user_folder()
+
+
+async def _start_host(said: HostCommandOptions) -> Exit:
+    """Start the host, let others attach, and show it here."""
+    host = Host.from_config(*said.config, policy=said.policy, state=said.state, watch=True)
+    for name, why in host.config.broken.items():
+        print_note(f"isthmus: {name}: {why}")
+    for passed in host.config.notes:
+        print_note(f"isthmus: {passed}")
+    if not (host.config.servers or host.config.broken):
+        print_note(f"isthmus: {NO_SERVERS_HINT}")
+    if importlib.util.find_spec("watchfiles") is None:
+        print_note(f"isthmus: {RELOAD_HINT}")
+    async with AsyncExitStack() as stack:
+        end = stack.enter_context(set_on_signals())
+        folder = host.kernel.state.folder
+        if folder is not None:
+            # Before the host is open: it is seen there that no other one runs on the same state.
+            await stack.enter_async_context(Control(host.view, folder))
+        if said.approve != "none":
+            # Servers that start at once may have to be asked about: their questions wait for us.
+            await stack.enter_async_context(host.view.attend(said.approve))
+        await stack.enter_async_context(host)
+        await _show_host(host.view, said, end, HOST_ENDS_HINT)
+    return Exit.OK
+
+
+async def _show_host(
+    view: HostView, said: HostCommandOptions, end: asyncio.Event, leaving: str
+) -> None:
+    """Show a host here until its user, its own end or a signal ends that."""
+    if said.approve == "tui":
+        from isthmus.terminal.approver.app import approve  # with the extra only
+        from isthmus.terminal.approver.questions import TerminalSurface
+
+        await approve(view, TerminalSurface(leaving=leaving), end=end)
+        return
+    if said.approve == "none":
+        print_note(
+            f"isthmus: the host runs; isthmus host --attach shows it, {CALL_HINT}, control-C ends it"
+        )
+        await _run_until_first(end.wait(), _print_notices(view))
+        return
+    prompt = TerminalPrompt()
+    print_note("isthmus: the host runs, and asks here; control-C ends it where it asks nothing")
+    with _route_interrupts(prompt, end):
+        await _run_until_first(
+            end.wait(), run_prompt(view, prompt), _print_notices(view, lambda: prompt.asks)
+        )
+
+
+async def _print_notices(view: HostView, busy: Callable[[], bool] = lambda: False) -> None:
+    """Say what a person should see, until the host ends by itself.
+
+    Args:
+        view: the host.
+        busy: whether a question stands there just now; what is to be said waits until it is over.
+    """
+    waiting: list[HostNotice] = []
+    async for event in view.events():
+        if isinstance(event, HostNotice):
+            waiting.append(event)
+        if waiting and not busy():
+            for one in waiting:
+                print_note(f"isthmus: {one.server or one.about}: {one.text}")
+            waiting.clear()
+        del waiting[:-MAX_WAITING_NOTICES]
+
+
+async def _run_until_first(*works: Coroutine[Any, Any, object]) -> None:
+    """Do several things until one of them is done; then the others end, too."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _route_interrupts(prompt: TerminalPrompt, end: asyncio.Event) -> Iterator[None]:
+    """Control-C answers the question that is asked; where none is, it ends the host."""
+
+    def interrupted() -> None:
+        if not prompt.interrupt():
+            end.set()
+
+    with handle_signals({"SIGINT": interrupted}):
+        yield

@@ -1,19 +1,57 @@
-"""``print_inspection`` and ``list``: what a server is and offers."""
+"""``isthmus list`` and ``isthmus inspect``: a server, what it can do, and what it offers."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from isthmus.cli.arguments import list_kinds
 from isthmus.cli.exits import Exit
+from isthmus.cli.options import AsJson, EraOption, RevisionOption, Timeout, TokenEnv
 from isthmus.cli.output import format_size, print_json
-from isthmus.cli.terminal_client import TerminalClient
+from isthmus.cli.targets import TARGET_HELP
+from isthmus.cli.terminal_client import ConnectOptions, TerminalClient, run_with_target
 from isthmus.client.client import Client
 from isthmus.core.text import clean_text
 from isthmus.wire import UNSET, Prompt, Resource, ResourceTemplate, Tool
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.struct import Wire
 
-__all__ = ["ServerOffer", "fetch_offer", "format_signature", "print_inspection", "print_list"]
+__all__ = ["ServerOffer", "app", "fetch_offer", "format_signature"]
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("list", epilog=TARGET_HELP.format("list"))
+def list_(
+    context: typer.Context,
+    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: RevisionOption = None,
+    timeout: Timeout = None,
+    token_env: TokenEnv = None,
+    era: EraOption = None,
+) -> None:
+    """List what a server offers, a line each."""
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(context, target or [], options, lambda client, _: print_list(client))
+
+
+@app.command("inspect", epilog=TARGET_HELP.format("list"))
+def inspect(
+    context: typer.Context,
+    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    *,
+    as_json: AsJson = False,
+    revision: RevisionOption = None,
+    timeout: Timeout = None,
+    token_env: TokenEnv = None,
+    era: EraOption = None,
+) -> None:
+    """Say what a server is and can do, with every tool and its parameters."""
+    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    run_with_target(context, target or [], options, lambda client, _: print_inspection(client))
 
 
 class ServerOffer(Wire, frozen=True, kw_only=True):

@@ -1,9 +1,13 @@
-"""``log_in`` and ``log_out``: tokens that other commands then use, and their end."""
+"""``isthmus login`` and ``logout``: get the tokens that other commands use, and drop them."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
+import typer
 
 from isthmus.auth.arguments import require_library
 from isthmus.auth.client.discovery import Compat
@@ -20,9 +24,10 @@ from isthmus.auth.net.network import NetworkFailed
 from isthmus.auth.net.urls import is_same_resource
 from isthmus.auth.protocol import ClientIdentity, choose_auth_method
 from isthmus.auth.tokens.secret import Secret
-from isthmus.cli.exits import Exit
+from isthmus.cli.exits import Exit, finish
+from isthmus.cli.options import AsJson
 from isthmus.cli.output import print_json, print_line, print_note
-from isthmus.cli.targets import CliTarget, find_http_url
+from isthmus.cli.targets import CliTarget, find_http_url, read_target
 from isthmus.cli.terminal_client import StdioTerminal
 from isthmus.client.client import Client
 from isthmus.errors import AuthRequired, AuthUnsafe, DiscoveryFailed, UsageError
@@ -30,6 +35,7 @@ from isthmus.transports.http.client.websocket import to_http_url
 
 __all__ = [
     "LoginOptions",
+    "app",
     "log_in",
     "log_out",
     "obtain_tokens",
@@ -37,11 +43,62 @@ __all__ = [
     "require_http_url",
 ]
 
+app = typer.Typer(rich_markup_mode=None)
+
 CALLBACK_PORT = 8976
 """Where users come back to whose browser is elsewhere: nobody listens, the address is copied."""
 
 UNLOCK_TIMEOUT_S = 120.0
 """Seconds for the keyring, where a person is there who may have to unlock it."""
+
+
+@app.command("login")
+def login(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    *,
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", metavar="NAME", help="Ask for this; repeat it.")
+    ] = None,
+    client_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="A client that is registered already.")
+    ] = None,
+    client_secret_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The variable that holds its secret.")
+    ] = None,
+    issuer: Annotated[
+        str | None, typer.Option(metavar="URL", help="The authorization server.")
+    ] = None,
+    resource: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="What the token may be for, above the server's own URL."),
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Log in to a server over HTTP; the other commands then use the tokens, and renew them."""
+
+    def work() -> Coroutine[Any, Any, Exit]:
+        secret = read_client_secret(client_secret_env, os.environ)
+        said = LoginOptions(scope or (), client_id, secret, issuer, browser, as_json, resource)
+        return log_in(read_target(target, (), Path.cwd(), os.environ), said)
+
+    finish(work)
+
+
+@app.command("logout")
+def logout(
+    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    *,
+    registration: Annotated[
+        bool, typer.Option("--registration", help="Forget how isthmus is registered there, too.")
+    ] = False,
+) -> None:
+    """Forget the tokens for a server, and have them revoked where that can be done."""
+    finish(
+        lambda: log_out(read_target(target, (), Path.cwd(), os.environ), registration=registration)
+    )
 
 
 class LoginOptions(msgspec.Struct, frozen=True):

@@ -1,11 +1,27 @@
-"""``isthmus models``: the models that servers may have write, and which one would."""
+"""``isthmus models``: list, check and choose the models that servers may have write."""
 
-import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
+import msgspec
 import typer
+from msgspec import UNSET
 
 from isthmus.cli.exits import Exit, finish
+from isthmus.cli.options import AsJson
+from isthmus.cli.output import print_json, print_line, print_note
+from isthmus.errors import UsageError
+from isthmus.host.config.load import load_config
+from isthmus.host.model.errors import ConfigError
+from isthmus.host.providers.factory import make_providers
+from isthmus.host.providers.provider import Offered, Provider, ProviderError
+from isthmus.host.sampling.models import EXAMPLE_FILE, Model, Models
+from isthmus.host.sampling.selection import Need, select
+from isthmus.host.state.secrets import UserSecrets
+from isthmus.store.files import replace_file
+from isthmus.wire import ModelHint, ModelPreferences
 
 __all__ = ["app"]
 
@@ -22,7 +38,6 @@ File: TypeAlias = Annotated[
         "--file", metavar="FILE", help="The file of models; the configuration's by default."
     ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Priority: TypeAlias = Annotated[
     float | None, typer.Option(min=0.0, max=1.0, help="How much that counts.")
 ]
@@ -31,13 +46,7 @@ Priority: TypeAlias = Annotated[
 @app.command("list")
 def list_(*, file: File = None, as_json: AsJson = False) -> None:
     """List the models, in the order of their file."""
-
-    def listed() -> Exit:
-        from isthmus.cli.commands.models_shown import print_models
-
-        return print_models(file, as_json=as_json)
-
-    finish(listed)
+    finish(lambda: print_models(file, as_json=as_json))
 
 
 @app.command()
@@ -49,13 +58,7 @@ def check(
     ] = False,
 ) -> None:
     """Check the file of models; its errors have line and key."""
-
-    def checked() -> Exit:
-        from isthmus.cli.commands.models_shown import check_models as look
-
-        return asyncio.run(look(file, ask=ask))
-
-    finish(checked)
+    finish(lambda: check_models(file, ask=ask))
 
 
 @app.command("select")
@@ -76,10 +79,7 @@ def select_model(
 ) -> None:
     """Say which model a server would get that prefers this, and why."""
 
-    def selected() -> Exit:
-        from isthmus.cli.commands.models_shown import make_preferences, print_choice
-        from isthmus.host.sampling.selection import Need
-
+    def work() -> Exit:
         need = Need(
             inputs=frozenset({"text", "image"} if image else {"text"}),
             tools=tools,
@@ -89,7 +89,7 @@ def select_model(
         preferences = make_preferences(hint or (), cost, speed, intelligence)
         return print_choice(file, need, preferences, as_json=as_json)
 
-    finish(selected)
+    finish(work)
 
 
 @app.command()
@@ -99,23 +99,215 @@ def sync(
     file: File = None,
 ) -> None:
     """Write the models that a provider has, and the file does not, into the file: disabled."""
-
-    def synced() -> Exit:
-        from isthmus.cli.commands.models_shown import sync_models as fetch
-
-        return asyncio.run(fetch(file, provider))
-
-    finish(synced)
+    finish(lambda: sync_models(file, provider))
 
 
 @app.command()
 def example() -> None:
     """Print a file to start from."""
 
-    def printed() -> Exit:
-        from isthmus.host.sampling.models import EXAMPLE_FILE
-
+    def work() -> Exit:
         print(EXAMPLE_FILE.read_text(encoding="utf-8"), end="")
         return Exit.OK
 
-    finish(printed)
+    finish(work)
+
+
+TABLE_HEAD = ("model", "provider", "context", "in/out $", "tok/s", "iq", "reads", "")
+
+
+def find_models_file(file: str | None) -> Path:
+    """The file of models: what is said, or what the configuration names, or the one that is here.
+
+    Raises:
+        UsageError: there is none.
+        ConfigError: the configuration cannot be read.
+    """
+    if file is not None:
+        return Path(file)
+
+    named = load_config().options.models
+    if named:
+        return Path(named)
+    here = Path("models.toml")
+    if here.is_file():
+        return here
+    raise UsageError(
+        "there is no file of models: isthmus models example > models.toml, and name it in the "
+        'configuration ("host": {"models": "models.toml"})'
+    )
+
+
+def print_models(file: str | None, *, as_json: bool) -> Exit:
+    """List the models."""
+    models = Models.read(find_models_file(file))
+    if as_json:
+        print_json(models.all)
+        return Exit.OK
+    rows = [TABLE_HEAD, *(format_model(model) for model in models)]
+    widths = [max(len(one[column]) for one in rows) for column in range(len(TABLE_HEAD))]
+    for one in rows:
+        line = "  ".join(text.ljust(width) for text, width in zip(one, widths, strict=True))
+        print_line(line.rstrip())
+    if not models.all:
+        print_note("the file has no models")
+    return Exit.OK
+
+
+def format_model(model: Model) -> tuple[str, ...]:
+    """One model, a word each."""
+    notes = [
+        *([] if model.enabled else ["disabled"]),
+        *(["tools"] if model.tools else []),
+        *model.tags,
+    ]
+    return (
+        model.id,
+        model.provider,
+        str(model.context),
+        f"{format_figure(model.cost_in)}/{format_figure(model.cost_out)}",
+        format_figure(model.tok_s),
+        format_figure(model.intelligence),
+        ",".join(model.inputs),
+        " ".join(notes),
+    )
+
+
+def format_figure(value: float | None) -> str:
+    """A figure, or a question mark for one that nobody knows."""
+    return "?" if value is None else f"{value:g}"
+
+
+async def check_models(file: str | None, *, ask: bool) -> Exit:
+    """Check the file, and that each model has a provider; ask them if wanted."""
+    path = find_models_file(file)
+    models = Models.read(path)
+    wrong = [
+        f"{path}: model {model.id!r}: there is no [providers.{model.provider}]"
+        for model in models
+        if model.provider not in models.providers
+    ]
+    found = list_providers(models)
+    if ask:
+        for name, provider in found.items():
+            wrong += await list_missing(models, name, provider)
+    for provider in found.values():
+        await provider.close()
+    for line in wrong:
+        print_line(line)
+    if wrong:
+        return Exit.TOOL_FAILED
+    count = sum(model.enabled for model in models)
+    print_note(f"{path}: {len(models)} models, {count} of them enabled")
+    return Exit.OK
+
+
+async def list_missing(models: Models, name: str, provider: Provider) -> list[str]:
+    """What a provider does not have of its models in the file."""
+    mine = [model for model in models if model.provider == name and model.enabled]
+    try:
+        offered = {one.id for one in await provider.models()}
+    except ProviderError as error:
+        return [f"providers.{name}: {error}"]
+    return [
+        f"model {model.id!r}: provider {name!r} has no {model.called!r}"
+        for model in mine
+        if model.called not in offered
+    ]
+
+
+def list_providers(models: Models) -> dict[str, Provider]:
+    """The providers of a file that can be asked.
+
+    Raises:
+        ConfigError: an entry says what cannot be.
+    """
+    entries = {name: one for name, one in models.providers.items() if one.kind != "manual"}
+    return make_providers(
+        entries, environ=os.environ, secrets=UserSecrets(os.environ), source=models.source
+    )
+
+
+def make_preferences(
+    hints: Sequence[str], cost: float | None, speed: float | None, intelligence: float | None
+) -> ModelPreferences:
+    """What a server prefers."""
+    return ModelPreferences(
+        hints=[ModelHint(name=name) for name in hints] or UNSET,
+        cost_priority=UNSET if cost is None else cost,
+        speed_priority=UNSET if speed is None else speed,
+        intelligence_priority=UNSET if intelligence is None else intelligence,
+    )
+
+
+def print_choice(
+    file: str | None, need: Need, preferences: ModelPreferences, *, as_json: bool
+) -> Exit:
+    """Say which model would be chosen, and why."""
+    selection = select(Models.read(find_models_file(file)), need, preferences)
+    if as_json:
+        print_json(selection)
+        return Exit.OK if selection.model else Exit.TOOL_FAILED
+    for line in selection.lines():
+        print_note(line)
+    if selection.model is None:
+        print_note("no permitted model")
+        return Exit.TOOL_FAILED
+    print_line(selection.model.id)
+    return Exit.OK
+
+
+async def sync_models(file: str | None, name: str) -> Exit:
+    """Write what a provider has, and the file does not, into the file.
+
+    Raises:
+        ConfigError: the file has no such provider, or cannot be written.
+        ProviderError: the provider does not say what it has.
+    """
+    path = find_models_file(file)
+    models = Models.read(path)
+    if name not in models.providers:
+        known = ", ".join(models.providers) or "none"
+        raise ConfigError(f"{path}: there is no [providers.{name}]; there are: {known}")
+    found = list_providers(models)
+    if name not in found:
+        raise ConfigError(f"provider {name!r} has no list of models: a person writes there")
+    try:
+        offered = await found[name].models()
+    finally:
+        for provider in found.values():
+            await provider.close()
+    mine = {model.called for model in models if model.provider == name}
+    fresh = [one for one in offered if one.id not in mine]
+    if fresh:
+        append_models(path, name, fresh, set(models.by_id))
+    for one in fresh:
+        print_line(one.id)
+    print_note(
+        f"{len(fresh)} of {len(offered)} models of {name!r} are new, and disabled, in {path}"
+    )
+    return Exit.OK
+
+
+def append_models(path: Path, provider: str, fresh: Sequence[Offered], taken: set[str]) -> None:
+    """Add models at the end of the file; what stands there stays as it is.
+
+    They are disabled, since nobody has said yet what they can do and cost.
+    """
+    text = path.read_text(encoding="utf-8")
+    for one in fresh:
+        id = one.id if one.id not in taken else f"{provider}/{one.id}"
+        taken.add(id)
+        lines = [f"id = {quote_toml(id)}", f"provider = {quote_toml(provider)}"]
+        if id != one.id:
+            lines.append(f"remote = {quote_toml(one.id)}")
+        if one.context is not None:
+            lines.append(f"context = {one.context}")
+        text += "\n[[model]]\n" + "\n".join([*lines, "enabled = false"]) + "\n"
+    Models.parse(text, str(path))  # what is written can be read again
+    replace_file(path.resolve(), text.encode(), as_open=True)
+
+
+def quote_toml(text: str) -> str:
+    """A text as TOML has it, which quotes like JSON."""
+    return msgspec.json.encode(text).decode()

@@ -1,22 +1,73 @@
-"""Serving a file: find the server in it, then run it."""
+"""``isthmus run``: find the server in a Python file, and serve it."""
 
 import contextlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from isthmus.cli.exits import finish
 from isthmus.errors import ConnectFailed, UsageError
 
 if TYPE_CHECKING:
     from isthmus.server.server import Server
 
-__all__ = ["ListenOptions", "find_server", "parse_address", "serve_file", "split_server_path"]
+__all__ = [
+    "ListenOptions",
+    "app",
+    "find_server",
+    "parse_address",
+    "serve_file",
+    "split_server_path",
+]
+
+app = typer.Typer(rich_markup_mode=None)
 
 DEFAULT_HOST = "127.0.0.1"
+
+
+@app.command("run")
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE[:OBJECT]", show_default=False)],
+    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Instead of stdio.")] = None,
+    *,
+    websocket: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
+    ] = None,
+    unix: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Lines through a Unix socket.")
+    ] = None,
+    tcp: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Lines through a TCP socket.")
+    ] = None,
+    exposed: Annotated[
+        bool, typer.Option("--exposed", help="Let other machines reach the TCP socket.")
+    ] = False,
+    reload: Annotated[bool, typer.Option("--reload", help="Restart when a file changes.")] = False,
+) -> None:
+    """Serve the isthmus Server in a Python file: over stdio, or where an option says."""
+
+    def work() -> Coroutine[Any, Any, None] | None:
+        place = ListenOptions.of(
+            exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp
+        )
+        if not reload:
+            serve_file(file, place)
+            return None
+        from isthmus.cli.reload import reload_listening, reload_stdio
+
+        folder = split_server_path(file)[0].resolve().parent
+        if place is None:
+            return reload_stdio(file, folder)
+        return reload_listening(file, folder, place.words())
+
+    finish(work)
 
 
 def split_server_path(text: str) -> tuple[Path, str]:

@@ -1,14 +1,36 @@
-"""``isthmus servers``: which servers there are, how they are, and what is to become of them."""
+"""``isthmus servers``: servers of the running host and of the configuration, listed and changed."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, TypeAlias
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from isthmus.cli.exits import Exit, finish
+from isthmus.cli.host_state import find_running_host
+from isthmus.cli.options import AsJson
+from isthmus.cli.output import print_json, print_note, print_text
+from isthmus.cli.targets import URL_SCHEMES
+from isthmus.core.text import clean_text
+from isthmus.errors import UsageError
+from isthmus.host.config.files import get_config_folder
+from isthmus.host.config.load import load_config
+from isthmus.host.config.write import add_server, remove_server, set_option
+from isthmus.host.model.entries import HostConfig
+from isthmus.host.model.errors import ServerUnavailable, Unknown
+from isthmus.host.model.view import ServerStatus
+from isthmus.host.supervisor.hosted_server import describe_place
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from isthmus.host.model.view import ServerDo
+
+__all__ = ["app", "describe_configured", "make_server_entry"]
 
 app = typer.Typer(
     name="servers",
@@ -17,7 +39,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 File: TypeAlias = Annotated[
     str | None,
@@ -35,71 +56,40 @@ State: TypeAlias = Annotated[
 Pairs: TypeAlias = list[str] | None
 
 
-def run_and_finish(work: Callable[[], Coroutine[Any, Any, Exit]]) -> None:
-    """Do the work, and leave with its exit code."""
-    finish(lambda: asyncio.run(work()))
-
-
 @app.callback()
 def servers(
     context: typer.Context, *, as_json: AsJson = False, file: File = None, state: State = None
 ) -> None:
     """List the servers of the host, start and stop them, add and remove them."""
     if context.invoked_subcommand is None:
-        list_servers(file, state, as_json=as_json)
+        finish(lambda: print_servers(file, state, as_json=as_json))
 
 
 @app.command("list")
 def list_(*, as_json: AsJson = False, file: File = None, state: State = None) -> None:
     """List all servers: as the running host sees them, or as they are configured."""
-    list_servers(file, state, as_json=as_json)
+    finish(lambda: print_servers(file, state, as_json=as_json))
 
 
-def list_servers(file: str | None, state: str | None, *, as_json: bool) -> None:
-    """List all servers."""
-
-    async def work() -> Exit:
-        from isthmus.cli.commands.servers_shown import print_servers
-
-        return await print_servers(file, state, as_json=as_json)
-
-    run_and_finish(work)
-
-
-def _add_server_command(what: str, help: str) -> None:
-    """A command that has the running host do something with a server."""
+def _declare(what: str, help: str) -> None:
+    """Declare a command that has the running host do something with a server."""
 
     @app.command(what, help=help)
-    def does(name: Name, *, file: File = None, state: State = None) -> None:
-        async def work() -> Exit:
-            from isthmus.cli.commands.servers_shown import do_with_server
-
-            return await do_with_server(name, what, file, state)
-
-        run_and_finish(work)
+    def do(name: Name, *, file: File = None, state: State = None) -> None:
+        finish(lambda: do_with_server(name, what, file, state))
 
 
-_add_server_command(
-    "start", "Start a server in the running host, whatever went wrong there before."
-)
-_add_server_command("stop", "Stop a server in the running host when its calls have ended.")
-_add_server_command("restart", "Stop a server in the running host, and start it again.")
-_add_server_command("enable", "Let a server be started again; written into the configuration.")
-_add_server_command(
-    "disable", "Stop a server and keep it from being started; written into the configuration."
-)
+_declare("start", "Start a server in the running host, whatever went wrong there before.")
+_declare("stop", "Stop a server in the running host when its calls have ended.")
+_declare("restart", "Stop a server in the running host, and start it again.")
+_declare("enable", "Let a server be started again; written into the configuration.")
+_declare("disable", "Stop a server and keep it from being started; written into the configuration.")
 
 
 @app.command()
 def logs(name: Name, *, as_json: AsJson = False, state: State = None) -> None:
     """Show what a server has logged, and written to standard error, in the running host."""
-
-    async def work() -> Exit:
-        from isthmus.cli.commands.servers_shown import print_log
-
-        return await print_log(name, state, as_json=as_json)
-
-    run_and_finish(work)
+    finish(lambda: print_log(name, state, as_json=as_json))
 
 
 @app.command(
@@ -119,23 +109,275 @@ def add(
     file: File = None,
 ) -> None:
     """Write a server into the configuration; it is not started by that."""
-
-    def work() -> Exit:
-        from isthmus.cli.commands.servers_shown import add_to_config, make_server_entry
-
-        entry = make_server_entry(url, context.obj or (), env or (), header or ())
-        return add_to_config(name, entry, file)
-
-    finish(work)
+    command = context.obj or ()
+    finish(
+        lambda: add_to_config(name, make_server_entry(url, command, env or (), header or ()), file)
+    )
 
 
 @app.command()
 def remove(name: Name, *, file: File = None) -> None:
     """Take a server out of the configuration; a running host ends it."""
+    finish(lambda: remove_from_config(name, file))
 
-    def work() -> Exit:
-        from isthmus.cli.commands.servers_shown import remove_from_config
 
-        return remove_from_config(name, file)
+PIPE_COLUMNS = 10_000
 
-    finish(work)
+STATE_COLOURS = {"ready": "green", "failed": "red", "quarantined": "red", "broken": "red"}
+
+
+async def print_servers(file: str | None, state: str | None = None, *, as_json: bool) -> Exit:
+    """List the servers.
+
+    Args:
+        file: the configuration; the user's and the workspace's by default.
+        state: the folder of the host's state.
+        as_json: print JSON for a program.
+
+    Raises:
+        ConfigError: the configuration cannot be read.
+    """
+    async with find_running_host(state, file) as view:
+        seen = [] if view is None else view.servers()
+        host = view is not None and (state is not None or file is None or is_from_file(seen, file))
+        found = seen if host else describe_configured(load_config(file))
+    if as_json:
+        print_json(found)
+        return Exit.OK
+    if not found:
+        print_note("there are no servers: isthmus servers add NAME -- COMMAND")
+        return Exit.OK
+    if not host:
+        print_note("no host is running here; this is what is configured")
+    # A pipe has no width: nothing is cut there so that it fits into one.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
+    with console.capture() as drawn:
+        console.print(make_table(found))
+    print("\n".join(text.rstrip() for text in drawn.get().splitlines()))
+    return Exit.OK
+
+
+def is_from_file(found: Sequence[ServerStatus], file: str) -> bool:
+    """Whether a host has servers of this file."""
+    path = Path(file).expanduser().absolute()
+    return any(one.source and Path(one.source) == path for one in found)
+
+
+def describe_configured(config: HostConfig) -> list[ServerStatus]:
+    """How servers are where no host runs."""
+    good = [
+        ServerStatus(
+            name=entry.name,
+            state="not running" if entry.options.enabled else "disabled",
+            error="" if entry.trusted else "its folder is not trusted: isthmus config trust",
+            where=describe_place(entry),
+            trust=entry.options.trust,
+            source=entry.source,
+        )
+        for entry in config.servers.values()
+    ]
+    broken = [
+        ServerStatus(name=name, state="broken", error=why) for name, why in config.broken.items()
+    ]
+    return good + broken
+
+
+def make_table(found: Sequence[ServerStatus]) -> Table:
+    """The servers for a person; nothing that a server says can write over anything else."""
+    made = Table(box=None, pad_edge=False)
+    made.add_column("name", no_wrap=True)
+    made.add_column("state", no_wrap=True)
+    for title in ("since", "calls", "protocol"):
+        made.add_column(title, no_wrap=True)
+    made.add_column("where", overflow="fold")
+    for one in found:
+        state = Text(one.state, STATE_COLOURS.get(one.state, ""))
+        if one.retry_at is not None:
+            state.append(f" {max(0.0, one.retry_at - time.time()):.0f} s")
+        since = format_span(time.time() - one.since) if one.since else ""
+        parts = [Text(format_one_line(one.where)), Text(format_one_line(one.error), "dim")]
+        place = Text("\n").join(part for part in parts if part)
+        made.add_row(
+            Text(format_one_line(one.name)),
+            state,
+            since,
+            str(one.in_flight or ""),
+            one.revision,
+            place,
+        )
+    return made
+
+
+def format_one_line(text: str) -> str:
+    """Somebody else's text as one line."""
+    return " ".join(clean_text(text).split())
+
+
+def format_span(seconds: float) -> str:
+    """A time as people say it."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+async def print_log(name: str, state: str | None = None, *, as_json: bool) -> Exit:
+    """Show what a server wrote for people.
+
+    Raises:
+        ServerUnavailable: no host is running.
+        Unknown: there is no such server.
+    """
+    async with find_running_host(state) as view:
+        if view is None:
+            raise ServerUnavailable(
+                f"no host is running here, so {name} has written nothing: isthmus host",
+                server=name,
+                state="not running",
+            )
+        names = [one.name for one in view.servers()]
+        if name not in names:
+            raise Unknown(f"there is no server {name!r}; there are: {', '.join(names) or 'none'}")
+        lines = list(await view.log_tail(name))
+    if as_json:
+        print_json(lines)
+        return Exit.OK
+    for text in lines:
+        print_text(clean_text(text))
+    if not lines:
+        print_note(f"{name} has written nothing")
+    return Exit.OK
+
+
+DONE_TEXTS = {
+    "start": "runs",
+    "stop": "is stopped",
+    "restart": "runs again",
+    "enable": "may be started",
+    "disable": "is switched off",
+}
+ENABLED_BY_ACTION = {"enable": True, "disable": False}
+"""What lasts, and is therefore written into the configuration."""
+
+
+async def do_with_server(name: str, what: str, file: str | None, state: str | None = None) -> Exit:
+    """Have something done with a server.
+
+    Args:
+        name: the server's.
+        what: start, stop, restart, enable or disable.
+        file: the configuration.
+        state: the folder of the host's state.
+
+    Raises:
+        Unknown: there is none of this name.
+        ServerUnavailable: no host is running, or the server did not start.
+        ConfigError: the configuration cannot be written.
+    """
+    async with find_running_host(state, file) as view:
+        if what in ENABLED_BY_ACTION:
+            set_option(find_source(name, file), name, "enabled", ENABLED_BY_ACTION[what])
+        elif view is None:
+            raise ServerUnavailable(
+                f"no host is running here that could {what} {name}: isthmus host",
+                server=name,
+                state="not running",
+            )
+        if view is not None:
+            await view.server_do(name, cast("ServerDo", what))
+    print_note(f"{name} {DONE_TEXTS[what]}")
+    return Exit.OK
+
+
+def find_source(name: str, file: str | None) -> str:
+    """The file that a server stands in.
+
+    Raises:
+        Unknown: it stands in none.
+    """
+    if file is not None:
+        return file
+    config = load_config()
+    entry = config.servers.get(name)
+    if entry is None:
+        known = ", ".join(config.servers) or "none"
+        why = config.broken.get(name)
+        raise Unknown(why or f"there is no server {name!r}; there are: {known}")
+    return entry.source
+
+
+def find_user_file() -> Path:
+    """The user's own configuration: the one that is there, or the one to be made."""
+    folder = get_config_folder(os.environ)
+    for name in ("mcp.json", "mcp.jsonc", "mcp.toml"):
+        if (folder / name).is_file():
+            return folder / name
+    return folder / "mcp.json"
+
+
+def add_to_config(name: str, entry: dict[str, Any], file: str | None) -> Exit:
+    """Write a server into the configuration.
+
+    Raises:
+        ConfigError: there is one of this name already, or it cannot be written.
+    """
+    path = find_user_file() if file is None else Path(file)
+    add_server(path, name, entry)
+    print_note(f"{name} stands in {path}; the user is asked before it is first started")
+    return Exit.OK
+
+
+def make_server_entry(
+    url: str, command: Sequence[str], env: Sequence[str], headers: Sequence[str]
+) -> dict[str, Any]:
+    """A server's entry, as it stands in ``mcpServers``.
+
+    Raises:
+        UsageError: it is neither a command nor a URL, or both, or has what goes with the other.
+    """
+    if bool(url) == bool(command):
+        raise UsageError(
+            "a server is a URL, or a command after --: isthmus servers add time -- uvx "
+            "mcp-server-time"
+        )
+    if url and not url.startswith(URL_SCHEMES):
+        raise UsageError(f"{url!r} is no URL; a command follows after --: -- {url}")
+    if env and url:
+        raise UsageError("--env goes with a command; a URL has --header")
+    if headers and command:
+        raise UsageError("--header goes with a URL; a command has --env")
+    entry: dict[str, Any] = {"url": url}
+    more = {"headers": parse_pairs(headers)} if headers else {}
+    if not url:
+        entry = {"command": command[0], "args": list(command[1:])}
+        more = {"env": parse_pairs(env)} if env else {}
+    return {**entry, **more}
+
+
+def parse_pairs(words: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` words.
+
+    Raises:
+        UsageError: one has no name or no sign.
+    """
+    found = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not name or not sign:
+            raise UsageError(f"{word!r} is not NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def remove_from_config(name: str, file: str | None) -> Exit:
+    """Take a server out of the configuration.
+
+    Raises:
+        Unknown: it stands in no file.
+        ConfigError: the file cannot be written.
+    """
+    path = find_source(name, file)
+    if not remove_server(path, name):
+        raise Unknown(f"{path} has no server {name!r}")
+    print_note(f"{name} is taken out of {path}")
+    return Exit.OK

@@ -1,13 +1,16 @@
-"""``validate_file``: recorded messages, held to a revision."""
+"""``isthmus validate``: check recorded messages against a revision."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+import typer
 
-from isthmus.cli.exits import Exit
+from isthmus.cli.exits import Exit, finish
 from isthmus.cli.findings import judge_findings, print_findings
+from isthmus.cli.options import AsJson, Rules, Strict
 from isthmus.cli.output import print_json
 from isthmus.errors import UsageError
 from isthmus.linter.doctor.recordings import read_recordings
@@ -15,7 +18,9 @@ from isthmus.linter.rules.catalog import judge, select_rules
 from isthmus.linter.rules.conversation import Side
 from isthmus.revisions import BY_NAME
 
-__all__ = ["validate_file"]
+__all__ = ["app"]
+
+app = typer.Typer(rich_markup_mode=None)
 
 SIDES: dict[str, tuple[Side, ...]] = {
     "both": ("client", "server"),
@@ -24,15 +29,42 @@ SIDES: dict[str, tuple[Side, ...]] = {
 }
 
 
+@app.command("validate")
+def validate(
+    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
+    *,
+    only: Rules = None,
+    skip: Rules = None,
+    strict: Strict = False,
+    side: Annotated[str, typer.Option(help="Whose messages: client, server or both.")] = "both",
+    as_json: AsJson = False,
+    revision: Annotated[
+        str | None, typer.Option(help="What they are held to; by default what they say themselves.")
+    ] = None,
+) -> None:
+    """Check recorded messages or a transcript against a revision; - reads standard input."""
+    finish(
+        lambda: validate_file(
+            file,
+            revision=revision,
+            side=side,
+            only=only or (),
+            skip=skip or (),
+            strict=strict,
+            as_json=as_json,
+        )
+    )
+
+
 def validate_file(
     file: str,
     *,
-    revision: str | None = None,
-    side: str = "both",
-    only: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    strict: bool = False,
-    as_json: bool = False,
+    revision: str | None,
+    side: str,
+    only: Sequence[str],
+    skip: Sequence[str],
+    strict: bool,
+    as_json: bool,
 ) -> Exit:
     """Check a file of messages, and print what is wrong.
 

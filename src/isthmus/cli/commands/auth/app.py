@@ -1,13 +1,14 @@
-"""``isthmus auth``: the commands about authorization, each in a file of its own."""
+"""``isthmus auth``: the commands about authorization."""
 
-import asyncio
 import os
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from isthmus.cli.exits import Exit, finish
+from isthmus.cli.options import AsJson
 
 __all__ = ["app"]
 
@@ -28,7 +29,6 @@ Store: TypeAlias = Annotated[
 Users: TypeAlias = Annotated[
     str | None, typer.Option(metavar="FILE", help="Where users and passwords are kept.")
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 Several: TypeAlias = list[str] | None
 
 
@@ -49,7 +49,7 @@ def serve(
 ) -> None:
     """Run an authorization server. The key of its store is in ISTHMUS_AUTH_KEY."""
 
-    def served() -> Exit:
+    def work() -> Exit:
         from isthmus.cli.commands.auth.config import load_auth_config, parse_scope_texts
         from isthmus.cli.commands.auth.serve import run_authorization_server as run
 
@@ -65,7 +65,7 @@ def serve(
             )
         )
 
-    finish(served)
+    finish(work)
 
 
 @app.command("add-user")
@@ -81,13 +81,13 @@ def add_user(
 ) -> None:
     """Add a user. The password is asked for, or read from standard input; never an option."""
 
-    def added() -> Exit:
+    def work() -> Exit:
         from isthmus.cli.commands.auth.accounts import add_user as add
         from isthmus.cli.commands.auth.config import load_auth_config
 
         return add(load_auth_config(config, users=users), account, name, replace=replace)
 
-    finish(added)
+    finish(work)
 
 
 @app.command("add-client")
@@ -122,7 +122,7 @@ def add_client(
 ) -> None:
     """Add a client. A secret is made where it needs one, and printed this once."""
 
-    def added() -> Exit:
+    def work() -> Exit:
         from isthmus.cli.commands.auth.accounts import ClientOptions
         from isthmus.cli.commands.auth.accounts import add_client as add
         from isthmus.cli.commands.auth.config import load_auth_config
@@ -132,7 +132,7 @@ def add_client(
         )
         return add(load_auth_config(config, store=store), words, replace=replace, as_json=as_json)
 
-    finish(added)
+    finish(work)
 
 
 @app.command("list")
@@ -148,7 +148,7 @@ def list_(
 ) -> None:
     """List clients, users and grants, or only what is named."""
 
-    def listed() -> Exit:
+    def work() -> Exit:
         from isthmus.cli.commands.auth.config import load_auth_config
         from isthmus.cli.commands.auth.records import print_records
 
@@ -156,7 +156,7 @@ def list_(
             load_auth_config(config, store=store, users=users), what or (), as_json=as_json
         )
 
-    finish(listed)
+    finish(work)
 
 
 @app.command()
@@ -170,13 +170,13 @@ def revoke(
 ) -> None:
     """End a grant, forget a client, or disable a user; all their tokens end with it."""
 
-    def revoked() -> Exit:
+    def work() -> Exit:
         from isthmus.cli.commands.auth.config import load_auth_config
         from isthmus.cli.commands.auth.records import revoke_record as end
 
         return end(load_auth_config(config, store=store, users=users), kind, name)
 
-    finish(revoked)
+    finish(work)
 
 
 @app.command("rotate-keys")
@@ -188,13 +188,13 @@ def rotate_keys(
 ) -> None:
     """Sign with the next key from now on; what the former one signed stays good until it ends."""
 
-    def rotated() -> Exit:
+    def work() -> Exit:
         from isthmus.cli.commands.auth.config import load_auth_config
         from isthmus.cli.commands.auth.records import rotate_signing_keys as rotate
 
         return rotate(load_auth_config(config, store=store), as_json=as_json)
 
-    finish(rotated)
+    finish(work)
 
 
 @app.command()
@@ -218,7 +218,7 @@ def doctor(
 ) -> None:
     """Walk the way to a token for a server, and say at which hop a client stops, and why."""
 
-    def examined() -> Exit:
+    def work() -> Coroutine[Any, Any, Exit]:
         from isthmus.cli.commands.auth.doctor import DoctorOptions
         from isthmus.cli.commands.auth.doctor import run_doctor as examine
         from isthmus.cli.commands.login import LoginOptions
@@ -227,6 +227,6 @@ def doctor(
         wanted = LoginOptions(scope or (), client_id, browser=browser) if login else None
         wishes = DoctorOptions(wanted, token_env, client_id is not None, as_json)
         where = read_target(target, (), Path.cwd(), os.environ)
-        return asyncio.run(examine(where, wishes, os.environ))
+        return examine(where, wishes, os.environ)
 
-    finish(examined)
+    finish(work)

@@ -1,0 +1,45 @@
+"""Options that several commands declare alike."""
+
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+__all__ = [
+    "AsJson",
+    "EraOption",
+    "RevisionOption",
+    "Rules",
+    "StateFolder",
+    "Strict",
+    "Timeout",
+    "TokenEnv",
+]
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+StateFolder: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="FOLDER", help="The host's state; the user's own host by default."),
+]
+
+# of commands that talk to a server
+RevisionOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Speak this revision, for example 2025-06-18.")
+]
+Timeout: TypeAlias = Annotated[
+    float | None,
+    typer.Option(help="Seconds that connecting may take, and then one call.", min=0.001),
+]
+EraOption: TypeAlias = Annotated[
+    Literal["auto", "modern", "legacy"] | None,
+    typer.Option("--era", help="Open by initialize (legacy) or server/discover (modern) alone."),
+]
+TokenEnv: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Show the token that this environment variable holds."),
+]
+
+# of commands that apply the rules of the linter
+Rules: TypeAlias = Annotated[
+    list[str] | None, typer.Option(metavar="RULE", help="A rule or an area, such as tools.")
+]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Warnings count, too.")]
