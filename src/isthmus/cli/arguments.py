@@ -1,4 +1,4 @@
-"""``key=value`` on a command line as the JSON a tool's schema asks for."""
+"""Arguments on a command line: ``key=value`` as JSON for a tool's schema, and times."""
 
 import json
 import re

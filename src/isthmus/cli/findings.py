@@ -1,4 +1,4 @@
-"""How findings are printed, and what they make a command end with."""
+"""Findings of the linter: how they are printed, and the exit code that they mean."""
 
 import sys
 from collections.abc import Sequence
@@ -11,8 +11,7 @@ from isthmus.linter.rules.rule import Finding, FoldedFinding, fold_findings
 __all__ = ["judge_findings", "print_findings", "print_rules"]
 
 SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
-DEFAULT_COLUMNS = 150
-"""Columns where nobody's terminal says how wide it is."""
+DEFAULT_COLUMNS = 150  # where no terminal says how wide it is
 
 
 def judge_findings(findings: Sequence[Finding], *, strict: bool) -> Exit:

@@ -1,4 +1,4 @@
-"""The host that runs here, for commands that ask it."""
+"""The running host and the folder of its state, for commands that ask it."""
 
 import os
 from contextlib import asynccontextmanager

@@ -18,6 +18,7 @@ EXIT_CODES_HELP = "Exit codes: " + "; ".join(
     f"{code.value} {text}" for code, text in EXIT_MEANINGS.items()
 )
 
+# each command, its module below isthmus.cli.commands, and its line in the help
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "chat": ("chat", "Talk to a model that may use the servers, and decide on each of its calls."),
     "host": (
@@ -78,7 +79,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "List the servers of the host, start and stop them, add and remove them.",
     ),
 }
-"""Each command, its module below ``isthmus.cli.commands``, and its line in the help."""
 
 
 class CommandTable(TyperGroup):

@@ -1,4 +1,4 @@
-"""What is printed: results on stdout, everything else on stderr, and nothing a terminal obeys.
+"""Output of commands: results on stdout, all else on stderr, cleaned for the terminal.
 
 A server's text may hold escape sequences that move the cursor, or marks that turn reading
 direction round to make one word look like another. Whatever a person is to read is cleaned of

@@ -1,4 +1,4 @@
-"""``run --reload``: a new server at every change of the file's folder, the host's pipe kept.
+"""``isthmus run --reload``: a new server at every change of the file's folder, on the same pipe.
 
 Over stdio the host launched *this* process and holds its pipe, so the server runs in a child
 that can be replaced. What the host said to open the conversation is said again to each new
@@ -26,10 +26,8 @@ from isthmus.wire.struct import Id
 __all__ = ["Relay", "reload_listening", "reload_stdio", "wait_for_change"]
 
 POLL_INTERVAL_S = 0.3
-"""Seconds between looks at the folder."""
 
-CHILD_EXIT_TIMEOUT_S = 5.0
-"""Seconds a child that listens has to end before it is killed."""
+CHILD_EXIT_TIMEOUT_S = 5.0  # then it is killed
 
 SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
 LISTS = ("tools", "resources", "prompts")

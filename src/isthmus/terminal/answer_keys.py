@@ -1,9 +1,4 @@
-"""Silence before an answer: keeps a key that was meant for something else from deciding.
-
-What a yes may hold for beyond this once, in words.
-
-Keys that stand at the bottom of the screen: those that do something just now, and no others.
-"""
+"""Keys that answer a question: which there are, when one counts, and how long a yes holds."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import get_args
@@ -16,8 +11,7 @@ from isthmus.terminal.cards import list_editable
 
 __all__ = ["QUIET_S", "GrantChoice", "KeyGuard", "can_allow", "list_grant_choices", "list_keys"]
 
-QUIET_S = 0.4
-"""Seconds before an answer in which nothing moves on the screen and no key is pressed."""
+QUIET_S = 0.4  # before an answer: nothing moves on the screen, and no key is pressed
 
 
 class KeyGuard:

@@ -1,9 +1,7 @@
-"""One card for each kind of question: everything that concerns the decision, never cut.
+"""Cards of questions: everything that concerns a decision, as lines, never cut.
 
-A card is a value, made of lines. The full screen, the plain prompt and the conversation show the
-same one.
-
-What there is to be seen of each kind of question, and what of it may be edited.
+The full screen, the plain prompt and the conversation show the same card. It tells what there is to
+be seen of each kind of question, and what of it may be edited.
 """
 
 import json

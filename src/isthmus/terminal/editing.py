@@ -1,4 +1,4 @@
-"""Arguments, messages and the like as JSON in the user's own editor; what does not fit is kept."""
+"""Arguments and messages as JSON in the user's own editor; what does not fit is kept."""
 
 import asyncio
 import json

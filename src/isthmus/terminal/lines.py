@@ -1,11 +1,7 @@
-"""What a card is made of: lines with a role, and how somebody else's words become such lines.
+"""Styled lines, and how names, texts and arguments of others become such lines.
 
 Nothing is cut. Whatever comes from others is made visible first, and a text of several lines stands
 behind a bar, so that no line of it can pass for one of ours.
-
-Rows of the audit log, as lines; for the full screen and for what does without one.
-
-Arguments of calls as lines: in a row, in a table of several calls, and whole on a card.
 """
 
 import difflib
@@ -138,18 +134,18 @@ def format_audit_line(row: AuditLine) -> StyledLine:
     return StyledLine(f"{at} {row.kind:8} {what}{effect}{failed}", "dim")
 
 
+# names of arguments that say most about a call, the first of them most
 TELLING_NAMES = (
     *("path", "file_path", "filename", "file", "uri", "url", "command", "cmd", "query", "sql"),
     *("to", "name", "title", "id", "key", "message", "text"),
 )
-"""Names of arguments that say most about a call, the first of them most."""
 
+# names under which tools take the text before and after an edit
 EDIT_PAIRS = (
     *(("old_string", "new_string"), ("old_str", "new_str"), ("old_text", "new_text")),
     *(("oldText", "newText"), ("oldString", "newString"), ("old", "new")),
     *(("before", "after"), ("search", "replace"), ("find", "replace")),
 )
-"""Names under which tools take what a text was and what it becomes."""
 
 MAX_TABLE_WIDTH = 76
 MAX_DIFF_LINES = 2_000

@@ -1,1 +1,1 @@
-"""Commands."""
+"""The commands of ``isthmus``: a module has the options of a command, and its work."""

@@ -171,10 +171,8 @@ def stats(
 
 
 FOLLOW_INTERVAL_S = 0.5
-"""Seconds between two looks at a log that is followed."""
 
-MAX_ARGUMENTS_CHARS = 100
-"""Characters of arguments in a line for a person; ``--json`` has all of them."""
+MAX_ARGUMENTS_CHARS = 100  # in a line for a person; --json has all
 
 
 def make_filters(*, since: str = "", until: str = "", **rest: Any) -> AuditFilters:

@@ -207,7 +207,6 @@ NO_MODEL_HINT = (
 )
 
 DEFAULT_CONTEXT_TOKENS = 32_768
-"""Tokens that a model is taken to read and write together, where nobody says."""
 
 
 def parse_provider(spec: str, environ: Mapping[str, str] = os.environ) -> "Provider | None":

@@ -68,8 +68,7 @@ def host(
     )
 
 
-MAX_WAITING_NOTICES = 100
-"""Notices that are kept for the end of a question."""
+MAX_WAITING_NOTICES = 100  # kept for the end of a question
 
 NO_SERVERS_HINT = (
     "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"

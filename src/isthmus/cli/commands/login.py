@@ -45,11 +45,9 @@ __all__ = [
 
 app = typer.Typer(rich_markup_mode=None)
 
-CALLBACK_PORT = 8976
-"""Where users come back to whose browser is elsewhere: nobody listens, the address is copied."""
+CALLBACK_PORT = 8976  # nobody listens there: the user copies the address
 
-UNLOCK_TIMEOUT_S = 120.0
-"""Seconds for the keyring, where a person is there who may have to unlock it."""
+UNLOCK_TIMEOUT_S = 120.0  # a person may have to unlock the keyring
 
 
 @app.command("login")

@@ -256,8 +256,8 @@ DONE_TEXTS = {
     "enable": "may be started",
     "disable": "is switched off",
 }
+# these last: they are written into the configuration
 ENABLED_BY_ACTION = {"enable": True, "disable": False}
-"""What lasts, and is therefore written into the configuration."""
 
 
 async def do_with_server(name: str, what: str, file: str | None, state: str | None = None) -> Exit:

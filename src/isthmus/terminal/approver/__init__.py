@@ -1,1 +1,1 @@
-"""Approver."""
+"""The approver: questions, servers, events and grants on a full screen."""

@@ -1,4 +1,4 @@
-"""The full screen: questions, the card of one of them, the servers, and what happens.
+"""The approver's app: the full screen with its panes.
 
 It knows a host only as a :class:`~isthmus.host.model.view.HostView`, in this process or another.
 """

@@ -1,7 +1,4 @@
-"""Small questions over the screen: what a yes holds for, why one is asked, whether to leave.
-
-Several questions of one kind, read one after the other and allowed together.
-"""
+"""Dialogs over the full screen: several questions at once, how long a yes holds, a text to read."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -104,14 +101,12 @@ class Reading(ModalScreen[None]):
         detail.focus()
 
 
+# alike only with the same tool or prompt
 SAME_NAME_ACTIONS = frozenset({"tool.call", "prompt.get"})
-"""What is alike only where it is the same tool or prompt."""
 
-BATCH_ACTIONS = SAME_NAME_ACTIONS | {"resource.read"}
-"""What may be allowed together."""
+BATCH_ACTIONS = SAME_NAME_ACTIONS | {"resource.read"}  # may be allowed together
 
-MAX_BATCH_QUESTIONS = 50
-"""Questions that are allowed together at most: more is nothing that anybody reads."""
+MAX_BATCH_QUESTIONS = 50  # nobody reads more
 
 
 def find_alike(chosen: Interaction, waiting: Iterable[Interaction]) -> list[Interaction]:

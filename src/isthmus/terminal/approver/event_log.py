@@ -1,4 +1,4 @@
-"""What happens in the host, a line each, and what the audit log has of what happened before."""
+"""The log pane: events of the host, a line each, and a search of the audit log."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -28,10 +28,8 @@ from isthmus.terminal.lines import StyledLine, display_name, first_sentence, for
 __all__ = ["Happenings", "describe_event"]
 
 MAX_LOG_LINES = 500
-"""Lines that are kept."""
 
-MAX_SEARCHED_ROWS = 5_000
-"""Rows of the audit log that are searched, the last ones; ``isthmus audit search`` has all."""
+MAX_SEARCHED_ROWS = 5_000  # the last ones; isthmus audit search has all
 
 NOT_FOUND = StyledLine(
     "  No row of the audit log has these words; isthmus audit search looks further.", "dim"

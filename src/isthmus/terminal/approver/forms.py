@@ -1,7 +1,4 @@
-"""A server's form on the screen: a field for each blank, filled in beforehand, checked before sent.
-
-Fields of a form on the screen: a text to type, one of several choices, several of them, yes or no.
-"""
+"""A server's form on the full screen: a field for each blank, checked before it is sent."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol

@@ -1,4 +1,4 @@
-"""What was said yes to for longer than once, and how to take it back."""
+"""The grants pane: what was allowed for longer than once, and how to revoke it."""
 
 import time
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The questions that wait, those that matter most first, with the time that is left."""
+"""The list of open questions, the riskiest first, each with the time that is left."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The questions and their answers: what a key does, and when it does nothing."""
+"""The questions pane: open questions, their cards, and the keys that answer them."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,4 @@
-"""The servers: how each is, what is wrong with it, and what can be done.
-
-The tools of a server, beside the definition of one of them; Enter calls it.
-"""
+"""The servers pane: the state of each server, its tools, its log, and what can be done with it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,4 @@
-"""A text of any length, wrapped to the width there is: nothing of it is cut, all of it can be seen.
-
-An app that tells how it failed without what it knew: no arguments, no secrets.
-"""
+"""Parts of every full screen: a text that wraps and scrolls, and an app without secrets in errors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -67,13 +64,11 @@ def _chop_cells(text: str, width: int) -> Iterable[str]:
     return chop_cells(text, width)
 
 
-MAX_WRAPPED_CHARS = 200_000
-"""Characters that are wrapped at once."""
+MAX_WRAPPED_CHARS = 200_000  # at once
 
 MIN_WIDTH = 10
 
-PAGE_ROWS = 500
-"""Rows of a larger text that are there at once."""
+PAGE_ROWS = 500  # of a larger text, at once
 
 
 class Detail(ScrollView, can_focus=True):

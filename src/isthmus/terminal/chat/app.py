@@ -1,4 +1,4 @@
-"""A conversation on the full screen: what is said, what is asked, and a line to type into."""
+"""The conversation's app: the full screen with the transcript, questions, and a line to type."""
 
 import asyncio
 import os
@@ -52,11 +52,9 @@ __all__ = ["Chat", "show_chat"]
 
 TYPING_KEYS = "Enter say  Tab complete  up, down earlier lines  ^C stop, twice quits  /help"
 QUESTION_KEYS = "A question waits. Your line keeps its keys: Tab goes to the question, and back."
-SUGGESTION_DELAY_S = 0.15
-"""Seconds without another key after which a server is asked what may follow."""
+SUGGESTION_DELAY_S = 0.15  # without a key, before a server is asked for completions
 
-LEAVE_WINDOW_S = 2.0
-"""Seconds in which a second Ctrl-C leaves."""
+LEAVE_WINDOW_S = 2.0  # a second Ctrl-C leaves
 
 
 class Chat(Discreet):

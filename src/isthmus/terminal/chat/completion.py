@@ -1,4 +1,4 @@
-"""What is being typed in a conversation: commands, blanks of prompts, resources; and what fits."""
+"""Completion in a conversation: commands, arguments of prompts, and resources."""
 
 import re
 import shlex
@@ -37,7 +37,6 @@ COMMANDS: Mapping[str, str] = {
 }
 
 MAX_SUGGESTIONS = 50
-"""Suggestions that are shown."""
 
 AT_PATTERN = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 ATTACHED_PATTERN = re.compile(r"(?:^|(?<=\s))@(\S+)")

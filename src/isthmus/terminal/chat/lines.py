@@ -1,4 +1,4 @@
-"""What happens in a conversation, as lines for people."""
+"""Events of a conversation as lines: calls, results, prompts, and how a turn ended."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,8 +21,7 @@ __all__ = [
     "format_progress",
 ]
 
-MAX_RESULT_LINES = 12
-"""Lines of a result that are shown at once; /show has all of them."""
+MAX_RESULT_LINES = 12  # /show has all of them
 
 BAR_CELLS = 24
 

@@ -1,7 +1,7 @@
-"""A conversation line by line, where there is no full screen: also in a pipe.
+"""The conversation line by line, where there is no full screen: also in a pipe.
 
-What the model says goes one way and everything else another, so that a program or a file can get the
-words only. Questions are asked on the terminal itself.
+The words of the model go to one stream and all else to another, so that a program or a file can get
+the words only. Questions are asked on the terminal itself.
 """
 
 import asyncio
@@ -37,8 +37,7 @@ from isthmus.terminal.prompt.tty import NoTerminal, Tty
 
 __all__ = ["LendingApprover", "LineSource", "PlainChat", "StdinLines", "TtyLines"]
 
-LEAVE_WINDOW_S = 2.0
-"""Seconds in which a second Ctrl-C leaves."""
+LEAVE_WINDOW_S = 2.0  # a second Ctrl-C leaves
 
 
 class LineSource(Protocol):

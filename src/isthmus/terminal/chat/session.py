@@ -1,4 +1,4 @@
-"""What a line that somebody types in a conversation does, whichever surface it was typed into."""
+"""The session of a conversation: what each line or command that is typed does, on either surface."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatItem", "ChatModel", "ChatSession"]
 
-MAX_CONTEXT_TOKENS = 8_000
-"""Tokens of a context that somebody has go along with their words."""
+MAX_CONTEXT_TOKENS = 8_000  # of the context that goes along with the words of the user
 
 ChatItem: TypeAlias = StyledLine | ConversationEvent
 """What a surface shows: a line of ours, or what happens in the conversation."""

@@ -1,4 +1,4 @@
-"""The parts of a conversation's screen: what was said, and the line that is being typed."""
+"""Widgets of the conversation's screen: the transcript, the line that is typed, suggestions."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -18,14 +18,11 @@ from isthmus.terminal.lines import StyledLine
 
 __all__ = ["ChatLine", "Suggestions", "Transcript"]
 
-MAX_TRANSCRIPT_PARTS = 1_000
-"""Parts of the conversation that can be scrolled back to."""
+MAX_TRANSCRIPT_PARTS = 1_000  # that can be scrolled back to
 
-MAX_TRANSCRIPT_LINES = 20_000
-"""Lines of it that are known as text."""
+MAX_TRANSCRIPT_LINES = 20_000  # kept as text
 
-MAX_HISTORY_LINES = 200
-"""Lines that the keys up and down bring back."""
+MAX_HISTORY_LINES = 200  # that the keys up and down bring back
 
 
 class Transcript(VerticalScroll, can_focus=False):

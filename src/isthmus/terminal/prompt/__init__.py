@@ -1,1 +1,1 @@
-"""Prompt."""
+"""The prompt: questions line by line on the terminal."""

@@ -1,4 +1,4 @@
-"""Questions at a plain prompt: line by line on the terminal, with no other screen.
+"""The approver at a plain prompt: questions line by line, with no full screen.
 
 Standard input and output may be a server's or a program's own: only the terminal itself is used.
 Where nobody can be asked there, the answer is no.
@@ -29,11 +29,10 @@ __all__ = ["TerminalPrompt", "run_prompt"]
 
 RULE_LINE = "-" * 60
 
-PASTE_MARK = "\x1b[200~"
-"""Mark of a terminal before what is pasted."""
+PASTE_MARK = "\x1b[200~"  # a terminal sends it before what is pasted
 
+# below a longer card, its question and short arguments are repeated
 LONG_CARD_LINES = 30
-"""Lines of a card after which its question, and arguments that are fewer, are repeated below it."""
 
 
 class TerminalPrompt:

@@ -1,4 +1,4 @@
-"""The terminal that a process was started from, whatever its standard streams are used for."""
+"""The controlling terminal of a process, whatever its standard streams are used for."""
 
 import asyncio
 import os
@@ -13,13 +13,11 @@ from isthmus.core.text import clean_text
 __all__ = ["NoTerminal", "Tty"]
 
 TTY_PATH = "/dev/tty"
-POLL_INTERVAL_S = 0.2
-"""Seconds after which it is looked at whether somebody still sits there."""
+POLL_INTERVAL_S = 0.2  # between looks whether somebody still sits there
 
 MAX_KEYS_BYTES = 4_096
 
-MAX_LINE_BYTES = 65_536
-"""Bytes of a line; what follows is another one."""
+MAX_LINE_BYTES = 65_536  # the rest is another line
 
 
 class NoTerminal(Exception):

@@ -1,1 +1,1 @@
-"""Auth."""
+"""The commands ``isthmus auth …``: an authorization server and its records."""

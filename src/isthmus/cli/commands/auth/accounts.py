@@ -1,4 +1,4 @@
-"""Adding users and clients to an authorization server."""
+"""``isthmus auth add-user`` and ``add-client``: accounts of an authorization server."""
 
 import asyncio
 import json

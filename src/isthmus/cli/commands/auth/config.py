@@ -1,4 +1,4 @@
-"""What ``isthmus auth`` works with: a small TOML file, and options that win over it."""
+"""Configuration of ``isthmus auth``: a small TOML file, and options that win over it."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_CONFIG_FILE", "AuthConfig", "load_auth_config"]
 
-DEFAULT_CONFIG_FILE = "isthmus-auth.toml"
-"""The file that is read where none is named, if it is there."""
+DEFAULT_CONFIG_FILE = "isthmus-auth.toml"  # read where none is named, if it is there
 
 DEFAULT_LISTEN = "127.0.0.1:9000"
 

@@ -1,4 +1,4 @@
-"""``auth doctor``: the way to a token, hop by hop, as a person or a program reads it."""
+"""``isthmus auth doctor``: the way to a token, hop by hop, for a person or a program."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

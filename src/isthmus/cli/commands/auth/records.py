@@ -1,4 +1,4 @@
-"""Looking at what an authorization server has in its store, and ending it."""
+"""``isthmus auth list``, ``revoke`` and ``rotate-keys``: the store of an authorization server."""
 
 import asyncio
 import time

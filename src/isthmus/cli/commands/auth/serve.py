@@ -1,4 +1,4 @@
-"""An authorization server of its own, run by uvicorn."""
+"""``isthmus auth serve``: an authorization server of its own, run by uvicorn."""
 
 import logging
 import sys
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_authorization_server"]
 
-MAX_TARGET_BYTES = 17 * 1024
-"""Of a request's first line: an authorization request has its parameters there."""
+MAX_TARGET_BYTES = 17 * 1024  # an authorization request has its parameters in its first line
 
 INSTRUCTIONS = """\
 issuer    {issuer}
