@@ -83,7 +83,7 @@ async def through(calls: int, state: str | None, *, intents: bool) -> tuple[floa
     """The same call through the pipeline."""
     async with hosted(state) as host:
         if not intents:
-            host.kernel.pipeline.audit = WithoutIntents(host.audit)
+            host.core.pipeline.audit = WithoutIntents(host.audit)
         return await spread(lambda: host.call("bench__greet", ARGUMENTS), calls)
 
 

@@ -45,7 +45,7 @@ async def test_a_request_with_several_calls_under_way_belongs_to_none_and_has_th
     server = SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[LEGACY_NAME])
     asked = []
     async with hosted(server, labels=Labels(reads=("private",))) as host:
-        elicitor = host.kernel.answers.elicitor
+        elicitor = host.parts.clients.elicitor
 
         async def answer(asking, params):
             asked.append(asking)
@@ -69,14 +69,14 @@ async def test_a_request_with_several_calls_under_way_belongs_to_none_and_has_th
 async def test_how_deep_a_question_is_within_samplings_is_counted():
     """Ours: a model that calls a tool whose server asks for a model again."""
     async with hosted(SmallServer(tools=[any_tool()])) as host:
-        flying = host.kernel.pipeline.flying
+        flying = host.core.pipeline.flying
         outer = Attempt(id="1", action="sampling.request", principal="server:a", server="a")
         inner = structs.replace(outer, id="2", action="tool.call", server="shop", parent="1")
         flying.begin(outer)
         flying.begin(inner)
         flying.add(inner)
         with record_origin(QuestionOrigin("request", BY_NAME[LEGACY_NAME])):
-            asking = host.kernel.answers.asking(host.servers["shop"].entry, "")
+            asking = host.parts.clients.asking(host.servers["shop"].entry, "")
 
     assert ("2", 1) == (asking.parent.id, asking.depth)
 
@@ -100,7 +100,7 @@ async def test_strikes_are_written_down_so_often_and_no_more():
     async with hosted(SmallServer(tools=[any_tool()])) as host:
         entry = host.servers["shop"].entry
         for _ in range(MAX_STRIKE_ROWS + 10):
-            host.kernel.answers.strike(entry, "", "sampling/createMessage")
+            host.parts.clients.strike(entry, "", "sampling/createMessage")
         rows = await host.audit.tail(MAX_STRIKE_ROWS + 100)
 
     assert MAX_STRIKE_ROWS == sum(row.error == "undeclared" for row in rows)

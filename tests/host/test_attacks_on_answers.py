@@ -95,6 +95,6 @@ async def test_a_row_that_a_later_version_wrote_costs_nothing_else(tmp_path, tab
         await host.state.write(lambda db: db.execute(statement))
     async with Host(state=tmp_path) as host:
         await host.grants.refresh()
-        found = (len(host.grants.all()), len(host.kernel.decisions), len(host.tasks.open))
+        found = (len(host.grants.all()), len(host.core.decisions), len(host.tasks.open))
 
     assert (0, 0, 0) == found

@@ -181,7 +181,7 @@ async def test_a_server_that_is_slow_to_list_its_tools_again_hides_no_change():
 
     async def person(_interaction):
         asked.set()
-        host.kernel._on_changed("shop", "tools")
+        host.parts.catalog.changed("shop", "tools")
         await listing.wait()
         asyncio.get_running_loop().call_later(0.05, slow.set)
         return True
@@ -323,7 +323,7 @@ async def test_a_tool_that_was_never_called_cannot_change_what_a_model_reads_of_
             await host.servers["shop"].start()
             # until then a model is told what an earlier run knew
             client = host.servers["shop"].connections[""].client
-            await host._live.servers.learned("shop", client)
+            await host.parts.servers.learned("shop", client)
             offer = await host.catalog.for_model("user:local")
             offered.append([one.name for one in offer.tools])
 

@@ -98,11 +98,11 @@ async def test_a_storm_of_changes_makes_no_task_for_each_and_leaves_the_others_a
     async with host:
         await host.catalog.load()
         calm = host.catalog.listed("calm")
-        before = len(host.kernel._beside)
+        before = len(host.core.background.tasks)
         tasks = len(asyncio.all_tasks())
         for _ in range(1_000):
-            host.kernel._on_changed("restless", "tools")
-        more = len(host.kernel._beside) - before, len(asyncio.all_tasks()) - tasks
+            host.parts.catalog.changed("restless", "tools")
+        more = len(host.core.background.tasks) - before, len(asyncio.all_tasks()) - tasks
         text = (await host.call("calm__note", {"text": "x"})).text
 
     assert "x" == text

@@ -139,8 +139,8 @@ async def test_a_confined_server_works_in_what_it_was_granted(house):
 
 async def test_rules_of_the_machine_hold_beside_a_policy_that_is_named(house, tmp_path):
     """Ours: --policy chooses the user's rules, and no way around the administrator's."""
-    from isthmus.host.assembly import load_policy
     from isthmus.host.model.entries import HostOptions
+    from isthmus.host.reloading import load_policy
 
     rules = tmp_path / "managed.toml"
     rules.write_text('[[rule]]\nid = "never"\neffect = "deny"\nwhen = { action = "tool.call" }\n')
@@ -193,8 +193,8 @@ async def test_a_confined_server_cannot_reach_its_host_by_a_root(tmp_path, monke
     (work / "mcp.json").write_text(json.dumps({"host": host, "mcpServers": {"x": server}}))
     async with Host.from_config(str(work / "mcp.json")) as one:
         entry = one.config.servers["x"]
-        await one.kernel.roots.grant(entry, [str(work)], "me")
-        argv = one.kernel._confine(entry)(Command("true")).argv
+        await one.parts.roots.grant(entry, [str(work)], "me")
+        argv = one.parts.roots.confine(entry)(Command("true")).argv
     places = (work, work / "state", kept, work / "rules.toml", work / "mcp.json")
 
     assert ["--bind", "--tmpfs", "--tmpfs", "--ro-bind-try", "--ro-bind-try"] == [

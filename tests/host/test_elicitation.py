@@ -432,7 +432,7 @@ async def test_a_true_to_a_form_is_told_as_a_mistake():
         events = host.events()
         with suppress(UserDeclined):
             await host.call("shop__seat")
-        host.kernel.events.close()
+        host.core.events.close()
         told = [event.text async for event in events if isinstance(event, HostNotice)]
 
     assert [

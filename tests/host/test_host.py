@@ -302,7 +302,7 @@ async def test_a_dry_run_does_nothing_and_says_what_it_would_do():
     """Ours: nobody is asked, nothing is sent, and the result is no result of a tool."""
     server, person = shop(), says(True)
     host = hosted(server, person)
-    host._kernel.pipeline.mode = "dry-run"
+    host.core.pipeline.mode = "dry-run"
     async with host:
         result = await host.call("shop__buy", {"what": "tea"})
         found = await rows(host)
@@ -316,7 +316,7 @@ async def test_a_dry_run_does_nothing_and_says_what_it_would_do():
 async def test_a_policy_that_is_tried_beside_leaves_a_row_where_it_differs():
     """Ours: it decides nothing."""
     host = hosted(shop(), says(True))
-    host._kernel.pipeline.shadow = Policy.named("locked-down")
+    host.core.pipeline.shadow = Policy.named("locked-down")
     async with host:
         await host.call("shop__buy", {"what": "tea"})
         found = await rows(host, "policy")
@@ -342,7 +342,7 @@ async def test_what_cannot_be_written_down_is_not_done():
 
     host = hosted(server, policy=rules('[[rule]]\nid = "all"\neffect = "allow"\nwhen = {}\n'))
     async with host:
-        host.kernel.pipeline.audit = Full()
+        host.core.pipeline.audit = Full()
         with pytest.raises(AuditUnavailable):
             await host.call("shop__buy", {"what": "tea"})
 

@@ -96,7 +96,7 @@ async def test_what_is_over_is_no_longer_under_way():
 
     @server.tool
     async def look(*, fail: bool) -> str:
-        seen.append(len(host.kernel.pipeline.flying.at("shop")))
+        seen.append(len(host.core.pipeline.flying.at("shop")))
         if fail:
             raise ValueError("broken")
         return "seen"
@@ -105,7 +105,7 @@ async def test_what_is_over_is_no_longer_under_way():
     async with host:
         for fail in (False, True):
             await host.call("shop__look", {"fail": fail})
-            assert () == host.kernel.pipeline.flying.at("shop")
+            assert () == host.core.pipeline.flying.at("shop")
     assert [1, 1] == seen
 
 
@@ -130,7 +130,7 @@ async def test_what_was_taken_back_elsewhere_is_asked_about_again(tmp_path, monk
     host = Host(approver=person, state=tmp_path, policy=asking())
     host.add("shop", shop())
     async with host:
-        grants, late = host.kernel.grants, [0.0]
+        grants, late = host.core.grants, [0.0]
         steady = grants._steady
         monkeypatch.setattr(grants, "_steady", lambda: steady() + late[0])
         await host.call("shop__buy", {"what": "tea"})
@@ -200,7 +200,7 @@ class Queue:
             first = asyncio.create_task(self.host.call("shop__buy", {"what": "first"}))
             await self.inside.wait()
             second = asyncio.create_task(self.host.call("shop__buy", {"what": "second"}, **call))
-            slots = self.host._kernel.limits._place("shop").slots
+            slots = self.host.core.limits._place("shop").slots
             await until(lambda: slots.waiting or second.done())
             await change()
             self.gate.set()
@@ -216,14 +216,14 @@ async def test_a_call_that_waited_for_a_place_is_denied_by_rules_of_now():
     queue = Queue(rules("allow"))
 
     async def change():
-        queue.host._kernel.pipeline.policy = rules("deny")
+        queue.host.core.pipeline.policy = rules("deny")
 
     found = await queue.around(change)
 
     assert isinstance(found, Denied)
     assert ["first"] == queue.done
     assert ["intent", "outcome", "outcome"] == sorted(queue.rows)
-    assert 0 == queue.host._kernel.limits._place("shop").slots.taken
+    assert 0 == queue.host.core.limits._place("shop").slots.taken
 
 
 @pytest.mark.covers("hostkernel.limits.judged-again")
@@ -234,7 +234,7 @@ async def test_a_call_that_waited_for_a_place_is_asked_about_by_rules_of_now(ver
     queue = Queue(rules("allow"), person)
 
     async def change():
-        queue.host._kernel.pipeline.policy = rules("ask")
+        queue.host.core.pipeline.policy = rules("ask")
 
     found = await queue.around(change)
 
@@ -283,7 +283,7 @@ async def test_the_last_use_of_a_grant_counts_for_the_rules_that_it_was_used_und
     async def change():
         if stricter:
             text = RULES.format("ask").replace("calls", "stricter")
-            queue.host._kernel.pipeline.policy = Policy.of(read_layers(text, "user"))
+            queue.host.core.pipeline.policy = Policy.of(read_layers(text, "user"))
 
     found = await queue.around(change, run=queue.host.run())
 

@@ -85,14 +85,14 @@ class Shop:
 
     async def reload(self, how):
         """The server is gone, another one, or switched off in the next configuration."""
-        kernel = self.host.kernel
-        entry = kernel.supervisor.config.servers["shop"]
+        parts = self.host.parts
+        entry = parts.supervisor.config.servers["shop"]
         options = {
             "changed": structs.replace(entry.options, idle_stop=1.0),
             "disabled": structs.replace(entry.options, enabled=False),
         }
         servers = {} if how == "removed" else {"shop": structs.replace(entry, options=options[how])}
-        await kernel.reload(HostConfig(servers=servers))
+        await parts.configs.reload(HostConfig(servers=servers))
 
     async def outcomes(self):
         """What the audit log says of calls, the last first."""

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from isthmus.host.assembly import find_rule_files, replace_policy
 from isthmus.host.host import Host
 from isthmus.host.model.entries import HostOptions
 from isthmus.host.model.events import HostNotice
 from isthmus.host.policy.policy import Policy
+from isthmus.host.reloading import find_rule_files, replace_policy
 
 RULE = """
 [[rule]]

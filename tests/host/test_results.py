@@ -250,4 +250,4 @@ async def test_a_result_is_held_against_its_schema_whole(last):
                 await host.call("many__rows")
         else:
             result = await host.call("many__rows")
-            assert "899,1]" in read_all(host.kernel.servers.results, link_of(result))
+            assert "899,1]" in read_all(host.parts.servers.results, link_of(result))

@@ -132,7 +132,7 @@ async def test_another_configuration_is_written_down():
         }
     )
     async with Host(config) as host:
-        await host.kernel.reload(after)
+        await host.parts.configs.reload(after)
         (row,) = await rows_of(host, "config")
 
     assert ("config.reload", ["c"], ["b"]) == (

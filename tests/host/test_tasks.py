@@ -101,7 +101,7 @@ async def test_a_task_that_is_over_is_forgotten(revision, tmp_path):
             await host.tasks.result("nothing")
     async with hosted(workshop(revision), person, tmp_path) as host:
         assert {} == dict(host.tasks.open)
-        assert 0 == len(host.kernel.decisions)
+        assert 0 == len(host.core.decisions)
 
 
 @REVISIONS

@@ -190,5 +190,5 @@ async def test_events_end_when_the_host_does(tmp_path, way):
 
         listening = asyncio.ensure_future(listen())
         await asyncio.sleep(0)
-        host.kernel.events.close()
+        host.core.events.close()
         await asyncio.wait_for(listening, 30)

@@ -48,15 +48,15 @@ async def cancelled_after(host, turns, what):
 
 def faults(host, rows):
     """What is left that should not be."""
-    kernel = host.kernel
+    core = host.core
     kinds = {}
     for row in rows:
         kinds.setdefault(row.call, []).append(row.kind)
     yield from (one.id for one in host.view.pending())
-    yield from kernel.limits._inside
-    yield from kernel.pipeline.flying._at
-    yield from kernel.pipeline.flying._depth
-    yield from (1 for _ in range(kernel.limits._place("shop").slots.taken))
+    yield from core.limits._inside
+    yield from core.pipeline.flying._at
+    yield from core.pipeline.flying._depth
+    yield from (1 for _ in range(core.limits._place("shop").slots.taken))
     for call, said in kinds.items():
         if said.count("outcome") != 1 or said[-1] != "outcome" or said.count("intent") > 1:
             yield f"{call}: {said}"

@@ -157,7 +157,7 @@ class Fleet:
             arguments={"number": number},
         )
         began = time.perf_counter()
-        self.host.kernel.pipeline.policy.decide(attempt, Facts())
+        self.host.core.pipeline.policy.decide(attempt, Facts())
         self.decisions.append(time.perf_counter() - began)
         await self.host.call("work", {"number": number}, server=name)
 

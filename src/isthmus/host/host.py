@@ -2,16 +2,20 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from msgspec import structs
 
+from isthmus.client.model.limits import OnProgress
 from isthmus.client.targets import ClientTarget, script_command
-from isthmus.errors import OutOfPhase, UsageError
-from isthmus.host.assembly import Kernel
-from isthmus.host.calls import Calls
+from isthmus.errors import IsthmusError, OutOfPhase, UsageError
+from isthmus.host.assembly import HostCore, HostParts, HostSettings, make_core
+from isthmus.host.lifecycle import watch_roots
+from isthmus.host.model.attempt import Origin
 from isthmus.host.model.entries import HostConfig, ServerEntry, ServerOptions
 from isthmus.host.model.errors import ConfigError
 from isthmus.host.model.events import EventStream, HostNotice
@@ -29,9 +33,9 @@ if TYPE_CHECKING:
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.catalog.catalog import HostCatalog
     from isthmus.host.context.builder import ContextBuilder
-    from isthmus.host.context.gatherer import ContextParts
     from isthmus.host.model.entries import ConfigDiff
     from isthmus.host.model.tokens import TokenEstimators
+    from isthmus.host.pipeline.calls import HostCalls
     from isthmus.host.pipeline.tasks import HostTasks, TaskHandle
     from isthmus.host.policy.policy import Policy
     from isthmus.host.providers.provider import Provider
@@ -41,17 +45,20 @@ if TYPE_CHECKING:
     from isthmus.host.sampling.sampler import Sampler
     from isthmus.host.state.database import HostState
     from isthmus.host.supervisor.hosted_server import HostedServer
+    from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
 
 __all__ = ["Ask", "Host"]
 
 ATTEND_TIMEOUT_S = 5.0
 """Seconds that tasks of an earlier run wait for somebody who can be asked, and no longer."""
 
+NOT_OPEN = "the host is not open: use `async with host:`, or await host.open()"
+
 Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision | bool] | Decision | bool]
 """A function that is asked: gets the question, gives a decision, or just yes or no."""
 
 
-class Host(Calls):
+class Host:
     """Many servers, and one user who decides what they see and do.
 
     Example::
@@ -94,22 +101,23 @@ class Host(Calls):
         self._config = config or HostConfig()
         self._targets: dict[str, ClientTarget] = {}
         self._opened = False
-        self._context: ContextBuilder | None = None
+        self._loaded = False
+        self._closed = False
         self._followed: dict[str, Any] | None = None
-        self._kernel = Kernel(
-            self._config,
-            self._targets,
+        settings = HostSettings(
             policy=policy,
             models=models,
             providers=providers,
             state=state,
             workspace=os.fspath(workspace),
-            clock=clock,
+            clock=clock or time.time,
             opener=opener,
         )
+        self._core = make_core(self._config, settings, self._find_entry)
+        self._parts: HostParts | None = None
         self.view = LocalView(self)
         for one in make_approvers(approver):
-            self._kernel.broker.attach(one)
+            self._core.broker.attach(one)
 
     @classmethod
     def from_config(
@@ -220,7 +228,7 @@ class Host(Calls):
     @property
     def config(self) -> HostConfig:
         """The configuration in force."""
-        return self._kernel.supervisor.config if self._opened else self._config
+        return self._config if self._parts is None else self._parts.supervisor.config
 
     @property
     def servers(self) -> "Mapping[str, HostedServer]":
@@ -229,12 +237,12 @@ class Host(Calls):
         Raises:
             OutOfPhase: the host is not open.
         """
-        return self._live.supervisor.servers
+        return self.parts.supervisor.servers
 
     @property
     def strikes(self) -> Mapping[str, int]:
         """How often each server asked what it was not offered to ask."""
-        return self._kernel.answers.strikes if self._opened else {}
+        return {} if self._parts is None else self._parts.clients.strikes
 
     async def reload(self, config: HostConfig) -> "ConfigDiff":
         """Follow another configuration; servers that :meth:`add` added stay.
@@ -244,7 +252,7 @@ class Host(Calls):
         """
         added = {name: self._config.servers[name] for name in self._targets}
         whole = structs.replace(config, servers={**config.servers, **added})
-        return await self._live.reload(whole)
+        return await self.parts.configs.reload(whole)
 
     # Opening and closing
 
@@ -270,118 +278,282 @@ class Host(Calls):
             return
         self._opened = True
         try:
-            await self._kernel.open(self._config, self._resumed)
-            if self._kernel.sampler is not None:
-                self._kernel.sampler.context = self.context
+            parts = HostParts(self._core, self._config, self._targets)
+            parts.make_all()
+            self._parts = parts
+            await self._load(parts)
+            await parts.supervisor.open()
+            self._core.background.start(watch_roots(parts.roots))
+            parts.tasks.resume(self._resume)
             if self._followed is not None:
-                self._kernel.beside(self._watch(self._followed))
-                self._kernel.follow_rules()
+                self._core.background.start(self._watch(self._followed))
+                parts.rules.follow(parts.supervisor.config)
         except BaseException:
             await self.close()
             raise
 
+    async def _load(self, parts: HostParts) -> None:
+        """Read what lasts."""
+        core = self._core
+        await core.audit.open()
+        await core.grants.load()
+        await core.fingerprints.load()
+        await parts.tasks.load()  # before what was decided on them: some of that is over, too
+        await core.decisions.load()
+        await parts.installs.load()
+        await parts.roots.load()
+        self._loaded = True
+
     async def close(self) -> None:
         """Deny what waits, end every connection, and write what is to be written."""
-        await self._kernel.close()
+        if self._closed:
+            return
+        self._closed = True
+        core, parts = self._core, self._parts
+        await core.background.close()
+        if parts is not None and self._loaded:
+            await parts.tasks.close()
+            await parts.servers.close()
+            await parts.catalog.close()
+            # Before anything is denied: to what a task asks, silence is no answer.
+            await parts.supervisor.close()
+        core.broker.close()
+        if parts is not None:
+            parts.search.close()
+            if parts.sampler is not None:
+                await parts.sampler.close()
+        await core.grants.close()
+        with suppress(IsthmusError):  # what cannot be written has kept everything from being done
+            await core.audit.close()
+        core.events.close()
+        await core.state.close()
 
-    def _resumed(self, handle: "TaskHandle") -> "asyncio.Future[ToolResult]":
-        kernel = self._kernel
-        kernel.runs.begin(handle.attempt.principal, id=handle.attempt.run)
-        act = TaskResumeAct(kernel.servers, handle.task, handle.answered)
+    def _find_entry(self, server: str) -> ServerEntry | None:
+        """The configuration in force says this of a server; None while the host is not open."""
+        if self._parts is None or not self._loaded:
+            return None
+        hosted = self._parts.supervisor.servers.get(server)
+        return None if hosted is None else hosted.entry
+
+    def _resume(self, handle: "TaskHandle") -> "asyncio.Future[ToolResult]":
+        """Go on with a call that became a task before this host started."""
+        core = self._core
+        core.runs.begin(handle.attempt.principal, id=handle.attempt.run)
+        act = TaskResumeAct(self.parts.servers, handle.task, handle.answered)
 
         async def go_on() -> "ToolResult":
             # What it asks meets nobody where the surfaces are attached a moment after the host.
-            await kernel.broker.wait_attended(ATTEND_TIMEOUT_S)
-            return await kernel.pipeline.run(handle.attempt, act)
+            await core.broker.wait_attended(ATTEND_TIMEOUT_S)
+            return await core.pipeline.run(handle.attempt, act)
 
         return asyncio.ensure_future(go_on())
+
+    # Calls
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        server: str = "",
+        principal: str = "user:local",
+        run: Run | str | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        origin: Origin = "local",
+    ) -> "ToolResult":
+        """Call a tool.
+
+        Args:
+            name: its name in the catalog, ``server__tool``; with ``server``, its own; or one of
+                the tools that find tools, such as ``search_tools``.
+            arguments: what it takes.
+            server: the server whose tool it is.
+            principal: who calls.
+            run: in which run.
+            timeout: seconds without answer or progress; None for the server's.
+            on_progress: told of progress, in order.
+            origin: by which way the call came about.
+
+        Returns:
+            The result, also where the tool itself failed: look at ``is_error``.
+
+        Raises:
+            Unknown, BadArguments: it cannot be called.
+            Denied, Quarantined: it may not be called.
+            Exhausted: too much; see ``retry_after``.
+            AuditUnavailable: it cannot be written down.
+            ServerUnavailable: the server is not there; nothing was sent.
+            OutcomeUnknown: it was sent, and nobody knows what became of it.
+            UserDeclined: the user refused what the server asked in its course.
+            IsthmusError: what the server answered, or how it broke the rules.
+        """
+        return await self.calls.call(
+            name,
+            arguments,
+            server=server,
+            principal=principal,
+            run=run,
+            timeout=timeout,
+            on_progress=on_progress,
+            origin=origin,
+        )
+
+    async def read(
+        self,
+        uri: str,
+        *,
+        server: str = "",
+        principal: str = "user:local",
+        run: Run | str | None = None,
+        fresh: bool = False,
+    ) -> "ReadResourceResult":
+        """Read a resource.
+
+        Args:
+            uri: ``SERVER+URI``, or a URI that one server lists; with ``server``, any URI of it.
+            server: whose resource it is.
+            principal: who reads.
+            run: in which run.
+            fresh: ask the server, whatever is kept.
+
+        Raises:
+            HostError, IsthmusError: as :meth:`call`.
+        """
+        return await self.calls.read(uri, server=server, principal=principal, run=run, fresh=fresh)
+
+    async def subscribe(
+        self,
+        server: str,
+        uri: str,
+        *,
+        on: bool = True,
+        principal: str = "user:local",
+        run: Run | str | None = None,
+    ) -> None:
+        """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
+        await self.calls.subscribe(server, uri, on=on, principal=principal, run=run)
+
+    async def prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        server: str = "",
+        principal: str = "user:local",
+        run: Run | str | None = None,
+    ) -> "GetPromptResult":
+        """Get a prompt, by the name it has in the catalog; with ``server``, by its own.
+
+        Raises:
+            HostError, IsthmusError: as :meth:`call`.
+        """
+        return await self.calls.prompt(name, arguments, server=server, principal=principal, run=run)
+
+    async def complete(
+        self,
+        server: str,
+        ref: "Reference",
+        argument: str,
+        value: str = "",
+        *,
+        context: Mapping[str, str] | None = None,
+        principal: str = "user:local",
+        run: Run | str | None = None,
+    ) -> "Completion":
+        """What might go into a blank.
+
+        Args:
+            server: whose prompt or template it is.
+            ref: the prompt or the template.
+            argument: the blank.
+            value: what has been typed.
+            context: what the other blanks hold.
+            principal: who types.
+            run: in which run.
+        """
+        return await self.calls.complete(
+            server, ref, argument, value, context=context, principal=principal, run=run
+        )
+
+    async def cancel_task(
+        self, server: str, task: str, *, principal: str = "user:local", run: Run | str | None = None
+    ) -> None:
+        """Have a server stop a task, by its name there."""
+        await self.calls.cancel_task(server, task, principal=principal, run=run)
 
     # Parts
 
     @property
     def catalog(self) -> "HostCatalog":
         """What all servers have."""
-        return self._live.catalog
+        return self.parts.catalog
 
     @property
     def context(self) -> "ContextBuilder":
         """Builds contexts for models from what servers have."""
-        if self._context is None:
-            from isthmus.host.context.builder import ContextBuilder  # few hosts build any
-
-            self._context = ContextBuilder(self._context_parts)
-        return self._context
-
-    def _context_parts(self) -> "ContextParts":
-        from isthmus.host.context.gatherer import ContextParts  # as above
-
-        live = self._live
-        return ContextParts(
-            catalog=live.catalog,
-            servers=live.servers,
-            runs=live.runs,
-            pipeline=live.pipeline,
-            estimators=live.estimators,
-            attempt=self.attempt,
-            read=self.read,
-            prompt=self.prompt,
-        )
+        return self.parts.context
 
     @property
     def estimators(self) -> "TokenEstimators":
         """How many tokens texts take, by model: learned from what providers report."""
-        return self._kernel.estimators
+        return self._core.estimators
 
     @property
     def policy(self) -> HostPolicy:
         """What policy says."""
-        return HostPolicy(self._kernel.pipeline, self._live.servers)
+        return HostPolicy(self._core.pipeline, self.parts.servers)
 
     @property
     def audit(self) -> "AuditLog":
         """Where everything is written down."""
-        return self._kernel.audit
+        return self._core.audit
 
     @property
     def broker(self) -> "Broker":
         """Where questions go; ``attach`` and ``detach`` surfaces here."""
-        return self._kernel.broker
+        return self._core.broker
 
     @property
     def grants(self) -> "Grants":
         """What the user said yes to for longer than once."""
-        return self._kernel.grants
+        return self._core.grants
 
     @property
     def tasks(self) -> "HostTasks":
         """Calls that became tasks."""
-        return self._live.tasks
+        return self.parts.tasks
 
     @property
-    def kernel(self) -> Kernel:
-        """Everything that the host is made of."""
-        return self._kernel
+    def calls(self) -> "HostCalls":
+        """Makes attempts of what is wanted, and gives them to the pipeline."""
+        return self.parts.calls
 
     @property
-    def _live(self) -> Kernel:
-        """The same, while the host is open.
+    def core(self) -> HostCore:
+        """The parts that need no server."""
+        return self._core
+
+    @property
+    def parts(self) -> HostParts:
+        """The parts that need the servers.
 
         Raises:
             OutOfPhase: the host is not open.
         """
-        if not self._opened:
-            raise OutOfPhase("the host is not open: use `async with host:`, or await host.open()")
-        return self._kernel
+        if self._parts is None:
+            raise OutOfPhase(NOT_OPEN)
+        return self._parts
 
     @property
     def state(self) -> "HostState":
         """Where what lasts is kept."""
-        return self._kernel.state
+        return self._core.state
 
     @property
     def sampler(self) -> "Sampler | None":
         """Has models write for servers; None where there are no models."""
-        return self._kernel.sampler
+        return None if self._parts is None else self._parts.sampler
 
     @property
     def models(self) -> "Models":
@@ -398,12 +570,12 @@ class Host(Calls):
     def attach(self, approver: "Approver | Ask") -> Approver:
         """Ask this surface, or function, too; what waits is put to it at once."""
         surface = make_approvers(approver)[0]
-        self._kernel.broker.attach(surface)
+        self._core.broker.attach(surface)
         return surface
 
     def detach(self, approver: Approver) -> None:
         """Ask it no more."""
-        self._kernel.broker.detach(approver)
+        self._core.broker.detach(approver)
 
     def run(
         self, principal: str = "user:local", *, budget: Budget | None = None, id: str = ""
@@ -415,11 +587,11 @@ class Host(Calls):
             budget: how much it may do.
             id: its name; the run of this name where there is one.
         """
-        return self._kernel.runs.begin(principal, budget=budget or NO_BUDGET, id=id)
+        return self._core.runs.begin(principal, budget=budget or NO_BUDGET, id=id)
 
     def events(self) -> EventStream:
         """What happens from now on: ``async for event in host.events()``."""
-        return self._kernel.events.listen()
+        return self._core.events.listen()
 
     # What goes on beside
 
@@ -442,11 +614,13 @@ class Host(Calls):
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something as long as the host is open."""
-        self._live.beside(work)
+        if self._parts is None:
+            raise OutOfPhase(NOT_OPEN)
+        self._core.background.start(work)
 
     def notice(self, about: str, text: str, server: str = "") -> None:
         """Tell every surface something."""
-        self._kernel.events.tell(HostNotice(about=about, text=text, server=server))
+        self._core.events.tell(HostNotice(about=about, text=text, server=server))
 
 
 KINDS_BY_SCHEME = {"http://": "http", "https://": "http", "ws://": "ws", "wss://": "ws"}

@@ -1,10 +1,7 @@
-"""Which tools somebody is not even told of: those that they could not call in any case.
-
-What policy says, for who wants to know without doing anything.
-"""
+"""Visibility of tools, and policy explained: what policy says where nothing is done."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, structs
 
@@ -20,9 +17,12 @@ from isthmus.host.pipeline.acts.tool_call import ToolCallAct
 from isthmus.host.pipeline.pipeline import Pipeline
 from isthmus.host.pipeline.servers import KnownServers, find_labels
 from isthmus.host.policy.policy import Policy
-from isthmus.wire import Tool
+from isthmus.wire import CallToolResult, Tool
 
-__all__ = ["HostPolicy", "Visibility"]
+if TYPE_CHECKING:
+    from isthmus.host.catalog.finder import ToolFinder
+
+__all__ = ["HostPolicy", "ToolSearch", "Visibility"]
 
 
 class Visibility:
@@ -82,6 +82,38 @@ class Visibility:
             target=find_labels(self._servers.entry(server), tool.name),
         )
         return self._pipeline.policy.bars(attempt, circumstances)
+
+
+class ToolSearch:
+    """Finds tools for whoever may know of them; the index is made for the first who searches.
+
+    Args:
+        servers: what is known of servers.
+        pipeline: has the policy in force.
+    """
+
+    def __init__(self, servers: KnownServers, pipeline: Pipeline) -> None:
+        self._servers = servers
+        self._pipeline = pipeline
+        self._finder: ToolFinder | None = None
+
+    async def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
+        """The result of one of the tools that find tools.
+
+        Raises:
+            BadArguments: there is no such server.
+        """
+        if self._finder is None:
+            from isthmus.host.catalog.finder import ToolFinder
+
+            seen = Visibility(self._servers, self._pipeline)
+            self._finder = ToolFinder(self._servers.catalog, hidden=seen.hidden, marks=seen.marks)
+        return await self._finder.answer(asked, viewer)
+
+    def close(self) -> None:
+        """Let go of the index."""
+        if self._finder is not None:
+            self._finder.close()
 
 
 class HostPolicy:

@@ -113,7 +113,7 @@ async def test_what_server_everything_asks_is_answered_by_model_and_person(hoste
     sampled = await text(host, "everything__trigger-sampling-request", prompt="x")
     assert "a sampled answer" in sampled
     assert "Ada" in await text(host, "everything__trigger-elicitation-request")
-    async with host.kernel.supervisor.use("everything") as client:
+    async with host.parts.supervisor.use("everything") as client:
         uri = (await client.list_resources())[0].uri
     assert (await host.read(uri, server="everything")).contents
     assert {"sampling.request", "sampling.respond", "elicit.form", "resource.read"} <= set(

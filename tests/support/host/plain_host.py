@@ -40,7 +40,7 @@ class PlainHost:
         self.consents = set()
         self.view = View()
         self.config = HostConfig()
-        self.kernel = SimpleNamespace(pipeline=SimpleNamespace(policy=SimpleNamespace(broken=())))
+        self.core = SimpleNamespace(pipeline=SimpleNamespace(policy=SimpleNamespace(broken=())))
         self.calls = []
         self.estimators = TokenEstimators()
         self.told = HostEvents()

@@ -127,7 +127,7 @@ async def serve_control(host: "Host") -> AsyncIterator[None]:
     """Let other terminals attach, where that can be done."""
     from isthmus.host.remote.control import Control, ControlUnavailable, HostRuns
 
-    folder = host.kernel.state.folder
+    folder = host.state.folder
     async with AsyncExitStack() as stack:
         try:
             if folder is not None:

@@ -152,7 +152,7 @@ async def _start_host(said: HostCommandOptions) -> Exit:
         print_note(f"isthmus: {RELOAD_HINT}")
     async with AsyncExitStack() as stack:
         end = stack.enter_context(set_on_signals())
-        folder = host.kernel.state.folder
+        folder = host.state.folder
         if folder is not None:
             # Before the host is open: it is seen there that no other one runs on the same state.
             await stack.enter_async_context(Control(host.view, folder))

@@ -23,14 +23,7 @@ from isthmus.host.chat.tool_replies import (
     make_tool_result,
     resolve_tool_use,
 )
-from isthmus.host.model.attempt import asked_by
-from isthmus.host.model.errors import Unknown
-from isthmus.host.model.events import QuestionAsked
-from isthmus.host.model.framing import add_instructions, make_prompt_blocks, make_resource_blocks
-from isthmus.host.model.tokens import estimate_tokens, has_media
-from isthmus.host.pipeline.pipeline import ActOutcome
-from isthmus.host.providers.provider import Completion, Delta, Done, Provider
-from isthmus.host.turns import (
+from isthmus.host.chat.turn_events import (
     ConversationEvent,
     Ended,
     Inserted,
@@ -42,6 +35,13 @@ from isthmus.host.turns import (
     ToolRunning,
     Why,
 )
+from isthmus.host.model.attempt import asked_by
+from isthmus.host.model.errors import Unknown
+from isthmus.host.model.events import QuestionAsked
+from isthmus.host.model.framing import add_instructions, make_prompt_blocks, make_resource_blocks
+from isthmus.host.model.tokens import estimate_tokens, has_media
+from isthmus.host.pipeline.pipeline import ActOutcome
+from isthmus.host.providers.provider import Completion, Delta, Done, Provider
 from isthmus.wire import (
     ProgressParams,
     SamplingMessage,

@@ -47,10 +47,11 @@ class RootGrants:
         entries: the folders that the configuration declares.
         state: where grants are kept; several processes may share it.
         pipeline: what everything goes through that is done; None asks nobody.
+        protected: says which files and folders no confined server may change.
+        on_change: told of a server's name when what it may be told has changed.
 
     Attributes:
         folders: the declared folders as they are now.
-        on_change: told of a server's name when what it may be told has changed.
     """
 
     def __init__(
@@ -58,9 +59,13 @@ class RootGrants:
         entries: Sequence[RootEntry],
         state: "HostState",
         pipeline: "Pipeline | None" = None,
+        *,
+        protected: Callable[[], Sequence[str]] = tuple,
+        on_change: Callable[[str], None] = lambda _server: None,
     ) -> None:
         self.folders: list[RootFolder] = resolve_roots(entries)
-        self.on_change: Callable[[str], None] = lambda _server: None
+        self.on_change = on_change
+        self._protected = protected
         self._entries = tuple(entries)
         self._stamp = None if state.folder is None else state.folder / STAMP_FILE
         self._places = self._watched()
@@ -138,16 +143,12 @@ class RootGrants:
 
         What it gives raises ``SandboxUnavailable`` where a sandbox is asked for and cannot be had.
         """
-
-        def into(command: Command) -> Command:
-            sandbox = entry.options.sandbox
-            return (
-                command
-                if sandbox is None
-                else confine_command(command, sandbox, self.granted(entry))
-            )
-
-        return into
+        sandbox = entry.options.sandbox
+        if sandbox is None:
+            return lambda command: command
+        return lambda command: confine_command(
+            command, sandbox, self.granted(entry), self._protected()
+        )
 
     async def prepare(self, entry: ServerEntry) -> None:
         """Before a confined server starts: ask which folders it may work in, once."""

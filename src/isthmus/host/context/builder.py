@@ -51,10 +51,10 @@ class ContextBuilder:
     """Builds contexts from what servers have.
 
     Args:
-        parts: gives the parts of the host, which are there once it is open.
+        parts: of the host.
     """
 
-    def __init__(self, parts: Callable[[], ContextParts]) -> None:
+    def __init__(self, parts: ContextParts) -> None:
         self._parts = parts
         self._redactor = Redactor()
 
@@ -98,7 +98,7 @@ class ContextBuilder:
             share: how much of the budget one server may take, from 0 to 1.
             counter: counts tokens; an estimator of the model by default.
         """
-        parts = self._parts()
+        parts = self._parts
         viewer = Viewer(principal, parts.runs.named(run))
         await load_lists(parts.catalog, viewer)
         gatherer = ContextGatherer(parts, viewer, query)
@@ -130,7 +130,7 @@ class ContextBuilder:
             everybody: of all servers.
             budget: tokens that it may take.
         """
-        parts = self._parts()
+        parts = self._parts
         principal = "user:local" if asking.parent is None else asking.parent.principal
         viewer = Viewer(principal, asking.run)
         servers = None if everybody else [asking.entry.name]

@@ -46,7 +46,7 @@ class ContextParts(Struct, frozen=True, kw_only=True):
 
     Attributes:
         catalog, servers, runs, pipeline, estimators: those of the host.
-        attempt: makes an attempt, as :class:`~isthmus.host.calls.Calls` does; ``read`` reads a
+        attempt: makes an attempt, as :class:`~isthmus.host.pipeline.calls.HostCalls` does; ``read`` reads a
             resource, and ``prompt`` gets a prompt.
     """
 

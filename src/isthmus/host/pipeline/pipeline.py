@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET, structs
 
@@ -50,6 +50,9 @@ MAX_EDIT_ROUNDS = 5
 """How often a person may edit an attempt so that it has to be asked anew."""
 
 
+Mode: TypeAlias = Literal["enforce", "shadow", "dry-run"]
+
+
 class PipelineAudit(Protocol):
     """The audit log."""
 
@@ -70,7 +73,9 @@ class Pipeline:
     """Takes attempts through policy, consent, limits and the audit log to their server.
 
     Args:
-        policy: decides.
+        policy: decides; may be another one at any time.
+        shadow: a policy that is tried beside it; None for none.
+        mode: whether anything is done at all.
         broker: asks.
         grants: what was said yes to for longer than once; None where nothing is remembered.
         audit: where everything is written down.
@@ -81,8 +86,6 @@ class Pipeline:
         clock: says the seconds since the epoch.
 
     Attributes:
-        policy: may be another one at any time; ``shadow`` is tried beside it, where there is one.
-        mode: whether anything is done at all.
         flying: what is under way at each server.
     """
 
@@ -90,6 +93,8 @@ class Pipeline:
         self,
         *,
         policy: Policy,
+        shadow: Policy | None = None,
+        mode: Mode = "enforce",
         broker: Broker,
         audit: PipelineAudit,
         runs: Runs,
@@ -100,8 +105,8 @@ class Pipeline:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.policy = policy
-        self.shadow: Policy | None = None
-        self.mode: Literal["enforce", "shadow", "dry-run"] = "enforce"
+        self.shadow = shadow
+        self.mode: Mode = mode
         self.flying = AttemptsInFlight()
         self.broker = broker
         self.audit = audit

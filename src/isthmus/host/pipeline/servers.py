@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from msgspec import UNSET, structs
 
@@ -18,20 +18,18 @@ from isthmus.host.model.errors import Denied, Quarantined, ServerUnavailable, Un
 from isthmus.host.model.facts import Facts
 from isthmus.host.pipeline.results import KeptResults
 from isthmus.host.pipeline.runs import RunLinks
+from isthmus.host.pipeline.tasks import HostTasks
 from isthmus.host.pipeline.validation import ToolSchemas
 from isthmus.host.supervisor.identity import identify_server
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.wire import Tool
 
-if TYPE_CHECKING:
-    from isthmus.host.pipeline.tasks import HostTasks
-
-__all__ = ["KnownServers", "KnownTool", "find_labels"]
+__all__ = ["KnownServers", "KnownTool", "ServerIdentities", "find_labels"]
 
 MAX_KNOWN_TOOLS = 10_000
 """Tools that are kept with what is known of them."""
 
-ReleaseTool = Callable[[Attempt, Tool, ToolChange], Awaitable[None]]
+ReleaseTool: TypeAlias = "Callable[[KnownServers, Attempt, Tool, ToolChange], Awaitable[None]]"
 """Asks a person whether a tool that has changed may be used; raises ``Denied`` where it may not."""
 
 
@@ -53,6 +51,36 @@ class KnownTool:
         self.facts = facts
 
 
+class ServerIdentities:
+    """Identities of servers: worked out once for each connection, since that runs the program.
+
+    Args:
+        supervisor: keeps the servers.
+    """
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._found: dict[str, tuple[ServerEntry, Client | None, str]] = {}
+
+    def find(self, server: str) -> str:
+        """What a server is bound to.
+
+        Raises:
+            Unknown: there is none of this name.
+        """
+        return self.identify(self._supervisor.server(server).entry)
+
+    def identify(self, entry: ServerEntry, isolation: str = "") -> str:
+        """What an entry is bound to, also where the configuration has another one by now."""
+        name, client = entry.name, find_client(self._supervisor, entry.name, isolation)
+        known = self._found.get(name)
+        if known is not None and client is not None and known[0] is entry and known[1] is client:
+            return known[2]
+        found = identify_server(entry)
+        self._found[name] = entry, client, found
+        return found
+
+
 class KnownServers:
     """The servers of a host, as acts see them.
 
@@ -60,11 +88,10 @@ class KnownServers:
         supervisor: keeps them.
         catalog: what they have.
         fingerprints: what their tools were when they were approved.
-        workspace: the folder that is worked in.
-
-    Attributes:
-        release: asks whether a changed tool may be used.
+        identities: what they are bound to.
         tasks: keeps calls that became tasks.
+        release: asks whether a changed tool may be used.
+        workspace: the folder that is worked in.
     """
 
     def __init__(
@@ -72,7 +99,10 @@ class KnownServers:
         supervisor: Supervisor,
         catalog: HostCatalog,
         fingerprints: Fingerprints,
+        identities: ServerIdentities,
         *,
+        tasks: HostTasks,
+        release: "ReleaseTool",
         workspace: str = "",
     ) -> None:
         self.supervisor = supervisor
@@ -81,11 +111,11 @@ class KnownServers:
         self.schemas = ToolSchemas()
         self.results = KeptResults()
         self.links = RunLinks()
-        self.release: ReleaseTool = refuse_release
-        self.tasks: HostTasks | None = None
+        self.tasks = tasks
+        self._identities = identities
+        self._release = release
         self._workspace = workspace
         self._known: dict[tuple[str, str, str], KnownTool] = {}
-        self._identities: dict[str, tuple[ServerEntry, Client | None, str]] = {}
         self._learning: dict[tuple[str, str], tuple[Client, asyncio.Task[None]]] = {}
 
     # Who is meant
@@ -118,23 +148,11 @@ class KnownServers:
 
     def client(self, server: str, isolation: str) -> Client | None:
         """The client that is open just now, if one is."""
-        hosted = self.supervisor.servers.get(server)
-        line = None if hosted is None else hosted.connections.get(isolation)
-        return None if line is None else line.client
-
-    def identity(self, server: str, isolation: str = "") -> str:
-        """What a server is bound to: looked at once for each connection, since that runs it."""
-        return self.identity_of(self.entry(server), isolation)
+        return find_client(self.supervisor, server, isolation)
 
     def identity_of(self, entry: ServerEntry, isolation: str = "") -> str:
         """What an entry is bound to, also where the configuration has another one by now."""
-        server, client = entry.name, self.client(entry.name, isolation)
-        known = self._identities.get(server)
-        if known is not None and client is not None and known[0] is entry and known[1] is client:
-            return known[2]
-        found = identify_server(entry)
-        self._identities[server] = entry, client, found
-        return found
+        return self._identities.identify(entry, isolation)
 
     def facts(self, server: str, isolation: str = "", object: str = "") -> Facts:
         """What policy is to know of a server, or of something of it that is no tool.
@@ -196,7 +214,7 @@ class KnownServers:
         if found is None:
             found = await self.fingerprints.learn(server, facts.identity, tool)
         if isinstance(found, ToolChange):
-            await self.release(attempt, tool, found)
+            await self._release(self, attempt, tool, found)
             found = found.fingerprint
         annotations = None if tool.annotations is UNSET else tool.annotations
         facts = structs.replace(facts, annotations=annotations, fingerprint=found)
@@ -291,6 +309,13 @@ class KnownServers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def find_client(supervisor: Supervisor, server: str, isolation: str) -> Client | None:
+    """The client of a connection that is open just now, if one is."""
+    hosted = supervisor.servers.get(server)
+    connection = None if hosted is None else hosted.connections.get(isolation)
+    return None if connection is None else connection.client
+
+
 def find_labels(entry: ServerEntry, object: str) -> Labels:
     """What the data of a server, or of a tool of it, is."""
     for glob, labels in entry.options.tools.labels.items():
@@ -323,16 +348,3 @@ def report_lost_listing(server: str) -> Iterator[None]:
         raise ServerUnavailable(
             f"{server} has not said what it has, so nothing was sent: {error}", server=server
         ) from error
-
-
-async def refuse_release(attempt: Attempt, tool: Tool, change: ToolChange) -> None:
-    """Release nothing.
-
-    Raises:
-        Quarantined: always.
-    """
-    raise Quarantined(
-        f"tool {tool.name!r} of server {attempt.server!r} has changed since it was approved "
-        f"({change.known[:12]} is now {change.fingerprint[:12]})",
-        by="fingerprint",
-    )

@@ -76,7 +76,6 @@ class HostTasks:
     Args:
         state: where they are kept.
         decisions: what was decided on their questions; forgotten when they are over.
-        resume: goes on with a task, through the pipeline.
         clock: says the seconds since the epoch.
         node: what this process is called in the audit log.
     """
@@ -85,13 +84,11 @@ class HostTasks:
         self,
         state: HostState,
         decisions: Decisions,
-        resume: Callable[[TaskHandle], "asyncio.Future[ToolResult]"],
         clock: Callable[[], float] = time.time,
         node: str = "",
     ) -> None:
         self._state = state
         self._decisions = decisions
-        self._resume = resume
         self._clock = clock
         self._node = node
         self._handles: dict[str, TaskHandle] = {}
@@ -181,11 +178,15 @@ class HostTasks:
 
     # After a restart
 
-    def resume(self) -> None:
-        """Go on with those that an earlier process left."""
+    def resume(self, go_on: Callable[[TaskHandle], "asyncio.Future[ToolResult]"]) -> None:
+        """Go on with those that an earlier process left.
+
+        Args:
+            go_on: goes on with a task, through the pipeline.
+        """
         for call, handle in list(self._handles.items()):
             if call not in self._following:
-                work = self._following[call] = self._resume(handle)
+                work = self._following[call] = go_on(handle)
                 work.add_done_callback(retrieve_silently)
 
     async def result(self, call: str) -> ToolResult:

@@ -129,10 +129,10 @@ class ServerAnswers:
         servers: what is known of servers.
         targets: servers that stand in no file, by name.
         events: tells of servers that break the rules.
-
-    Attributes:
         sampler, elicitor, roots: who answers; None where that is not offered.
         confine: puts a command into the sandbox of its entry.
+
+    Attributes:
         strikes: how often each server asked what it was not offered.
     """
 
@@ -142,11 +142,16 @@ class ServerAnswers:
         servers: "KnownServers",
         targets: "Mapping[str, ClientTarget]",
         events: HostEvents,
+        *,
+        sampler: AnswersSampling | None = None,
+        elicitor: AnswersElicitation | None = None,
+        roots: AnswersRoots | None = None,
+        confine: "Callable[[ServerEntry], Callable[[Command], Command]] | None" = None,
     ) -> None:
-        self.sampler: AnswersSampling | None = None
-        self.elicitor: AnswersElicitation | None = None
-        self.roots: AnswersRoots | None = None
-        self.confine: Callable[[ServerEntry], Callable[[Command], Command]] | None = None
+        self.sampler = sampler
+        self.elicitor = elicitor
+        self.roots = roots
+        self.confine = confine
         self.strikes: dict[str, int] = {}
         self._pipeline = pipeline
         self._servers = servers
@@ -195,7 +200,7 @@ class ServerAnswers:
         route = "request" if asked is None else asked.route
         task = "" if asked is None else asked.task
         parent, labels = None, frozenset[str]()
-        if task and servers.tasks is not None:
+        if task:
             parent = servers.tasks.parent(entry.name, isolation, identity, task)
         if parent is None and route != "request":
             from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT

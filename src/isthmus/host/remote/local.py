@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import structs
 
 from isthmus.host.catalog.names import Viewer
+from isthmus.host.model.entries import HostConfig
 from isthmus.host.model.errors import Unknown
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.row import AuditRow
@@ -23,13 +24,42 @@ from isthmus.host.model.view import (
 
 if TYPE_CHECKING:
     from isthmus.client.model.results import ToolResult
-    from isthmus.host.approvals.grants import Grant
-    from isthmus.host.host import Host
+    from isthmus.host.approvals.broker import Broker
+    from isthmus.host.approvals.grants import Grant, Grants
+    from isthmus.host.audit.log import AuditLog
+    from isthmus.host.catalog.catalog import HostCatalog
+    from isthmus.host.pipeline.calls import HostCalls
+    from isthmus.host.pipeline.runs import Run
+    from isthmus.host.supervisor.hosted_server import HostedServer
     from isthmus.wire import GetPromptResult, ReadResourceResult
 
 __all__ = ["LocalView"]
 
 DEFAULT_PRINCIPAL = "user:local"
+
+
+class ViewedHost(Protocol):
+    """What a view needs of a host."""
+
+    @property
+    def config(self) -> HostConfig: ...
+    @property
+    def servers(self) -> "Mapping[str, HostedServer]": ...
+    @property
+    def strikes(self) -> Mapping[str, int]: ...
+    @property
+    def catalog(self) -> "HostCatalog": ...
+    @property
+    def broker(self) -> "Broker": ...
+    @property
+    def grants(self) -> "Grants": ...
+    @property
+    def audit(self) -> "AuditLog": ...
+    @property
+    def calls(self) -> "HostCalls": ...
+
+    def events(self) -> AsyncIterator[HostEvent]: ...
+    def run(self, principal: str) -> "Run": ...
 
 
 class LocalView:
@@ -39,7 +69,7 @@ class LocalView:
         host: the host, open.
     """
 
-    def __init__(self, host: "Host") -> None:
+    def __init__(self, host: ViewedHost) -> None:
         self._host = host
 
     def pending(self) -> Sequence[Interaction]:
@@ -160,7 +190,7 @@ class LocalView:
         timeout: float | None = None,
     ) -> "ToolResult":
         """Call a tool; see :meth:`isthmus.host.Host.call`."""
-        return await self._host.call(
+        return await self._host.calls.call(
             name,
             arguments,
             server=server,
@@ -173,7 +203,7 @@ class LocalView:
         self, uri: str, *, server: str = "", principal: str = "", run: str | None = None
     ) -> "ReadResourceResult":
         """Read a resource; see :meth:`isthmus.host.Host.read`."""
-        return await self._host.read(
+        return await self._host.calls.read(
             uri, server=server, principal=principal or DEFAULT_PRINCIPAL, run=run
         )
 
@@ -187,7 +217,7 @@ class LocalView:
         run: str | None = None,
     ) -> "GetPromptResult":
         """Get a prompt; see :meth:`isthmus.host.Host.prompt`."""
-        return await self._host.prompt(
+        return await self._host.calls.prompt(
             name, arguments, server=server, principal=principal or DEFAULT_PRINCIPAL, run=run
         )
 

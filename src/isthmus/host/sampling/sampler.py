@@ -416,6 +416,7 @@ def make_sampler(
     providers: "Mapping[str, Provider] | None",
     state: "HostState",
     *,
+    context: ContextSource | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Sampler:
     """Make a sampler from the models file and the providers of a program.
@@ -425,6 +426,7 @@ def make_sampler(
         models: the models, or their file.
         providers: those that a program has; they go before the file's of the same name.
         state: where budgets are kept.
+        context: gathers context; None adds none.
         environ: where the file's keys are looked up, if they are not in the keyring.
 
     Raises:
@@ -432,7 +434,8 @@ def make_sampler(
     """
     if not isinstance(models, Models):
         models = Models.read(models)
-    return Sampler(pipeline, models, collect_providers(pipeline, models, providers, environ), state)
+    found = collect_providers(pipeline, models, providers, environ)
+    return Sampler(pipeline, models, found, state, context=context)
 
 
 def reload_models(

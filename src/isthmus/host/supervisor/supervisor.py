@@ -35,11 +35,7 @@ class Supervisor:
         config: which servers there are.
         client_for: makes the client for an entry and an isolation key; it is not open yet.
         consented: whether the user has agreed that a server is started as it is now; may ask them.
-        on_event: told of what happens to servers.
-        clock: gives seconds that never go back; the event loop's by default.
-        random: gives numbers from 0 up to, but not including, 1.
-
-    Attributes:
+        on_event: told of what happens to servers, for people.
         on_ready: told of a server's name and its new client, which is open; for the connection that
             all share.
         on_gone: told of the name and the isolation key of a client that is no more; the server may
@@ -49,6 +45,8 @@ class Supervisor:
             and on whose connection that was said.
         on_switched: told of a name, and whether the server was switched on or off by somebody.
         on_moved: told of a connection that came into another state, and the state before.
+        clock: gives seconds that never go back; the event loop's by default.
+        random: gives numbers from 0 up to, but not including, 1.
     """
 
     def __init__(
@@ -58,18 +56,22 @@ class Supervisor:
         *,
         consented: Callable[[ServerEntry], bool | Awaitable[bool]] = lambda _entry: True,
         on_event: Callable[[HostEvent], None] = lambda _event: None,
+        on_ready: Callable[[str, Client], None] = lambda _name, _client: None,
+        on_gone: Callable[[str, str], None] = lambda _name, _isolation: None,
+        on_removed: Callable[[str], None] = lambda _name: None,
+        on_changed: Callable[[str, str, str], None] = lambda _name, _kind, _isolation: None,
+        on_switched: Callable[[str, bool], None] = lambda _name, _on: None,
+        on_moved: Callable[[ServerConnection, ConnectionState], None] = lambda _line, _before: None,
         clock: Callable[[], float] | None = None,
         random: Callable[[], float] = randomness.random,
     ) -> None:
         self.config = config
-        self.on_ready: Callable[[str, Client], None] = lambda _name, _client: None
-        self.on_gone: Callable[[str, str], None] = lambda _name, _isolation: None
-        self.on_removed: Callable[[str], None] = lambda _name: None
-        self.on_changed: Callable[[str, str, str], None] = lambda _name, _kind, _isolation: None
-        self.on_switched: Callable[[str, bool], None] = lambda _name, _on: None
-        self.on_moved: Callable[[ServerConnection, ConnectionState], None] = lambda _line, _before: (
-            None
-        )
+        self.on_ready = on_ready
+        self.on_gone = on_gone
+        self.on_removed = on_removed
+        self.on_changed = on_changed
+        self.on_switched = on_switched
+        self.on_moved = on_moved
         self._on_event = on_event
         self._hooks = ConnectionHooks(
             client_for=client_for,

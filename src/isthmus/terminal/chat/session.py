@@ -89,7 +89,7 @@ class ChatSession:
     def concerns(self) -> Sequence[StyledLine]:
         """What a person should know from the beginning: what of the configuration cannot be used."""
         broken = [f"{server}: {why}" for server, why in self.host.config.broken.items()]
-        policy = self.host.kernel.pipeline.policy.broken
+        policy = self.host.core.pipeline.policy.broken
         return [line for text in (*policy, *broken) for line in error_lines(text)]
 
     async def enter(self, text: str) -> AsyncGenerator[ChatItem, None]:
@@ -202,7 +202,7 @@ class ChatSession:
     async def _on_review(self, *words: str) -> Sequence[StyledLine]:
         if len(words) != 1:
             raise UsageError("/review NAME, with the name that /tools shows")
-        talk, servers = self.talk, self.host.kernel.servers
+        talk, servers = self.talk, self.host.parts.servers
         server, own = await self.host.catalog.find(words[0], talk.viewer)
         attempt = Attempt(
             id=new_id(),

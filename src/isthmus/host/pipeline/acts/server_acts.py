@@ -1,8 +1,7 @@
-"""What all that is done with servers has in common.
+"""Acts on servers, but for calls of tools: reads, subscriptions, prompts, completions, and consent.
 
-The release of a tool that has changed since it was approved.
-
-Whether what servers gave may be given to somebody else: a provider of models, another server.
+Consent is asked for the release of a tool that has changed since it was approved, and for sharing
+what servers gave with somebody else: a provider of models, another server.
 """
 
 from collections.abc import Sequence
@@ -14,8 +13,8 @@ from msgspec import UNSET, Raw, Struct, structs
 
 from isthmus.client.client import Client
 from isthmus.host.approvals.fingerprints import ToolChange
-from isthmus.host.model.attempt import Attempt
-from isthmus.host.model.errors import BadArguments, Denied, Unknown
+from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.errors import BadArguments, Denied, Quarantined, Unknown
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import (
     ChangeAsked,
@@ -27,10 +26,11 @@ from isthmus.host.model.interaction import (
 )
 from isthmus.host.model.trace import Trace
 from isthmus.host.pipeline.acts.act import Act, ActOutcome, parse_edited_arguments
+from isthmus.host.pipeline.pipeline import Pipeline
 from isthmus.host.pipeline.results import redact_resource
-from isthmus.host.pipeline.servers import KnownServers
+from isthmus.host.pipeline.servers import KnownServers, ReleaseTool
 from isthmus.host.pipeline.validation import check_prompt
-from isthmus.wire import Completion, GetPromptResult, Prompt, ReadResourceResult, Reference
+from isthmus.wire import Completion, GetPromptResult, Prompt, ReadResourceResult, Reference, Tool
 
 if TYPE_CHECKING:
     from isthmus.host.model.entries import ServerEntry
@@ -47,6 +47,7 @@ __all__ = [
     "ToolChangeAct",
     "UneditableAct",
     "make_coalesce_key",
+    "release_tool",
 ]
 
 T = TypeVar("T")
@@ -158,6 +159,38 @@ class ToolChangeAct(ServerAct[None]):
     async def dispatch(self, attempt: Attempt) -> None:  # noqa: ARG002 - as Act has it
         """Release it."""
         await self.servers.fingerprints.release(self._change)
+
+
+def release_tool(pipeline: Pipeline) -> ReleaseTool:
+    """Release a tool that has changed, where a person agrees to what it is now.
+
+    Args:
+        pipeline: asks.
+    """
+
+    async def release(
+        servers: KnownServers, attempt: Attempt, tool: Tool, change: ToolChange
+    ) -> None:
+        if attempt.origin == "search":  # a model that searches is not told of it, either
+            raise Quarantined(
+                f"tool {tool.name!r} of server {attempt.server!r} has changed since it was "
+                "approved; a person has to look at it before it can be called",
+                by="fingerprint",
+            )
+        wanted = structs.replace(
+            attempt, id=new_id(), action="tool.change", arguments={}, parent=attempt.id
+        )
+        try:
+            await pipeline.run(wanted, ToolChangeAct(servers, change))
+        except Denied as error:
+            raise Quarantined(
+                f"tool {tool.name!r} of server {attempt.server!r} has changed since it was "
+                f"approved, and nobody has released it as it is now: {error.reason}",
+                rule=error.rule,
+                by=error.by,
+            ) from error
+
+    return release
 
 
 class SharedContext(Struct, frozen=True, kw_only=True):

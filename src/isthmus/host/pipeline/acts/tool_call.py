@@ -168,7 +168,7 @@ class ToolCallAct(ServerAct[ToolResult]):
     async def dispatch(self, attempt: Attempt) -> ToolResult:
         """Call it."""
         servers, tasks = self.servers, self.servers.tasks
-        keep = None if tasks is None else tasks.keeper(attempt, self.known.facts.identity)
+        keep = tasks.keeper(attempt, self.known.facts.identity)
         try:
             async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
                 if client is not self.known.client:  # it was started anew since it was decided on
@@ -189,7 +189,7 @@ class ToolCallAct(ServerAct[ToolResult]):
                 f"done, and it is not sent again. {error}"
             ) from error
         except (OutcomeUnknown, ServerUnavailable) as error:
-            if tasks is not None and attempt.id in tasks.open:
+            if attempt.id in tasks.open:
                 raise OutcomeUnknown(
                     f"{attempt.object!r} of server {attempt.server!r} has become a task, which goes "
                     f"on there; it is followed when this host is opened again: {error}"
@@ -203,8 +203,7 @@ class ToolCallAct(ServerAct[ToolResult]):
 
     def over(self, attempt: Attempt) -> None:
         """The call is over: it is no open task any more, if it was one."""
-        if self.servers.tasks is not None:
-            self.servers.tasks.over(attempt.id)
+        self.servers.tasks.over(attempt.id)
 
     async def review(self, attempt: Attempt, result: ToolResult) -> ToolResult:
         """Keep what is too large behind a link, and what the server links to."""
@@ -287,8 +286,7 @@ class TaskResumeAct(ToolCallAct):
         try:
             async with use as client:
                 task = client.task(self._task, tool=attempt.object, answered=self._answered)
-                if tasks is not None:
-                    tasks.follow(task, attempt.id)
+                tasks.follow(task, attempt.id)
                 result = await task.result()
         except (ServerUnavailable, ConnectionLost, asyncio.CancelledError):
             raise  # the task goes on without us

@@ -1,13 +1,12 @@
-"""What a host does with servers for who asks it to: every method is a way into the pipeline."""
+"""Calls, reads, prompts and completions of a host: each becomes an attempt for the pipeline."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import to_builtins
 
 from isthmus.client.model.limits import OnProgress
 from isthmus.errors import UsageError
-from isthmus.host.assembly import Kernel
 from isthmus.host.catalog.metatools import (
     READ_REST_TOOL,
     CallWanted,
@@ -18,21 +17,22 @@ from isthmus.host.catalog.metatools import (
 from isthmus.host.catalog.names import Viewer
 from isthmus.host.model.attempt import ASKER, Action, Attempt, Origin, new_id
 from isthmus.host.model.errors import BadArguments, Unknown
-from isthmus.host.model.events import AttemptProgressed
+from isthmus.host.model.events import AttemptProgressed, HostEvents
 from isthmus.host.model.row import AuditRow
 from isthmus.host.pipeline.acts.act import Act
 from isthmus.host.pipeline.acts.server_acts import CompletionAct, PromptAct, ReadAct, SubscribeAct
 from isthmus.host.pipeline.acts.tool_call import TaskCancelAct, ToolCallAct
-from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
+from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT, Pipeline
 from isthmus.host.pipeline.results import HOST_SERVER, RESULT_SCHEME, ResultSource
 from isthmus.host.pipeline.runs import Run
+from isthmus.host.pipeline.servers import KnownServers
 from isthmus.wire import CallToolResult, TextContent
 
 if TYPE_CHECKING:
     from isthmus.client.model.results import ToolResult
     from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
 
-__all__ = ["Calls"]
+__all__ = ["HostCalls"]
 
 T = TypeVar("T")
 
@@ -52,17 +52,33 @@ def to_plain_arguments(name: str, arguments: Any) -> Any:
         raise BadArguments(f"the arguments of {name!r} cannot be sent: {error}") from error
 
 
-class Calls:
-    """Calls, reads, prompts and completions of a host."""
+class SearchAnswers(Protocol):
+    """Answers the tools that find tools."""
 
-    @property
-    def _live(self) -> Kernel:
-        """Everything that the host is made of.
+    async def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
+        """The result of one of them."""
+        ...
 
-        Raises:
-            OutOfPhase: the host is not open.
-        """
-        raise NotImplementedError
+
+class HostCalls:
+    """Makes attempts of what somebody wants of servers, and gives them to the pipeline.
+
+    The methods are those of :class:`isthmus.host.Host` of the same names.
+
+    Args:
+        pipeline: what everything passes.
+        servers: what is known of servers.
+        search: answers the tools that find tools.
+        events: told of progress.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, servers: KnownServers, search: SearchAnswers, events: HostEvents
+    ) -> None:
+        self.pipeline = pipeline
+        self.servers = servers
+        self._search = search
+        self._events = events
 
     async def call(
         self,
@@ -76,32 +92,7 @@ class Calls:
         on_progress: OnProgress | None = None,
         origin: Origin = "local",
     ) -> "ToolResult":
-        """Call a tool.
-
-        Args:
-            name: its name in the catalog, ``server__tool``; with ``server``, its own; or one of
-                the tools that find tools, such as ``search_tools``.
-            arguments: what it takes.
-            server: the server whose tool it is.
-            principal: who calls.
-            run: in which run.
-            timeout: seconds without answer or progress; None for the server's.
-            on_progress: told of progress, in order.
-            origin: by which way the call came about.
-
-        Returns:
-            The result, also where the tool itself failed: look at ``is_error``.
-
-        Raises:
-            Unknown, BadArguments: it cannot be called.
-            Denied, Quarantined: it may not be called.
-            Exhausted: too much; see ``retry_after``.
-            AuditUnavailable: it cannot be written down.
-            ServerUnavailable: the server is not there; nothing was sent.
-            OutcomeUnknown: it was sent, and nobody knows what became of it.
-            UserDeclined: the user refused what the server asked in its course.
-            IsthmusError: what the server answered, or how it broke the rules.
-        """
+        """Call a tool."""
         if not server and origin == "local" and is_meta(name) and self._serves(name):
             asked = parse_meta_arguments(name, arguments or {})
             if not isinstance(asked, CallWanted):
@@ -111,15 +102,15 @@ class Calls:
         own = name if server else ""
         attempt = self.attempt("tool.call", server, own, arguments, principal, run, origin)
         act = ToolCallAct(
-            self._live.servers,
+            self.servers,
             "" if server else name,
             timeout=timeout,
             on_progress=self._progress(attempt, on_progress),
         )
-        return await self._live.pipeline.run(attempt, act)
+        return await self.pipeline.run(attempt, act)
 
     def _serves(self, name: str) -> bool:
-        search = self._live.catalog.search
+        search = self.servers.catalog.search
         return name == READ_REST_TOOL or (search is not None and search.mode != "never")
 
     async def _looked_up(
@@ -132,8 +123,8 @@ class Calls:
             page = await self._kept(asked.uri, principal, run)
             texts = [TextContent(text=part.text or "") for part in page.contents]
             return ToolResult(name, CallToolResult(content=list(texts)))
-        viewer = Viewer(principal, self._live.runs.named(run))
-        return ToolResult(name, await self._live.finder.answer(asked, viewer))
+        viewer = Viewer(principal, self.pipeline.runs.named(run))
+        return ToolResult(name, await self._search.answer(asked, viewer))
 
     async def read(
         self,
@@ -144,22 +135,11 @@ class Calls:
         run: Run | str | None = None,
         fresh: bool = False,
     ) -> "ReadResourceResult":
-        """Read a resource.
-
-        Args:
-            uri: ``SERVER+URI``, or a URI that one server lists; with ``server``, any URI of it.
-            server: whose resource it is.
-            principal: who reads.
-            run: in which run.
-            fresh: ask the server, whatever is kept.
-
-        Raises:
-            HostError, IsthmusError: as :meth:`call`.
-        """
+        """Read a resource."""
         if not server and uri.startswith(f"{RESULT_SCHEME}://"):
             return await self._kept(uri, principal, run)
         attempt = self.attempt("resource.read", server, uri, None, principal, run)
-        return await self._do(attempt, ReadAct(self._live.servers, fresh=fresh))
+        return await self._do(attempt, ReadAct(self.servers, fresh=fresh))
 
     async def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
         """The rest of a result, which is labelled as its beginning was; written down before it is read.
@@ -167,18 +147,18 @@ class Calls:
         Raises:
             Unknown: there is none, or it is somebody else's.
         """
-        live = self._live
+        audit, results = self.pipeline.audit, self.servers.results
         attempt = self.attempt("resource.read", HOST_SERVER, uri, None, principal, run)
         try:
-            source = live.servers.results.source(uri, principal)
+            source = results.source(uri, principal)
         except Unknown as error:
-            await live.audit.write(make_read_row(attempt, failed=type(error).__name__))
+            await audit.write(make_read_row(attempt, failed=type(error).__name__))
             raise
-        await live.audit.write(make_read_row(attempt, of=source))
-        within = live.runs.find(attempt.run)
+        await audit.write(make_read_row(attempt, of=source))
+        within = self.pipeline.runs.find(attempt.run)
         if within is not None and source is not None:
             within.taken.take(*source)
-        return live.servers.results.read(uri, principal)
+        return results.read(uri, principal)
 
     async def subscribe(
         self,
@@ -191,7 +171,7 @@ class Calls:
     ) -> None:
         """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
         attempt = self.attempt("resource.subscribe", server, uri, None, principal, run)
-        await self._do(attempt, SubscribeAct(self._live.servers, on=on))
+        await self._do(attempt, SubscribeAct(self.servers, on=on))
 
     async def prompt(
         self,
@@ -202,14 +182,10 @@ class Calls:
         principal: str = "user:local",
         run: Run | str | None = None,
     ) -> "GetPromptResult":
-        """Get a prompt, by the name it has in the catalog; with ``server``, by its own.
-
-        Raises:
-            HostError, IsthmusError: as :meth:`call`.
-        """
+        """Get a prompt, by the name it has in the catalog; with ``server``, by its own."""
         own = name if server else ""
         attempt = self.attempt("prompt.get", server, own, arguments, principal, run)
-        return await self._do(attempt, PromptAct(self._live.servers, "" if server else name))
+        return await self._do(attempt, PromptAct(self.servers, "" if server else name))
 
     async def complete(
         self,
@@ -222,21 +198,11 @@ class Calls:
         principal: str = "user:local",
         run: Run | str | None = None,
     ) -> "Completion":
-        """What might go into a blank.
-
-        Args:
-            server: whose prompt or template it is.
-            ref: the prompt or the template.
-            argument: the blank.
-            value: what has been typed.
-            context: what the other blanks hold.
-            principal: who types.
-            run: in which run.
-        """
+        """Completions for an argument of a prompt or a template."""
         named = getattr(ref, "name", "") or getattr(ref, "uri", "")
         typed = {"argument": argument, "value": value, "context": dict(context or {})}
         attempt = self.attempt("completion", server, named, typed, principal, run)
-        act = CompletionAct(self._live.servers, ref)
+        act = CompletionAct(self.servers, ref)
         return await self._do(attempt, act)
 
     async def cancel_task(
@@ -244,10 +210,10 @@ class Calls:
     ) -> None:
         """Have a server stop a task, by its name there."""
         attempt = self.attempt("task.cancel", server, task, None, principal, run)
-        await self._do(attempt, TaskCancelAct(self._live.servers))
+        await self._do(attempt, TaskCancelAct(self.servers))
 
     async def _do(self, attempt: Attempt, act: Act[T]) -> T:
-        return await self._live.pipeline.run(attempt, act)
+        return await self.pipeline.run(attempt, act)
 
     def attempt(  # noqa: PLR0917 - an attempt is of these
         self,
@@ -265,7 +231,7 @@ class Calls:
             UsageError: a principal has no such form.
             Unknown: there is no such run.
         """
-        kernel, parent, asker = self._live, CURRENT_ATTEMPT.get(), ASKER.get()
+        parent, asker = CURRENT_ATTEMPT.get(), ASKER.get()
         if ":" not in principal:
             raise UsageError(f"a principal is user:NAME or agent:NAME, not {principal!r}")
         return Attempt(
@@ -276,7 +242,7 @@ class Calls:
             object=object,
             # What is decided on is what is sent, whatever its caller does to it meanwhile.
             arguments=to_plain_arguments(name=object, arguments=arguments) if arguments else {},
-            run=kernel.runs.named(run),
+            run=self.pipeline.runs.named(run),
             parent="" if parent is None else parent.id,
             origin=asker.origin if origin == "local" else origin,
             course="" if parent is None else parent.words,
@@ -284,7 +250,7 @@ class Calls:
         )
 
     def _progress(self, attempt: Attempt, told: OnProgress | None) -> OnProgress | None:
-        events = self._live.events
+        events = self._events
         if not events:
             return told
 
