@@ -52,8 +52,6 @@ __all__ = ["Ask", "Host"]
 ATTEND_TIMEOUT_S = 5.0
 """Seconds that tasks of an earlier run wait for somebody who can be asked, and no longer."""
 
-NOT_OPEN = "the host is not open: use `async with host:`, or await host.open()"
-
 Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision | bool] | Decision | bool]
 """A function that is asked: gets the question, gives a decision, or just yes or no."""
 
@@ -542,7 +540,7 @@ class Host:
             OutOfPhase: the host is not open.
         """
         if self._parts is None:
-            raise OutOfPhase(NOT_OPEN)
+            raise OutOfPhase("the host is not open: use `async with host:`, or await host.open()")
         return self._parts
 
     @property
@@ -614,8 +612,7 @@ class Host:
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something as long as the host is open."""
-        if self._parts is None:
-            raise OutOfPhase(NOT_OPEN)
+        _ = self.parts  # while the host is not open, this says so
         self._core.background.start(work)
 
     def notice(self, about: str, text: str, server: str = "") -> None:
