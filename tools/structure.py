@@ -196,7 +196,8 @@ def measure(root: Path) -> list[tuple[str, int | float]]:
         node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)
     )
     return [
-        ("modules", len(paths)),
+        ("modules, each folder's __init__ aside", folders.total()),
+        ("folders", len(folders)),
         ("lines of source", sum(lines)),
         ("lines of the longest module", max(lines)),
         ("lines of the median module", statistics.median(lines)),
