@@ -11,7 +11,7 @@ from processes import free_port
 
 from isthmus import Client, Server
 from isthmus.auth import JWTVerifier, PrivateKey, ResourceAuth
-from isthmus.auth.client.requests import Granting
+from isthmus.auth.client.requests import SharedSessions
 from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.client.token_request import DpopProofs
 from isthmus.auth.tokens.dpop import DpopKey
@@ -27,15 +27,15 @@ BATCH = 100
 Work = Callable[[], Awaitable[object]]
 
 
-class Held(Granting):
+class Held:
     """Tokens that are at hand."""
 
     def __init__(self, tokens: Tokens) -> None:
-        super().__init__()
+        sessions = SharedSessions(self._make_grant)
+        self.over, self.context = sessions.over, sessions.context
         self.tokens = tokens
 
-    def grant(self, url: str, proofs: DpopProofs) -> Any:  # noqa: ARG002 - for one server only
-        """The way to them."""
+    def _make_grant(self, _url: str, proofs: DpopProofs) -> Any:
         proofs.load(self.tokens)
         return self
 

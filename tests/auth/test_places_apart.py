@@ -109,7 +109,7 @@ class Land:
         """A user at a browser, and their program."""
         person = Person(name, PASSWORD)
         auth = OAuth("desk", open_browser=person.open, store=store, **options)
-        auth.now = self.clock
+        auth.login.clock = self.clock
         return person, auth
 
 

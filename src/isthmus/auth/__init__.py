@@ -2,12 +2,13 @@
 
 ``isthmus.auth.resource_server`` guards an MCP server, ``isthmus.auth.authorization_server`` issues
 tokens, ``isthmus.auth.client`` gets them, ``isthmus.auth.authorization_server.upstream`` reaches services behind a
-server. What all of them are made of stands beside these packages.
+server. They share ``isthmus.auth.tokens`` and ``isthmus.auth.net``.
 
-Names are imported when they are first used. What needs ``pip install 'isthmus[auth]'`` says so
-when it is.
+Names are imported when they are first used. A name that needs ``pip install 'isthmus[auth]'`` says
+so then.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from isthmus.auth import redaction
@@ -49,12 +50,13 @@ if TYPE_CHECKING:
         User,
         UserBackend,
     )
-    from isthmus.auth.client.discovery import Compat as Compat
+    from isthmus.auth.client.discovery import Compat
     from isthmus.auth.client.grants.bearer_token import BearerToken
     from isthmus.auth.client.grants.client_credentials import ClientCredentials
     from isthmus.auth.client.grants.enterprise import EnterpriseManaged
     from isthmus.auth.client.grants.jwt_bearer import JwtBearer
-    from isthmus.auth.client.grants.oauth import OAuth, ScopeRequest, Status
+    from isthmus.auth.client.grants.login import ScopeRequest, Status
+    from isthmus.auth.client.grants.oauth import OAuth
     from isthmus.auth.client.redirect import ByHand, Loopback
     from isthmus.auth.client.registration import StaticClient
     from isthmus.auth.client.store.file_store import FileTokenStore, StoreBusy
@@ -75,23 +77,21 @@ if TYPE_CHECKING:
         NetworkRefused,
         desktop,
     )
-    from isthmus.auth.resource_server.introspection import (
-        IntrospectionVerifier as IntrospectionVerifier,
+    from isthmus.auth.resource_server.introspection import IntrospectionVerifier
+    from isthmus.auth.resource_server.jwt import JWTVerifier
+    from isthmus.auth.resource_server.replays import KVReplays, ReplayStore, SQLiteReplays
+    from isthmus.auth.resource_server.resource_auth import ResourceAuth, ScopeModel
+    from isthmus.auth.resource_server.verifier import (
+        ByIssuer,
+        Presented,
+        StaticTokens,
+        TokenVerifier,
+        VerifierUnavailable,
     )
-    from isthmus.auth.resource_server.jwt import JWTVerifier as JWTVerifier
-    from isthmus.auth.resource_server.replays import KVReplays as KVReplays
-    from isthmus.auth.resource_server.replays import ReplayStore as ReplayStore
-    from isthmus.auth.resource_server.replays import SQLiteReplays as SQLiteReplays
-    from isthmus.auth.resource_server.resource_auth import ResourceAuth as ResourceAuth
-    from isthmus.auth.resource_server.resource_auth import ScopeModel
-    from isthmus.auth.resource_server.verifier import ByIssuer, StaticTokens
-    from isthmus.auth.resource_server.verifier import Presented as Presented
-    from isthmus.auth.resource_server.verifier import TokenVerifier as TokenVerifier
-    from isthmus.auth.resource_server.verifier import VerifierUnavailable as VerifierUnavailable
     from isthmus.auth.tokens.dpop import Nonces
     from isthmus.auth.tokens.jose import PrivateKey
     from isthmus.auth.tokens.secret import Secret
-    from isthmus.core.principal import Principal as Principal
+    from isthmus.core.principal import Principal
 
 __all__ = [
     "Allowance",
@@ -167,79 +167,43 @@ __all__ = [
     "desktop",
 ]
 
-_HOMES = {
-    "Allowance": "isthmus.auth.authorization_server.users.login_limits",
-    "AuthStore": "isthmus.auth.authorization_server.storage.store",
-    "AuthorizationServer": "isthmus.auth.authorization_server.server",
-    "BearerToken": "isthmus.auth.client.grants.bearer_token",
-    "ByHand": "isthmus.auth.client.redirect",
-    "ByIssuer": "isthmus.auth.resource_server.verifier",
-    "CimdPolicy": "isthmus.auth.authorization_server.core.settings",
-    "ClientCredentials": "isthmus.auth.client.grants.client_credentials",
-    "Compat": "isthmus.auth.client.discovery",
-    "DcrPolicy": "isthmus.auth.authorization_server.core.settings",
-    "Delegated": "isthmus.auth.authorization_server.users.users",
-    "Endpoints": "isthmus.auth.authorization_server.upstream.provider",
-    "EnterpriseManaged": "isthmus.auth.client.grants.enterprise",
-    "Fetched": "isthmus.auth.net.network",
-    "FileTokenStore": "isthmus.auth.client.store.file_store",
-    "HeaderUsers": "isthmus.auth.authorization_server.users.users",
-    "IntrospectionVerifier": "isthmus.auth.resource_server.introspection",
-    "JWTVerifier": "isthmus.auth.resource_server.jwt",
-    "JwtBearer": "isthmus.auth.client.grants.jwt_bearer",
-    "Key": "isthmus.auth.client.store.records",
-    "LoginPolicy": "isthmus.auth.authorization_server.core.settings",
-    "Limits": "isthmus.auth.authorization_server.core.requests",
-    "LoginPage": "isthmus.auth.authorization_server.users.users",
-    "LoginRedirect": "isthmus.auth.authorization_server.users.users",
-    "LoginRefused": "isthmus.auth.authorization_server.users.users",
-    "LoginRequest": "isthmus.auth.authorization_server.users.users",
-    "Loopback": "isthmus.auth.client.redirect",
-    "MemoryAuthStore": "isthmus.auth.authorization_server.storage.store",
-    "MemoryTokenStore": "isthmus.auth.client.store.records",
-    "Network": "isthmus.auth.net.network",
-    "NetworkFailed": "isthmus.auth.net.network",
-    "NetworkPolicy": "isthmus.auth.net.network",
-    "NetworkRefused": "isthmus.auth.net.network",
-    "Nonces": "isthmus.auth.tokens.dpop",
-    "OAuth": "isthmus.auth.client.grants.oauth",
-    "PasswordUsers": "isthmus.auth.authorization_server.users.passwords",
-    "Presented": "isthmus.auth.resource_server.verifier",
-    "Principal": "isthmus.core.principal",
-    "PrivateKey": "isthmus.auth.tokens.jose",
-    "Provider": "isthmus.auth.authorization_server.upstream.provider",
-    "RegisteredClient": "isthmus.auth.authorization_server.storage.clients",
-    "Registration": "isthmus.auth.client.store.records",
-    "RegistrationPolicy": "isthmus.auth.authorization_server.core.settings",
-    "SQLiteReplays": "isthmus.auth.resource_server.replays",
-    "ReplayStore": "isthmus.auth.resource_server.replays",
-    "KVReplays": "isthmus.auth.resource_server.replays",
-    "ResourceAuth": "isthmus.auth.resource_server.resource_auth",
-    "SQLiteAuthStore": "isthmus.auth.authorization_server.storage.store",
-    "ScopeModel": "isthmus.auth.resource_server.resource_auth",
-    "ScopeRequest": "isthmus.auth.client.grants.oauth",
-    "Secret": "isthmus.auth.tokens.secret",
-    "StaticClient": "isthmus.auth.client.registration",
-    "StaticTokens": "isthmus.auth.resource_server.verifier",
-    "Status": "isthmus.auth.client.grants.oauth",
-    "StoreBroken": "isthmus.auth.client.store.vault",
-    "StoreBusy": "isthmus.auth.client.store.file_store",
-    "TokenStore": "isthmus.auth.client.store.records",
-    "TokenVerifier": "isthmus.auth.resource_server.verifier",
-    "Tokens": "isthmus.auth.client.store.records",
-    "TrustedIdp": "isthmus.auth.authorization_server.core.settings",
-    "Upstream": "isthmus.auth.authorization_server.upstream.api",
-    "UpstreamDenied": "isthmus.auth.authorization_server.upstream.api",
-    "UpstreamFailed": "isthmus.auth.authorization_server.upstream.api",
-    "UpstreamLogin": "isthmus.auth.authorization_server.upstream.login",
-    "UpstreamUnavailable": "isthmus.auth.authorization_server.upstream.api",
-    "User": "isthmus.auth.authorization_server.users.users",
-    "UserBackend": "isthmus.auth.authorization_server.users.users",
-    "VerifierUnavailable": "isthmus.auth.resource_server.verifier",
-    "Workload": "isthmus.auth.authorization_server.core.settings",
-    "default_store": "isthmus.auth.client.store.keyring_store",
-    "desktop": "isthmus.auth.net.network",
+_NAMES_BY_MODULE = {
+    "isthmus.auth.authorization_server.core.requests": "Limits",
+    "isthmus.auth.authorization_server.core.settings": "CimdPolicy DcrPolicy LoginPolicy RegistrationPolicy TrustedIdp Workload",
+    "isthmus.auth.authorization_server.server": "AuthorizationServer",
+    "isthmus.auth.authorization_server.storage.clients": "RegisteredClient",
+    "isthmus.auth.authorization_server.storage.store": "AuthStore MemoryAuthStore SQLiteAuthStore",
+    "isthmus.auth.authorization_server.users.login_limits": "Allowance",
+    "isthmus.auth.authorization_server.users.passwords": "PasswordUsers",
+    "isthmus.auth.authorization_server.users.users": "Delegated HeaderUsers LoginPage LoginRedirect LoginRefused LoginRequest User UserBackend",
+    "isthmus.auth.client.discovery": "Compat",
+    "isthmus.auth.client.grants.bearer_token": "BearerToken",
+    "isthmus.auth.client.grants.client_credentials": "ClientCredentials",
+    "isthmus.auth.client.grants.enterprise": "EnterpriseManaged",
+    "isthmus.auth.client.grants.jwt_bearer": "JwtBearer",
+    "isthmus.auth.client.grants.login": "ScopeRequest Status",
+    "isthmus.auth.client.grants.oauth": "OAuth",
+    "isthmus.auth.client.redirect": "ByHand Loopback",
+    "isthmus.auth.client.registration": "StaticClient",
+    "isthmus.auth.client.store.file_store": "FileTokenStore StoreBusy",
+    "isthmus.auth.client.store.keyring_store": "default_store",
+    "isthmus.auth.client.store.records": "Key MemoryTokenStore Registration TokenStore Tokens",
+    "isthmus.auth.client.store.vault": "StoreBroken",
+    "isthmus.auth.net.network": "Fetched Network NetworkFailed NetworkPolicy NetworkRefused desktop",
+    "isthmus.auth.resource_server.introspection": "IntrospectionVerifier",
+    "isthmus.auth.resource_server.jwt": "JWTVerifier",
+    "isthmus.auth.resource_server.replays": "KVReplays ReplayStore SQLiteReplays",
+    "isthmus.auth.resource_server.resource_auth": "ResourceAuth ScopeModel",
+    "isthmus.auth.resource_server.verifier": "ByIssuer Presented StaticTokens TokenVerifier VerifierUnavailable",
+    "isthmus.auth.tokens.dpop": "Nonces",
+    "isthmus.auth.tokens.jose": "PrivateKey",
+    "isthmus.auth.tokens.secret": "Secret",
+    "isthmus.auth.authorization_server.upstream.api": "Upstream UpstreamDenied UpstreamFailed UpstreamUnavailable",
+    "isthmus.auth.authorization_server.upstream.login": "UpstreamLogin",
+    "isthmus.auth.authorization_server.upstream.provider": "Endpoints Provider",
+    "isthmus.core.principal": "Principal",
 }
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 
 
 redaction.install()  # before anything of authorization can say anything
@@ -247,12 +211,10 @@ redaction.install()  # before anything of authorization can say anything
 
 def __getattr__(name: str) -> Any:
     """Import a public name on its first use, and keep it (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'isthmus.auth' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(home), name)
+    value = globals()[name] = getattr(import_module(module), name)
     return value
 
 

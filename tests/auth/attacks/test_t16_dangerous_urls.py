@@ -82,4 +82,4 @@ async def test_no_shell_sees_it(monkeypatch):
     with pytest.raises(AuthRequired, match=r"no browser here.* --no-browser prints the URL"):
         await open_default_browser("https://a.example/")
     assert ["https://a.example/"] == seen
-    assert NetworkPolicy() == OAuth(network=NetworkPolicy())._policy
+    assert NetworkPolicy() == OAuth(network=NetworkPolicy()).login.policy

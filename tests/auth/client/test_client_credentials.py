@@ -109,4 +109,4 @@ def test_no_secret_is_seen_in_what_is_printed():
 
     assert "ClientCredentials('job')" == repr(auth)
     assert "StaticClient('job')" == repr(StaticClient("job", secret="the-secret-in-question"))
-    assert "the-secret-in-question" not in repr(auth.identity)
+    assert "the-secret-in-question" not in repr(auth._client.identity)

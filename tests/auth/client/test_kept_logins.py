@@ -58,7 +58,7 @@ async def test_a_renewal_in_time_that_meets_a_page_is_tried_again(answer):
     auth = oauth(browser, store=store)
     async with open_town() as here, Client(here.url, auth=auth) as client:
         token = answering(here, "refresh_token", answer)
-        session = next(iter(auth._shared.values())).session
+        session = next(iter(auth.sessions._shared.values())).session
         session._now = lambda: time.time() + 3590  # of 3600
         assert "hello" == (await client.call_tool("hello")).text
         here.authority.token = token

@@ -46,14 +46,12 @@ def oauth(browser=None, **options):
 
 def aged(auth, seconds):
     """Let a client's clock run ahead."""
-    auth.now = lambda: time.time() + seconds
-    for shared in auth._shared.values():
-        shared.session._now = auth.now
+    auth.login.clock = lambda: time.time() + seconds
 
 
 def flight(auth):
     """What is under way to get tokens."""
-    return next(iter(auth._shared.values())).session._flight
+    return next(iter(auth.sessions._shared.values())).session._flight
 
 
 async def until(holds):
@@ -812,7 +810,7 @@ def test_certificates_of_ones_own_are_believed_on_the_way_to_tokens_too():
     """Ours: the servers that are named on the way may be behind the same authority."""
     trusted = ssl.create_default_context()
 
-    assert trusted is OAuth(tls=trusted).reach("https://mcp.example")._tls
+    assert trusted is OAuth(tls=trusted).login.make_network("https://mcp.example")._tls
 
 
 async def test_without_a_browser_a_client_does_not_register_again_and_again():
@@ -855,8 +853,8 @@ async def test_a_renewed_token_is_of_a_kind_that_was_agreed_to(kind, dpop, words
             proof_key=DpopKey.generate().secret_jwk() if dpop == "require" else None,
         )  # fmt: skip
         authority.refreshes["r-1"] = frozenset({"read"})
-        auth.program.clients[authority.issuer] = StaticClient("c")
-        await auth.store.put(tokens.key, tokens)
+        auth.login.profile.clients[authority.issuer] = StaticClient("c")
+        await auth.login.store.put(tokens.key, tokens)
         with pytest.raises(AuthUnsafe, match=words):
             await Client(here.url, auth=auth).open()
 

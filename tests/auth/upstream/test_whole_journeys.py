@@ -74,7 +74,7 @@ async def visiting(origin, clock, store, revision, remote):
     """A client, and the user who sits before it."""
     person = Traveller(remote)
     auth = OAuth("desk", open_browser=person.open, store=store)
-    auth.now = clock
+    auth.login.clock = clock
     end = "/sse" if revision == "2024-11-05" else "/mcp"
     async with Client(f"{origin}{end}", auth=auth, revision=revision) as client:
         yield client, person

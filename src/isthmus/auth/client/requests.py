@@ -1,17 +1,16 @@
-"""Requests that carry tokens, and get others where the server does not let them in.
+"""HTTP requests that carry tokens, and get new ones where the server answers 401 or 403.
 
 :class:`AuthorizedRequests` stands around the requests of a connection, whichever transport makes
 them: the posts and streams of HTTP, the handshake of a WebSocket. Tokens go to the origin of the
-MCP server and nowhere else, in a header and nowhere else.
-
-What every way of getting tokens has in common: one session for each MCP server, shared.
+MCP server and nowhere else, in a header and nowhere else. :class:`SharedSessions` has one session
+for each MCP server, which all connections to it share.
 """
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -35,7 +34,7 @@ from isthmus.runtime.clocks import CONNECTION_CLOCKS
 from isthmus.transports.http.client.address import redact_url
 from isthmus.transports.http.client.requests import Requests, Response, same_origin
 
-__all__ = ["AuthorizedRequests", "Granting", "check_scopes"]
+__all__ = ["AuthorizedRequests", "SharedSessions", "check_scopes"]
 
 MAX_SENDS = 8
 """Times that one request is sent, whatever the server answers."""
@@ -318,32 +317,39 @@ class SharedSession(msgspec.Struct):
     users: int = 0
 
 
-class Granting:
+MakeGrant: TypeAlias = Callable[[str, DpopProofs], TokenGrant]
+"""Gives the way to tokens for the MCP server at a URL; the proofs bind them to a key."""
+
+
+class SharedSessions:
     """An :class:`~isthmus.transports.http.client.requests.Authorization` that gets tokens by a grant.
 
     It may serve several clients, also to several MCP servers: each server has tokens of its own.
-    Subclasses say what grant it is.
 
-    Attributes:
-        tries: how often one operation may ask for more scopes.
+    Args:
+        make_grant: gives the way to tokens for one MCP server.
         compat: what is put up with for servers that do not keep to the specification.
+        max_step_ups: how often one operation may ask for more scopes.
+        now: seconds since the epoch.
+        allow_plain_http: judges a URL on whose way anybody could read tokens; by default
+            ``Compat(plain_http=…)`` names the origins that may have them.
     """
 
-    tries: ClassVar[int] = MAX_STEP_UPS
-    compat: Compat = STRICT_COMPAT
-
-    def __init__(self) -> None:
-        self.now = time.time
+    def __init__(
+        self,
+        make_grant: MakeGrant,
+        *,
+        compat: Compat = STRICT_COMPAT,
+        max_step_ups: int = MAX_STEP_UPS,
+        now: Callable[[], float] = time.time,
+        allow_plain_http: Callable[[str], None] | None = None,
+    ) -> None:
+        self._make_grant = make_grant
+        self._compat = compat
+        self._max_step_ups = max_step_ups
+        self._now = now
+        self._allow_plain_http = allow_plain_http or self._check_plain_http
         self._shared: dict[str, SharedSession] = {}
-
-    def grant(self, url: str, proofs: DpopProofs) -> TokenGrant:
-        """The way to tokens for one MCP server.
-
-        Args:
-            url: the MCP endpoint.
-            proofs: binds tokens to a key, where they are to be bound.
-        """
-        raise NotImplementedError
 
     def over(self, url: str, requests: Requests) -> AuthorizedRequests:
         """Requests to the server at a URL that carry credentials.
@@ -357,20 +363,20 @@ class Granting:
             AuthUnsafe: tokens could be read on their way there.
         """
         if url.startswith("http:") and not is_secure(url):
-            self.in_clear(url)
+            self._allow_plain_http(url)
         loop = asyncio.get_running_loop()
         shared = self._shared.get(url)
         if shared is None or shared.loop is not loop:
             proofs = DpopProofs()
             try:
-                grant = self.grant(url, proofs)
+                grant = self._make_grant(url, proofs)
             except ValueError as error:
                 raise AuthRequired(
                     f"this server cannot be logged in to by the URL it was given: {error}"
                 ) from None
-            session = AuthSession(grant, now=self.now)
-            shared = SharedSession(session, proofs, StepUps(session, url, tries=self.tries), loop)
-            self._shared[url] = shared
+            session = AuthSession(grant, now=self._now)
+            step_ups = StepUps(session, url, tries=self._max_step_ups)
+            shared = self._shared[url] = SharedSession(session, proofs, step_ups, loop)
         shared.users += 1
         return AuthorizedRequests(
             url,
@@ -378,7 +384,7 @@ class Granting:
             shared.session,
             proofs=shared.proofs,
             step_ups=shared.step_ups,
-            closed=partial(self._left, url, shared),
+            closed=partial(self._leave, url, shared),
         )
 
     def context(self, url: str) -> object:
@@ -387,21 +393,27 @@ class Granting:
         tokens = None if shared is None else shared.session.tokens
         return None if tokens is None else tokens.access
 
-    def in_clear(self, url: str) -> None:
-        """Say what there is to say to tokens that anybody on the way could read.
+    def forget(self, url: str | None) -> None:
+        """Have no tokens any more for one MCP server, or for all."""
+        for known, shared in self._shared.items():
+            if url is None or known == url:
+                shared.session.forget()
+
+    def _check_plain_http(self, url: str) -> None:
+        """Refuse to send tokens where anybody on the way could read them.
 
         Raises:
-            AuthUnsafe: they are not sent, unless ``Compat(plain_http=…)`` names the origin.
+            AuthUnsafe: ``Compat(plain_http=…)`` does not name the origin.
         """
         # spec 2026-07-28 basic/authorization/security-considerations#communication-security
-        if origin_of(url) not in self.compat.plain_http:
+        if origin_of(url) not in self._compat.plain_http:
             raise AuthUnsafe(
                 f"{redact_url(url)} is reached by plain http, where anybody on the way can read its "
                 "tokens: give its https URL; on a network of your own, "
                 f"compat=Compat(plain_http={{{origin_of(url)!r}}}) lets them go there"
             )
 
-    async def _left(self, url: str, shared: SharedSession) -> None:
+    async def _leave(self, url: str, shared: SharedSession) -> None:
         """The last one who leaves takes the session along; what is kept is in the store."""
         shared.users -= 1
         if shared.users:

@@ -11,10 +11,12 @@ import typer
 
 from isthmus.auth.arguments import require_library
 from isthmus.auth.client.discovery import Compat
+from isthmus.auth.client.grants.login import UserLogin
 from isthmus.auth.client.grants.oauth import OAuth
 from isthmus.auth.client.grants.user import UserGrant
 from isthmus.auth.client.redirect import ByHand, Loopback, Redirect, RedirectListener
 from isthmus.auth.client.registration import ClientProfile, Preregistered, StaticClient
+from isthmus.auth.client.requests import AuthorizedRequests, SharedSessions
 from isthmus.auth.client.session import TokenDemand
 from isthmus.auth.client.store.keyring_store import DefaultTokenStore
 from isthmus.auth.client.store.records import MemoryTokenStore, Registration, Tokens
@@ -31,6 +33,7 @@ from isthmus.cli.targets import CliTarget, find_http_url, read_target
 from isthmus.cli.terminal_client import StdioTerminal
 from isthmus.client.client import Client
 from isthmus.errors import AuthRequired, AuthUnsafe, DiscoveryFailed, UsageError
+from isthmus.transports.http.client.requests import Requests
 from isthmus.transports.http.client.websocket import to_http_url
 
 __all__ = [
@@ -175,7 +178,7 @@ async def discard_unreadable(store: DefaultTokenStore, url: str) -> int:
     return len(keys)
 
 
-class FreshOAuth(OAuth):
+class FreshOAuth:
     """A login that is made in any case, whatever is kept.
 
     Args:
@@ -188,48 +191,69 @@ class FreshOAuth(OAuth):
         client = None
         if said.client_id is not None:
             client = StaticClient(said.client_id, secret=said.secret)
-        super().__init__(
-            clients={said.issuer: client} if client is not None and said.issuer else None,
+        if client is not None and not said.issuer:
+            profile: ClientProfile = PortableProgram(name="isthmus", client=client)
+        else:
+            clients = {said.issuer: client} if client is not None and said.issuer else {}
+            profile = ClientProfile(name="isthmus", clients=clients)
+        self.login = UserLogin(
+            profile,
             authorization_server=said.issuer,
-            scopes=said.scopes or None,
+            scopes=frozenset(said.scopes) or None,
             redirect=redirect,
             store=store,
             compat=Compat(parent_resources=frozenset({said.resource})) if said.resource else None,
         )
         self.got: Tokens | None = None
-        if client is not None and not said.issuer:
-            self.program = PortableProgram(name=self.program.name, client=client)
+        self.sessions = SharedSessions(self._make_grant, compat=self.login.compat)
 
-    def grant(self, url: str, proofs: DpopProofs) -> "FreshGrant":
-        """The way to tokens for one MCP server."""
-        return FreshGrant(url, self, proofs)
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests that carry tokens; see ``Authorization``."""
+        return self.sessions.over(url, requests)
+
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        return self.sessions.context(url)
+
+    def _make_grant(self, url: str, proofs: DpopProofs) -> "FreshGrant":
+        return FreshGrant(self, UserGrant(url, self.login, proofs))
 
 
-class FreshGrant(UserGrant):
+class FreshGrant:
     """The way to tokens that begins with the user.
 
     Args:
-        url: the MCP server.
         auth: where the tokens are noted.
-        proofs: binds them to a key, where they are to be bound.
+        user: asks the user.
     """
 
-    def __init__(self, url: str, auth: FreshOAuth, proofs: DpopProofs) -> None:
-        super().__init__(url, auth, auth.reach(url), proofs)
-        self._login = auth
+    asks_user = True
+
+    def __init__(self, auth: FreshOAuth, user: UserGrant) -> None:
+        self._auth = auth
+        self._user = user
 
     async def load(self) -> Tokens | None:
         """Nothing, so that the server asks."""
         return None
 
+    async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:
+        """Newer tokens for the refresh token."""
+        return await self._user.refresh(tokens, want)
+
     async def obtain(self, want: TokenDemand) -> Tokens:
         """New tokens, and a note of them."""
-        tokens = self._login.got = await super().obtain(want)
-        known = self._login.program.known(tokens.issuer)
+        login = self._auth.login
+        tokens = self._auth.got = await self._user.obtain(want)
+        known = login.profile.known(tokens.issuer)
         if known is not None:  # so that other commands can refresh
-            record = make_registration(tokens, known, self._login.redirect.uri)
-            await self._login.store.put(record.key, record)
+            record = make_registration(tokens, known, login.redirect.uri)
+            await login.store.put(record.key, record)
         return tokens
+
+    async def close(self) -> None:
+        """Close connections."""
+        await self._user.close()
 
 
 class PortableProgram(ClientProfile, frozen=True, kw_only=True):

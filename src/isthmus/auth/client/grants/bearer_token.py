@@ -1,16 +1,17 @@
-"""A token that somebody else has got."""
+"""Bearer token that the application has already: a fixed one, or one that a function gives."""
 
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from isthmus.auth.client.requests import Granting
+from isthmus.auth.client.requests import AuthorizedRequests, SharedSessions
 from isthmus.auth.client.session import TokenDemand
 from isthmus.auth.client.store.records import Tokens
-from isthmus.auth.client.token_request import DpopProofs, is_header_safe
+from isthmus.auth.client.token_request import is_header_safe
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, ScopeShortfall, UsageError
 from isthmus.transports.http.client.address import redact_url
+from isthmus.transports.http.client.requests import Requests
 
 __all__ = ["BearerToken", "TokenSource"]
 
@@ -18,7 +19,7 @@ TokenSource: TypeAlias = Callable[[], Awaitable[Secret | str]]
 """Gives the token of the moment."""
 
 
-class BearerToken(Granting):
+class BearerToken:
     """A token as it is, or whatever a function says that it is now.
 
     Nothing is discovered and nobody is asked. A token that the server does not take is an error,
@@ -41,7 +42,10 @@ class BearerToken(Granting):
     """
 
     def __init__(self, token: Secret | str | TokenSource) -> None:
-        super().__init__()
+        self.sessions = SharedSessions(
+            lambda url, _proofs: BearerTokenGrant(url, self),  # bound to no key
+            allow_plain_http=self._warn_of_plain_http,
+        )
         self._warned: set[str] = set()
         self.fixed = isinstance(token, Secret | str)
         self._token: Secret | TokenSource
@@ -50,11 +54,15 @@ class BearerToken(Granting):
     def __repr__(self) -> str:
         return f"BearerToken({self._token!r})"
 
-    def grant(self, url: str, proofs: DpopProofs) -> "BearerTokenGrant":  # noqa: ARG002 - bound to no key
-        """The way to the token for one MCP server."""
-        return BearerTokenGrant(url, self)
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests that carry tokens; see ``Authorization``."""
+        return self.sessions.over(url, requests)
 
-    def in_clear(self, url: str) -> None:
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        return self.sessions.context(url)
+
+    def _warn_of_plain_http(self, url: str) -> None:
         """A token of one's own may go wherever one says; it is said once what that means."""
         if url in self._warned:
             return
@@ -68,15 +76,12 @@ class BearerToken(Granting):
 
     async def current(self) -> Secret:
         """The token of the moment."""
-        return (
-            self._token
-            if isinstance(self._token, Secret)
-            else check_bearer_token(await self._token())
-        )
+        given = self._token
+        return given if isinstance(given, Secret) else check_bearer_token(await given())
 
 
 class BearerTokenGrant:
-    """The way to a token that somebody else has got.
+    """The way to a token that the application has.
 
     Args:
         url: the MCP server.
@@ -91,7 +96,7 @@ class BearerTokenGrant:
 
     async def load(self) -> Tokens | None:
         """The token, before it is asked for."""
-        return self._kept(await self._token.current())
+        return self._make_tokens(await self._token.current())
 
     async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:  # noqa: ARG002
         """Nothing: there is nothing to refresh it with."""
@@ -118,12 +123,12 @@ class BearerTokenGrant:
                 "server; give another one, or let OAuth() get one",
                 "invalid_token",
             )
-        return self._kept(current)
+        return self._make_tokens(current)
 
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _kept(self, token: Secret) -> Tokens:
+    def _make_tokens(self, token: Secret) -> Tokens:
         return Tokens(
             access=token,
             issuer="the application",

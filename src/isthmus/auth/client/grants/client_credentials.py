@@ -1,15 +1,17 @@
-"""A program that is itself the one who may: ``client_credentials``."""
+"""Client-credentials grant (OAuth 2.1): a program that acts for itself."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from isthmus.auth.client.discovery import Compat
-from isthmus.auth.client.grants.machine import Machine, TokenAttempt
+from isthmus.auth.client.grants.machine import MachineClient, TokenAttempt
 from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.token_request import TokenResponse
 from isthmus.auth.net.network import NetworkPolicy
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
+from isthmus.transports.http.client.requests import Requests
 
 if TYPE_CHECKING:
     from isthmus.auth.tokens.jose import PrivateKey
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ClientCredentials"]
 
 
-class ClientCredentials(Machine):
+class ClientCredentials:
     """Tokens for a program that was registered beforehand, without any user.
 
     That is the extension ``io.modelcontextprotocol/oauth-client-credentials``. With a key the
@@ -61,14 +63,26 @@ class ClientCredentials(Machine):
                 f"{client_id!r} gets tokens for what it is, and has to prove it: give it secret=… "
                 "or key=PrivateKey(…)"
             )
-        super().__init__(
+        self._client = MachineClient(
             StaticClient(client_id, secret=secret, key=key, method=method).identity,
+            self._ask,
             scopes=scopes,
             authorization_server=authorization_server,
             network=network,
             compat=compat,
         )
 
-    async def ask(self, asking: TokenAttempt) -> TokenResponse:
+    def __repr__(self) -> str:
+        return f"ClientCredentials({self._client.identity.client_id!r})"
+
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests that carry tokens; see ``Authorization``."""
+        return self._client.sessions.over(url, requests)
+
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        return self._client.sessions.context(url)
+
+    async def _ask(self, attempt: TokenAttempt) -> TokenResponse:
         """Ask for a token."""
-        return await asking.token({"grant_type": "client_credentials"}, self.identity)
+        return await attempt.token({"grant_type": "client_credentials"}, self._client.identity)

@@ -1,11 +1,12 @@
-"""A user whose company decides where they may go: an identity provider's grant (ID-JAG)."""
+"""Enterprise-managed authorization (ID-JAG): a company's identity provider grants the access."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal, TypeAlias
 
 from isthmus.auth.client.discovery import Compat
-from isthmus.auth.client.grants.machine import Machine, TokenAttempt
+from isthmus.auth.client.grants.machine import MachineClient, TokenAttempt
 from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.token_request import TokenResponse, request_token
 from isthmus.auth.net.network import NetworkPolicy
 from isthmus.auth.net.urls import is_secure
@@ -18,6 +19,7 @@ from isthmus.auth.protocol import (
 )
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthUnsafe, UsageError
+from isthmus.transports.http.client.requests import Requests
 
 __all__ = ["EnterpriseManaged", "SubjectToken"]
 
@@ -27,7 +29,7 @@ SubjectToken: TypeAlias = Callable[[], Awaitable[Secret | str]]
 """Gives what the identity provider said when the user logged in."""
 
 
-class EnterpriseManaged(Machine):
+class EnterpriseManaged:
     """Tokens for a user who has logged in at their company's identity provider.
 
     That is the extension ``io.modelcontextprotocol/enterprise-managed-authorization``: what the
@@ -78,10 +80,12 @@ class EnterpriseManaged(Machine):
         if not is_secure(idp_token_endpoint):
             # spec 2026-07-28 basic/authorization/security-considerations#communication-security
             raise UsageError(f"idp_token_endpoint={idp_token_endpoint!r}: it is an https URL")
-        super().__init__(
+        self._client = MachineClient(
             client.identity,
+            self._ask,
             scopes=scopes,
             authorization_server=authorization_server,
+            own_urls=[idp_token_endpoint],
             network=network,
             compat=compat,
         )
@@ -91,17 +95,24 @@ class EnterpriseManaged(Machine):
         self._subject_token = subject_token
         self._kind = f"{TOKEN_TYPE_PREFIX}{subject_token_type}"
 
-    def named(self) -> list[str]:
-        """The URLs that the application itself has named."""
-        return [*super().named(), self._endpoint]
+    def __repr__(self) -> str:
+        return f"EnterpriseManaged({self._client.identity.client_id!r})"
 
-    async def ask(self, asking: TokenAttempt) -> TokenResponse:
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests that carry tokens; see ``Authorization``."""
+        return self._client.sessions.over(url, requests)
+
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        return self._client.sessions.context(url)
+
+    async def _ask(self, attempt: TokenAttempt) -> TokenResponse:
         """Exchange what the provider said for a grant, and that for a token."""
-        jag = await self._exchanged(asking)
+        jag = await self._exchange(attempt)
         form = {"grant_type": JWT_BEARER_GRANT, "assertion": jag.access.reveal()}
-        return await asking.token(form, self.identity, scopes=jag.scopes)
+        return await attempt.token(form, self._client.identity, scopes=jag.scopes)
 
-    async def _exchanged(self, asking: TokenAttempt) -> TokenResponse:
+    async def _exchange(self, attempt: TokenAttempt) -> TokenResponse:
         """The identity provider's grant for the MCP server.
 
         Raises:
@@ -111,20 +122,20 @@ class EnterpriseManaged(Machine):
         fields = {
             "grant_type": EXCHANGE_GRANT,
             "requested_token_type": ID_JAG_URN,
-            "audience": asking.place.server.issuer,
-            "resource": asking.place.resource,
+            "audience": attempt.place.server.issuer,
+            "resource": attempt.place.resource,
             "subject_token": Secret(await self._subject_token()).reveal(),
             "subject_token_type": self._kind,
         }
-        if asking.scopes:
-            fields["scope"] = " ".join(sorted(asking.scopes))
+        if attempt.scopes:
+            fields["scope"] = " ".join(sorted(attempt.scopes))
         jag = await request_token(
-            asking.network, self._endpoint, fields, self._idp_client, issuer=self._idp_issuer
+            attempt.network, self._endpoint, fields, self._idp_client, issuer=self._idp_issuer
         )
         kind = jag.more.get("issued_token_type")
         if kind != ID_JAG_URN:
             raise AuthUnsafe(
                 f"{quote_foreign(self._idp_issuer)} exchanged the user's token for {quote_foreign(kind)}, and not for "
-                f"{ID_JAG_URN}: it is sent nowhere; is the exchange set up there for {self.client_id!r}?"
+                f"{ID_JAG_URN}: it is sent nowhere; is the exchange set up there for {self._client.identity.client_id!r}?"
             )
         return jag

@@ -1,16 +1,18 @@
-"""A program whose platform vouches for it: workload identity, by the JWT bearer grant (RFC 7523)."""
+"""JWT bearer grant (RFC 7523), for workload identity: a program whose platform vouches for it."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from isthmus.auth.client.discovery import Compat
-from isthmus.auth.client.grants.machine import Machine, TokenAttempt
+from isthmus.auth.client.grants.machine import MachineClient, TokenAttempt
 from isthmus.auth.client.registration import StaticClient
+from isthmus.auth.client.requests import AuthorizedRequests
 from isthmus.auth.client.token_request import TokenResponse
 from isthmus.auth.net.network import NetworkPolicy
 from isthmus.auth.protocol import JWT_BEARER_GRANT, ClientIdentity
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, UsageError
+from isthmus.transports.http.client.requests import Requests
 
 __all__ = ["AssertionSource", "JwtBearer"]
 
@@ -18,7 +20,7 @@ AssertionSource: TypeAlias = Callable[[str], Awaitable[Secret | str]]
 """Gives a JWT for an issuer, which is to be its audience."""
 
 
-class JwtBearer(Machine):
+class JwtBearer:
     """Tokens for the JWT that a platform gives to what runs on it.
 
     That is the extension ``io.modelcontextprotocol/auth/wif``, which is experimental. The JWT is
@@ -60,10 +62,11 @@ class JwtBearer(Machine):
                 "the JWT comes from an async function that is given the issuer: async def "
                 "workload(issuer): …"
             )
-        super().__init__(
+        self._client = MachineClient(
             client.identity
             if isinstance(client, StaticClient)
             else ClientIdentity(client_id=client, method="none"),
+            self._ask,
             scopes=scopes,
             authorization_server=authorization_server,
             network=network,
@@ -72,15 +75,26 @@ class JwtBearer(Machine):
         self._assertion = assertion
         self._refused: tuple[Secret, AuthRefused] | None = None
 
-    async def ask(self, asking: TokenAttempt) -> TokenResponse:
+    def __repr__(self) -> str:
+        return f"JwtBearer({self._client.identity.client_id!r})"
+
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests that carry tokens; see ``Authorization``."""
+        return self._client.sessions.over(url, requests)
+
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        return self._client.sessions.context(url)
+
+    async def _ask(self, attempt: TokenAttempt) -> TokenResponse:
         """Ask for a token, once for each JWT."""
-        jwt = Secret(await self._assertion(asking.place.server.issuer))
+        jwt = Secret(await self._assertion(attempt.place.server.issuer))
         if self._refused is not None and self._refused[0] == jwt:
             before = self._refused[1]
             raise AuthRefused(f"{before}; the same assertion is not presented again", before.error)
         try:
             form = {"grant_type": JWT_BEARER_GRANT, "assertion": jwt.reveal()}
-            return await asking.token(form, self.identity)
+            return await attempt.token(form, self._client.identity)
         except AuthRefused as error:
             self._refused = jwt, error
             raise

@@ -1,17 +1,18 @@
-"""What machines have in common that get tokens: no user, and nothing to refresh.
+"""Grants without a user, for programs and workloads: no login, and nothing to refresh.
 
-A grant says what it asks the token endpoint for; where that is, whether its metadata can be believed,
-which scopes a server wants, and who waits for whom is the same as for users. Where tokens get old
-new ones are asked for as the first were.
+A grant says what it asks the token endpoint for; where that is, whether its metadata can be
+believed, which scopes a server wants, and who waits for whom is the same as for users. Where tokens
+get old new ones are asked for as the first were.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from isthmus.auth.client.discovery import STRICT_COMPAT, Compat, Discovery, DiscoveryResult
-from isthmus.auth.client.requests import Granting, check_scopes
+from isthmus.auth.client.requests import SharedSessions, check_scopes
 from isthmus.auth.client.session import TokenDemand
 from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.client.token_request import DpopProofs, TokenResponse, make_tokens, request_token
@@ -19,10 +20,9 @@ from isthmus.auth.net.network import Network, NetworkPolicy, check_policy, deskt
 from isthmus.auth.protocol import ClientIdentity, quote_foreign
 from isthmus.errors import AuthUnsafe, IssuerChanged
 
-__all__ = ["Machine", "MachineGrant", "TokenAttempt"]
+__all__ = ["MachineClient", "MachineGrant", "TokenAttempt"]
 
-MIN_REMAINING_S = 5.0
-"""Seconds that a token has to be good for, so that another connection goes on with it."""
+MIN_REMAINING_S = 5.0  # of a token that another connection goes on with
 
 
 class TokenAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,54 +74,60 @@ class TokenAttempt(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Machine(Granting):
-    """An authorization that needs nobody; subclasses say what they ask for.
+AskForToken: TypeAlias = Callable[[TokenAttempt], Awaitable[TokenResponse]]
+"""Asks the token endpoint for what a grant asks for; raises AuthError where it is not to be had."""
+
+
+class MachineClient:
+    """A client without a user, for all MCP servers that it reaches.
 
     A secret goes to one authorization server: the first that took it, whatever servers say later.
 
     Args:
         identity: who the client is.
+        ask: asks for a token.
         scopes: what to ask for; None asks for what the server says.
         authorization_server: the issuer, where the MCP server does not name it.
+        own_urls: further URLs that the application itself has named.
         network: where discovery may go; by default the origins named here, and public addresses.
         compat: what is put up with for servers that do not keep to the specification.
-    """
 
-    tries = 1  # nobody can be asked for more, and asking again changes nothing
+    Attributes:
+        sessions: one for each MCP server.
+        tokens: those that are good, by the URL of the MCP server.
+        now: seconds since the epoch.
+    """
 
     def __init__(
         self,
         identity: ClientIdentity,
+        ask: AskForToken,
         *,
         scopes: Iterable[str] | None = None,
         authorization_server: str | None = None,
+        own_urls: Sequence[str] = (),
         network: NetworkPolicy | None = None,
         compat: Compat | None = None,
     ) -> None:
-        super().__init__()
         check_policy(network)
         self.identity = identity
-        self.client_id = identity.client_id
+        self.ask = ask
         self.scopes = check_scopes(scopes)
         self.authorization_server = authorization_server
         self.compat = compat or STRICT_COMPAT
         self.now: Callable[[], float] = time.time
-        self.had: dict[str, Tokens] = {}
+        self.tokens: dict[str, Tokens] = {}
+        self.sessions = SharedSessions(
+            self._make_grant,
+            compat=self.compat,
+            max_step_ups=1,  # nobody can be asked for more, and asking again changes nothing
+            now=self.now,
+        )
+        self._own_urls = own_urls
         self._issuer: str | None = None
         self._policy = network
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.client_id!r})"
-
-    async def ask(self, asking: TokenAttempt) -> TokenResponse:
-        """Ask for a token.
-
-        Raises:
-            AuthError: it is not to be had.
-        """
-        raise NotImplementedError
-
-    def ensure(self, issuer: str, url: str) -> None:
+    def check_issuer(self, issuer: str, url: str) -> None:
         """See to it that a secret is shown to nobody but the server that knows it already.
 
         Raises:
@@ -132,24 +138,20 @@ class Machine(Granting):
         if self.identity.secret is not None and before is not None and before != issuer:
             raise IssuerChanged(
                 f"{url} names {quote_foreign(issuer)} as its authorization server, and the secret of "
-                f"{self.client_id!r} is that of {quote_foreign(before)}: if both are right, give each server "
-                "an authorization of its own, with authorization_server=…",
+                f"{self.identity.client_id!r} is that of {quote_foreign(before)}: if both are right, "
+                "give each server an authorization of its own, with authorization_server=…",
                 before,
                 issuer,
             )
 
-    def believed(self, issuer: str) -> None:
-        """An authorization server has taken what the client shows it."""
+    def bind_issuer(self, issuer: str) -> None:
+        """Note that an authorization server has taken what the client shows it."""
         self._issuer = issuer
 
-    def grant(self, url: str, proofs: DpopProofs) -> "MachineGrant":
-        """The way to tokens for one MCP server."""
-        policy = self._policy or desktop(url, *self.named())
+    def _make_grant(self, url: str, proofs: DpopProofs) -> "MachineGrant":
+        own = [self.authorization_server] if self.authorization_server else []
+        policy = self._policy or desktop(url, *own, *self._own_urls)
         return MachineGrant(url, self, Network(policy), proofs)
-
-    def named(self) -> list[str]:
-        """The URLs that the application itself has named."""
-        return [self.authorization_server] if self.authorization_server else []
 
 
 class MachineGrant:
@@ -157,47 +159,49 @@ class MachineGrant:
 
     Args:
         url: the MCP server.
-        machine: what is asked for, and what the application has said.
+        client: what is asked for, and what the application has said.
         network: reaches the servers that are named on the way.
         proofs: binds tokens to a key, where they are to be bound.
     """
 
     asks_user = False
 
-    def __init__(self, url: str, machine: Machine, network: Network, proofs: DpopProofs) -> None:
+    def __init__(
+        self, url: str, client: MachineClient, network: Network, proofs: DpopProofs
+    ) -> None:
         self._url = url
-        self._machine = machine
+        self._client = client
         self._network = network
         self._proofs = proofs
         self._discovery = Discovery(
             url,
             network,
-            authorization_server=machine.authorization_server,
-            compat=machine.compat,
+            authorization_server=client.authorization_server,
+            compat=client.compat,
         )
 
     async def load(self) -> Tokens | None:
         """The token that an earlier connection has got, while it is good."""
-        tokens = self._machine.had.get(self._url)
+        tokens = self._client.tokens.get(self._url)
         if tokens is None:
             return None
         end = tokens.expires_at
-        return tokens if end is None or self._machine.now() + MIN_REMAINING_S < end else None
+        return tokens if end is None or self._client.now() + MIN_REMAINING_S < end else None
 
     async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:
         """Another token before the end of this one; one that was refused is no business of this."""
-        return None if want.challenged else await self._asked(want, tokens.asked)
+        return None if want.challenged else await self._request(want, tokens.asked)
 
     async def obtain(self, want: TokenDemand) -> Tokens:
         """A token, from wherever the server says that they are to be had."""
-        return await self._asked(want, frozenset() if want.before is None else want.before.asked)
+        return await self._request(want, frozenset() if want.before is None else want.before.asked)
 
     async def close(self) -> None:
         """Close connections."""
         await self._network.close()
 
-    async def _asked(self, want: TokenDemand, before: frozenset[str]) -> Tokens:
-        self._machine.had.pop(self._url, None)
+    async def _request(self, want: TokenDemand, before: frozenset[str]) -> Tokens:
+        self._client.tokens.pop(self._url, None)
         place = await self._discovery.find(
             want.metadata, prefer=want.before.issuer if want.before else None
         )
@@ -205,31 +209,31 @@ class MachineGrant:
             raise AuthUnsafe(
                 f"the metadata of {quote_foreign(place.server.issuer)} name no token_endpoint"
             )
-        self._machine.ensure(place.server.issuer, self._url)
+        self._client.check_issuer(place.server.issuer, self._url)
         self._bind(place)
         scopes = self._scopes(place, want) | before
         asking = TokenAttempt(
             place=place, scopes=scopes, network=self._network, proofs=self._proofs
         )
-        granted = await self._machine.ask(asking)
-        self._machine.believed(place.server.issuer)
+        granted = await self._client.ask(asking)
+        self._client.bind_issuer(place.server.issuer)
         tokens = make_tokens(
             granted,
             place=place,
-            client_id=self._machine.client_id,
+            client_id=self._client.identity.client_id,
             asked=scopes,
             proofs=self._proofs,
-            now=self._machine.now(),
+            now=self._client.now(),
             account="",
         )
-        self._machine.had[self._url] = tokens
+        self._client.tokens[self._url] = tokens
         return tokens
 
     def _scopes(self, place: DiscoveryResult, want: TokenDemand) -> frozenset[str]:
         """What is asked for: what the application says, and else what the server does."""
         # spec 2026-07-28 basic/authorization#scope-selection-strategy: the challenge's, or else
         # what the resource lists, or else none
-        first, wanted = self._machine.scopes, want.scopes
+        first, wanted = self._client.scopes, want.scopes
         if wanted is None:
             wanted = first if first is not None else (place.scopes or frozenset())
         # spec 2026-07-28 basic/authorization#step-up-authorization-flow: and those of before

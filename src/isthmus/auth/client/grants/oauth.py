@@ -1,91 +1,34 @@
-"""The client as OAuth client of a user: ``Client(url, auth=OAuth(…))``.
+"""OAuth client of a user, by the authorization code grant: ``Client(url, auth=OAuth(…))``.
 
-Logging out: what is kept is forgotten, and the authorization server told where it listens.
-
-The tokens of a login that was made before: shown and renewed, and never asked for anew.
-
-For programs that reach many servers, and must not open a browser for any of them by themselves.
+Logging out forgets what is kept, and revokes it where the authorization server listens.
+:class:`StoredLogin` shows and renews the tokens of an earlier login, and never asks for new ones.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
-from isthmus.auth.client.discovery import STRICT_COMPAT, Compat, Discovery
+from isthmus.auth.client.discovery import Compat, Discovery
+from isthmus.auth.client.grants.login import ApproveScopes, OnStatus, UserLogin
 from isthmus.auth.client.grants.user import UserGrant
-from isthmus.auth.client.redirect import Loopback, OpenBrowser, Redirect, open_default_browser
+from isthmus.auth.client.redirect import OpenBrowser, Redirect, open_default_browser
 from isthmus.auth.client.registration import ClientProfile, Preregistered, Registrar
-from isthmus.auth.client.requests import Granting, check_scopes
+from isthmus.auth.client.requests import AuthorizedRequests, SharedSessions, check_scopes
 from isthmus.auth.client.session import TokenDemand
 from isthmus.auth.client.store.records import Tokens, TokenStore
-from isthmus.auth.client.token_request import DpopProofs
-from isthmus.auth.net.network import Network, NetworkPolicy, check_policy, desktop
-from isthmus.auth.net.urls import is_same_resource, is_secure
+from isthmus.auth.net.network import NetworkPolicy, check_policy
+from isthmus.auth.net.urls import is_same_resource, is_secure, split_url
 from isthmus.auth.protocol import authenticate_form
 from isthmus.errors import AuthError, AuthRequired, ScopeShortfall, UsageError
+from isthmus.transports.http.client.requests import Requests
 
 if TYPE_CHECKING:
     import ssl
 
-__all__ = [
-    "ApproveScopes",
-    "OAuth",
-    "OnStatus",
-    "ScopeRequest",
-    "Status",
-    "StoredLogin",
-    "StoredLoginGrant",
-    "forget_tokens",
-]
+__all__ = ["OAuth", "StoredLogin"]
 
 
-class Status(msgspec.Struct, frozen=True):
-    """What is going on while a client gets tokens.
-
-    Attributes:
-        step: ``"discovering"``, ``"registering"``, ``"authorizing"``, ``"exchanging"``,
-            ``"refreshing"`` or ``"ready"``.
-        url: the MCP server it is for.
-        page: where the user is sent to, while they are; else empty.
-    """
-
-    step: str
-    url: str
-    page: str = ""
-
-
-OnStatus: TypeAlias = Callable[[Status], object]
-"""Told of each step; what it returns does not matter."""
-
-
-class ScopeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user is about to be asked for.
-
-    Attributes:
-        url: the MCP server.
-        issuer: the authorization server.
-        scopes: what is to be asked for.
-        granted: what was granted before.
-        operation: for what, as in ``"tools/call delete"``; empty for the first login.
-    """
-
-    url: str
-    issuer: str
-    scopes: frozenset[str]
-    granted: frozenset[str]
-    operation: str = ""
-
-
-ApproveScopes: TypeAlias = Callable[
-    [ScopeRequest], "bool | Collection[str] | Awaitable[bool | Collection[str]]"
-]
-"""Says whether a user is asked for scopes: True, False, or only some of them."""
-
-
-class OAuth(Granting):
+class OAuth:
     """Has the user log in to whatever a server names as its authorization server.
 
     The browser is opened when a server first answers 401 or wants more scopes, and at no other
@@ -146,8 +89,7 @@ class OAuth(Granting):
         compat: Compat | None = None,
         on_status: OnStatus | None = None,
     ) -> None:
-        super().__init__()
-        if client_metadata_url is not None and not document_url(client_metadata_url):
+        if client_metadata_url is not None and not is_document_url(client_metadata_url):
             raise UsageError(
                 f"client_metadata_url={client_metadata_url!r}: it is an https URL with a path, "
                 "such as https://app.example.com/client.json"
@@ -162,80 +104,59 @@ class OAuth(Granting):
             raise UsageError("store= is MemoryTokenStore() or FileTokenStore(path, key)")
         if isinstance(redirect, str):
             raise UsageError(f"redirect= is Loopback(…), or ByHand({redirect!r}, visit)")
-        self.program = ClientProfile(
-            name=client_name,
-            uri=client_uri,
-            metadata_url=client_metadata_url,
-            key=client_key,
-            clients=dict(clients or {}),
+        self.login = UserLogin(
+            ClientProfile(
+                name=client_name,
+                uri=client_uri,
+                metadata_url=client_metadata_url,
+                key=client_key,
+                clients=dict(clients or {}),
+            ),
+            authorization_server=authorization_server,
+            scopes=check_scopes(scopes),
+            approve_scopes=approve_scopes,
+            redirect=redirect,
+            open_browser=open_browser,
+            store=store,
+            account=account,
+            dpop=dpop,
+            policy=network,
+            tls=tls,
+            compat=compat,
+            on_status=on_status,
         )
-        self.authorization_server = authorization_server
-        self.scopes = check_scopes(scopes)
-        self.redirect: Redirect = redirect or Loopback()
-        self.open_browser = open_browser
-        self.account = account
-        self.dpop = dpop
-        self.compat = compat or STRICT_COMPAT
-        self._approve = approve_scopes
-        self._store = store
-        self._policy = network
-        self._tls = tls
-        self._on_status = on_status
+        self.sessions = SharedSessions(
+            lambda url, proofs: UserGrant(url, self.login, proofs),
+            compat=self.login.compat,
+            now=self.login.now,
+        )
 
-    def grant(self, url: str, proofs: DpopProofs) -> UserGrant:
-        """The way to tokens for one MCP server."""
-        return UserGrant(url, self, self.reach(url), proofs)
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests that carry tokens; see ``Authorization``."""
+        return self.sessions.over(url, requests)
 
-    @property
-    def store(self) -> TokenStore:
-        """Where tokens and registrations are kept."""
-        if self._store is None:
-            from isthmus.auth.client.store.keyring_store import default_store
-
-            self._store = default_store()
-        return self._store
-
-    def reach(self, url: str) -> Network:
-        """The way to the servers that an MCP server names."""
-        policy = self._policy
-        if policy is None:
-            named = [self.authorization_server] if self.authorization_server else []
-            policy = desktop(url, *named, *self.program.clients)
-        return Network(policy, tls=self._tls)
-
-    def tell(self, step: str, url: str, page: str = "") -> None:
-        """Say what is going on, to whoever wants to know."""
-        if self._on_status is not None:
-            self._on_status(Status(step, url, page))
-
-    async def approved(self, request: ScopeRequest) -> frozenset[str]:
-        """The scopes that the application lets the user be asked for; nothing where it does not."""
-        if self._approve is None:
-            return request.scopes
-        said: Any = self._approve(request)
-        if isawaitable(said):
-            said = await said
-        if isinstance(said, bool):
-            return request.scopes if said else frozenset()
-        return request.scopes & frozenset(said)
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        return self.sessions.context(url)
 
     def document(self) -> dict[str, Any]:
         """The metadata document that ``client_metadata_url`` has to have, to be published there."""
-        key = self.program.key
+        profile, redirect = self.login.profile, self.login.redirect
+        key = profile.key
         document: dict[str, Any] = {
             # spec 2026-07-28 basic/authorization/client-registration#implementation-requirements:
             # the very URL, a name and the redirect URIs
-            "client_id": self.program.metadata_url,
-            "client_name": self.program.name,
+            "client_id": profile.metadata_url,
+            "client_name": profile.name,
             # without a port, which is whatever is free (RFC 8252 7.3)
-            "redirect_uris": [self.redirect.uri.replace(":0/", "/")],
+            "redirect_uris": [redirect.uri.replace(":0/", "/")],
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": "none" if key is None else "private_key_jwt",
-            "application_type": "native" if self.redirect.native else "web",
+            "application_type": "native" if redirect.native else "web",
         }
-        if self.program.uri is not None:
-            document["client_uri"] = self.program.uri
+        if profile.uri is not None:
+            document["client_uri"] = profile.uri
         if key is not None:
             document["jwks"] = {"keys": [dict(key.jwk)]}
         return document
@@ -250,23 +171,14 @@ class OAuth(Granting):
         Returns:
             How many records were forgotten.
         """
-        # refit  # needed for a logout only
-
-        self._forget(url)
-        count = await asyncio.shield(forget_tokens(self, url, registrations=registrations))
-        self._forget(url)  # what was renewed meanwhile
+        self.sessions.forget(url)
+        count = await asyncio.shield(forget_tokens(self.login, url, registrations=registrations))
+        self.sessions.forget(url)  # what was renewed meanwhile
         return count
 
-    def _forget(self, url: str | None) -> None:
-        for known, shared in self._shared.items():
-            if url is None or known == url:
-                shared.session.forget()
 
-
-def document_url(url: str) -> bool:
+def is_document_url(url: str) -> bool:
     """Whether a URL can be the ``client_id`` of a client with a metadata document."""
-    from isthmus.auth.net.urls import split_url
-
     try:
         parts = split_url(url)
     except ValueError:
@@ -275,11 +187,11 @@ def document_url(url: str) -> bool:
     return parts.scheme == "https" and len(parts.path) > 1
 
 
-async def forget_tokens(auth: "OAuth", url: str | None, *, registrations: bool) -> int:
-    """Forget tokens; see :meth:`isthmus.auth.client.grants.oauth.OAuth.logout`."""
-    store, count, issuers = auth.store, 0, set[str]()
+async def forget_tokens(login: UserLogin, url: str | None, *, registrations: bool) -> int:
+    """Forget tokens; see :meth:`OAuth.logout`."""
+    store, count, issuers = login.store, 0, set[str]()
     for key in await store.keys():
-        if key.redirect or key.account != auth.account:
+        if key.redirect or key.account != login.account:
             continue
         if url is not None and not is_same_resource(key.resource, url):
             continue
@@ -287,7 +199,7 @@ async def forget_tokens(auth: "OAuth", url: str | None, *, registrations: bool) 
             record = await store.get(key)
             if isinstance(record, Tokens):
                 try:
-                    await revoke_tokens(auth, record)
+                    await revoke_tokens(login, record)
                 finally:
                     await store.delete(key)
                 issuers.add(key.issuer)
@@ -299,12 +211,14 @@ async def forget_tokens(auth: "OAuth", url: str | None, *, registrations: bool) 
     return count
 
 
-async def revoke_tokens(auth: "OAuth", tokens: Tokens) -> None:
+async def revoke_tokens(login: UserLogin, tokens: Tokens) -> None:
     """Tell the issuer that tokens are of no use any more; what it makes of that does not matter."""
-    network = auth.reach(tokens.resource)
+    network = login.make_network(tokens.resource)
     try:
-        server = await Discovery(tokens.resource, network, compat=auth.compat).server(tokens.issuer)
-        identity = await Registrar(auth.program, auth.redirect, auth.store, network).of(tokens)
+        server = await Discovery(tokens.resource, network, compat=login.compat).server(
+            tokens.issuer
+        )
+        identity = await Registrar(login.profile, login.redirect, login.store, network).of(tokens)
         endpoint = server.revocation_endpoint or ""
         # spec 2026-07-28 basic/authorization/security-considerations#communication-security
         if identity is None or not is_secure(endpoint):
@@ -320,34 +234,56 @@ async def revoke_tokens(auth: "OAuth", tokens: Tokens) -> None:
         await network.close()
 
 
-class StoredLogin(OAuth):
+class StoredLogin:
     """Shows and refreshes the tokens of an earlier login, and leaves logging in to ``isthmus login``.
+
+    For programs that reach many servers, and must not open a browser for any of them by themselves.
 
     Args:
         label: the target as one would type it there.
     """
 
     def __init__(self, label: str) -> None:
-        super().__init__()
         self.label = label
+        self.login = UserLogin(ClientProfile(name="isthmus"))
+        self.sessions = SharedSessions(
+            lambda url, proofs: StoredLoginGrant(UserGrant(url, self.login, proofs), label)
+        )
 
-    def grant(self, url: str, proofs: DpopProofs) -> "StoredLoginGrant":
-        """The way to the tokens that are kept for one MCP server."""
-        return StoredLoginGrant(url, self, proofs)
+    def over(self, url: str, requests: Requests) -> AuthorizedRequests:
+        """Requests that carry tokens; see ``Authorization``."""
+        return self.sessions.over(url, requests)
+
+    def context(self, url: str) -> object:
+        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        return self.sessions.context(url)
 
 
-class StoredLoginGrant(UserGrant):
+class StoredLoginGrant:
     """The way to tokens that ends where the user would have to log in.
 
     Args:
-        url: the MCP server.
-        auth: how it was typed.
-        proofs: binds tokens to a key, where they are bound.
+        stored: loads and refreshes the tokens.
+        label: how the server was typed.
     """
 
-    def __init__(self, url: str, auth: StoredLogin, proofs: DpopProofs) -> None:
-        super().__init__(url, auth, auth.reach(url), proofs)
-        self._label = auth.label
+    asks_user = True
+
+    def __init__(self, stored: UserGrant, label: str) -> None:
+        self._stored = stored
+        self._label = label
+
+    async def load(self) -> Tokens | None:
+        """The tokens of the earlier login."""
+        return await self._stored.load()
+
+    async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:
+        """Newer tokens for the refresh token; None where it leads nowhere."""
+        return await self._stored.refresh(tokens, want)
+
+    async def close(self) -> None:
+        """Close connections, once what was being renewed is kept."""
+        await self._stored.close()
 
     async def obtain(self, want: TokenDemand) -> Tokens:
         """Say how to log in.

@@ -1,12 +1,16 @@
-"""How a user's tokens are had: discovered, registered, authorized, exchanged, and then refreshed."""
+"""User grant: tokens by the authorization code flow, and then by refresh tokens.
+
+A server is discovered, the client registered, the user asked, the code exchanged; each step is made
+where the one before is not kept.
+"""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from isthmus.auth.client.discovery import Discovery, DiscoveryResult, ServerMetadata
 from isthmus.auth.client.grants.authorization_code import AuthorizationRequest
+from isthmus.auth.client.grants.login import ScopeRequest, UserLogin
 from isthmus.auth.client.redirect import AuthorizationParams, NobodyCame, visit_in_browser
 from isthmus.auth.client.registration import Registrar
 from isthmus.auth.client.session import TokenDemand
@@ -18,7 +22,6 @@ from isthmus.auth.client.token_request import (
     make_tokens,
     request_token,
 )
-from isthmus.auth.net.network import Network
 from isthmus.auth.net.urls import is_same_issuer, is_same_resource
 from isthmus.auth.protocol import ClientIdentity, quote_foreign
 from isthmus.errors import (
@@ -28,9 +31,6 @@ from isthmus.errors import (
     ScopeShortfall,
     UsageError,
 )
-
-if TYPE_CHECKING:
-    from isthmus.auth.client.grants.oauth import OAuth
 
 __all__ = ["UserGrant"]
 
@@ -55,25 +55,24 @@ class UserGrant:
 
     Args:
         url: the MCP server.
-        auth: what the application has said.
-        network: reaches the servers that are named on the way.
+        login: what the application has said.
         proofs: binds tokens to a key, where they are to be bound.
     """
 
     asks_user = True
 
-    def __init__(self, url: str, auth: "OAuth", network: Network, proofs: DpopProofs) -> None:
+    def __init__(self, url: str, login: UserLogin, proofs: DpopProofs) -> None:
         self._url = url
-        self._auth = auth
-        self._network = network
+        self._login = login
+        self._network = network = login.make_network(url)
         self._proofs = proofs
-        self._registrar = Registrar(auth.program, auth.redirect, auth.store, network, auth.now)
+        self._registrar = Registrar(login.profile, login.redirect, login.store, network, login.now)
         self._discovery = Discovery(
             url,
             network,
-            authorization_server=auth.authorization_server,
-            known=lambda issuer: auth.program.known(issuer) is not None,
-            compat=auth.compat,
+            authorization_server=login.authorization_server,
+            known=lambda issuer: login.profile.known(issuer) is not None,
+            compat=login.compat,
         )
         self._last: Tokens | None = None  # whose issuer the next ones are held against
         self._renewal: asyncio.Task[Tokens | None] | None = None
@@ -86,11 +85,11 @@ class UserGrant:
         """The newest tokens that were kept for this server, and not for others above or below it."""
         # spec 2026-07-28 basic/authorization#token-handling: "MUST NOT send tokens to the MCP
         # server other than ones issued by the MCP server's authorization server", for the server
-        store = self._auth.store
+        store = self._login.store
         keys = [
             key
             for key in reversed(await store.keys())
-            if key.account == self._auth.account and is_same_resource(key.resource, self._url)
+            if key.account == self._login.account and is_same_resource(key.resource, self._url)
         ]
         for key in sorted(keys, key=lambda one: -len(one.resource)):
             record = await store.get(key)
@@ -102,21 +101,21 @@ class UserGrant:
         return None
 
     def _expected(self, issuer: str) -> bool:
-        named = self._auth.authorization_server
+        named = self._login.authorization_server
         return named is None or is_same_issuer(named, issuer)
 
     async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:
         """Newer tokens for the refresh token; None where it leads nowhere."""
         if tokens.refresh is None or not tokens.token_endpoint:
             return None
-        if want.challenged and self._auth.authorization_server is None:
+        if want.challenged and self._login.authorization_server is None:
             # spec 2026-07-28 basic/authorization/client-registration#authorization-server-binding:
             # the server may name another authorization server by now
             place = await self._discovery.find(want.metadata, prefer=tokens.issuer)
             if place.server.issuer != tokens.issuer:
                 return None
             self._server = place.server
-        self._auth.tell("refreshing", self._url)
+        self._login.report("refreshing", self._url)
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renewed(tokens))
             self._renewal.add_done_callback(self._ended)
@@ -135,8 +134,8 @@ class UserGrant:
             renewal.exception()  # seen, though nobody may be left who waits for it
 
     async def _renewed(self, tokens: Tokens) -> Tokens | None:
-        async with self._auth.store.lock(tokens.key):
-            kept = self._unkept or await self._auth.store.get(tokens.key)
+        async with self._login.store.lock(tokens.key):
+            kept = self._unkept or await self._login.store.get(tokens.key)
             if isinstance(kept, Tokens) and kept.access != tokens.access and not self._over(kept):
                 return kept  # another program has been here
             # what is there no more was logged out of
@@ -174,14 +173,14 @@ class UserGrant:
                 raise
             if error.error == "invalid_grant":
                 self._unkept = None
-                await self._auth.store.delete(tokens.key)
+                await self._login.store.delete(tokens.key)
             elif error.error == "invalid_client":
                 await self._registrar.doubt(tokens.issuer, tokens.client_id)
             return None
         check_token_type(granted, tokens.issuer, self._proofs)
-        if self._auth.dpop == "require":
+        if self._login.dpop == "require":
             check_bound(granted, tokens.issuer)
-        now = self._auth.now()
+        now = self._login.now()
         newer = msgspec.structs.replace(
             tokens,
             access=granted.access,
@@ -193,14 +192,14 @@ class UserGrant:
             scopes=tokens.scopes if granted.scopes is None else granted.scopes,
         )
         await self._keep(newer)
-        self._auth.tell("ready", self._url)
+        self._login.report("ready", self._url)
         return newer
 
     async def _keep(self, newer: Tokens) -> None:
         """Keep tokens whose forerunners are good no more; here, where the store cannot."""
         self._unkept = newer
         try:
-            await self._auth.store.put(newer.key, newer)
+            await self._login.store.put(newer.key, newer)
         except Exception as error:  # noqa: BLE001 - stores are anybody's, and the tokens are good
             import logging  # not needed until something fails
 
@@ -215,7 +214,7 @@ class UserGrant:
 
     def _over(self, tokens: Tokens) -> bool:
         end = tokens.expires_at
-        return end is not None and self._auth.now() + REFRESH_SKEW_S >= end
+        return end is not None and self._login.now() + REFRESH_SKEW_S >= end
 
     # With the user
 
@@ -224,7 +223,7 @@ class UserGrant:
         return await self._obtained(want, again=True)
 
     async def _obtained(self, want: TokenDemand, *, again: bool) -> Tokens:
-        self._auth.tell("discovering", self._url)
+        self._login.report("discovering", self._url)
         before = want.before or self._last
         place = await self._discovery.find(want.metadata, prefer=before.issuer if before else None)
         issuer, same = place.server.issuer, self._same_issuer(place, before)
@@ -243,7 +242,7 @@ class UserGrant:
         else:
             if before is not None and same is None:
                 # only now: what named another server may have been somebody else's answer
-                await self._auth.store.delete(before.key)
+                await self._login.store.delete(before.key)
             return tokens
         await self._registrar.doubt(issuer, kept.client_id)
         return await self._obtained(want, again=False)
@@ -257,7 +256,7 @@ class UserGrant:
         if before is None or before.issuer == place.server.issuer:
             return before
         # spec 2026-07-28 basic/authorization/client-registration#authorization-server-binding
-        program, issuer = self._auth.program, place.server.issuer
+        program, issuer = self._login.profile, place.server.issuer
         if program.known(before.issuer) is not None and program.known(issuer) is None:
             raise IssuerChanged(
                 f"{self._url} now names {quote_foreign(issuer)} as its authorization server, and this "
@@ -278,9 +277,9 @@ class UserGrant:
         self._discovery.proves_code(place)
         scopes = await self._scopes(place, want, before)
         self._bind(place)
-        landing = await self._auth.redirect.open(kept.redirect_uri if kept else None)
+        landing = await self._login.redirect.open(kept.redirect_uri if kept else None)
         try:
-            self._auth.tell("registering", self._url)
+            self._login.report("registering", self._url)
             identity = await self._registrar.identity(place, landing.uri, kept)
             login = AuthorizationRequest(
                 place=place,
@@ -290,21 +289,21 @@ class UserGrant:
                 proof_key=None if self._proofs.key is None else self._proofs.key.jkt,
             )
             url = login.url()
-            self._auth.tell("authorizing", self._url, url)
+            self._login.report("authorizing", self._url, url)
             params = await landing.visit(url, login.state, self._show)
         finally:
             await landing.close()
         return await self._exchanged(login, identity, params)
 
     async def _show(self, url: str) -> None:
-        await visit_in_browser(self._auth.open_browser, url)
+        await visit_in_browser(self._login.open_browser, url)
 
     async def _exchanged(
         self, login: AuthorizationRequest, identity: ClientIdentity, params: AuthorizationParams
     ) -> Tokens:
         """Tokens for what the user came back with, kept."""
         code, place = login.code(params), login.place
-        self._auth.tell("exchanging", self._url)
+        self._login.report("exchanging", self._url)
         granted = await request_token(
             self._network,
             place.server.token_endpoint,
@@ -320,14 +319,14 @@ class UserGrant:
             client_id=identity.client_id,
             asked=login.scopes,
             proofs=self._proofs,
-            now=self._auth.now(),
-            account=self._auth.account,
+            now=self._login.now(),
+            account=self._login.account,
         )
         if self._must_bind(place):
             check_bound(granted, tokens.issuer)
         self._last, self._unkept = tokens, None
-        await self._auth.store.put(tokens.key, tokens)
-        self._auth.tell("ready", self._url)
+        await self._login.store.put(tokens.key, tokens)
+        self._login.report("ready", self._url)
         return tokens
 
     async def _scopes(
@@ -336,7 +335,7 @@ class UserGrant:
         """What the user is asked for; nothing leaves it to the authorization server."""
         # spec 2026-07-28 basic/authorization#scope-selection-strategy: the challenge's, or else
         # what the resource lists, or else none
-        first = self._auth.scopes
+        first = self._login.scopes
         wanted = want.scopes
         if wanted is None:
             wanted = first if first is not None else (place.scopes or frozenset())
@@ -358,9 +357,7 @@ class UserGrant:
         granted: frozenset[str],
         want: TokenDemand,
     ) -> frozenset[str]:
-        from isthmus.auth.client.grants.oauth import ScopeRequest  # which imports this module
-
-        approved = await self._auth.approved(
+        approved = await self._login.approve_scopes(
             ScopeRequest(
                 url=self._url,
                 issuer=place.server.issuer,
@@ -379,7 +376,7 @@ class UserGrant:
         return approved
 
     def _must_bind(self, place: DiscoveryResult) -> bool:
-        return self._auth.dpop == "require" or place.bound
+        return self._login.dpop == "require" or place.bound
 
     def _bind(self, place: DiscoveryResult) -> None:
         """Have a key for tokens to be bound to, where they are to be.
@@ -395,7 +392,7 @@ class UserGrant:
                 "bind tokens to a key, and dpop='require' wants that"
             )
         # A server that takes no bound tokens would refuse ours, however well they were issued.
-        if self._auth.dpop == "off" or not (must or (able and place.proofs)):
+        if self._login.dpop == "off" or not (must or (able and place.proofs)):
             self._proofs.key = None
             return
         if self._proofs.key is not None:
