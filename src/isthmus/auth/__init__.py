@@ -1,8 +1,8 @@
 """Authorization, on all three roles of OAuth: resource server, authorization server and client.
 
 ``isthmus.auth.resource_server`` guards an MCP server, ``isthmus.auth.authorization_server`` issues
-tokens, ``isthmus.auth.client`` gets them, ``isthmus.auth.authorization_server.upstream`` reaches services behind a
-server. They share ``isthmus.auth.tokens`` and ``isthmus.auth.net``.
+tokens, ``isthmus.auth.client`` gets them; ``isthmus.auth.authorization_server.upstream`` reaches
+services behind a server. They share ``isthmus.auth.tokens`` and ``isthmus.auth.net``.
 
 Names are imported when they are first used. A name that needs ``pip install 'isthmus[auth]'`` says
 so then.

@@ -97,13 +97,7 @@ class OAuth:
         check_policy(network)
         if dpop not in {"auto", "off", "require"}:
             raise UsageError(f"dpop={dpop!r}: it is 'auto', 'off' or 'require'")
-        for issuer, one in (clients or {}).items():
-            if not hasattr(one, "identity"):
-                raise UsageError(f"clients={{{issuer!r}: …}}: give it a StaticClient(client_id)")
-        if store is not None and not hasattr(store, "get"):
-            raise UsageError("store= is MemoryTokenStore() or FileTokenStore(path, key)")
-        if isinstance(redirect, str):
-            raise UsageError(f"redirect= is Loopback(…), or ByHand({redirect!r}, visit)")
+        check_parts(clients or {}, store, redirect)
         self.login = UserLogin(
             ClientProfile(
                 name=client_name,
@@ -175,6 +169,21 @@ class OAuth:
         count = await asyncio.shield(forget_tokens(self.login, url, registrations=registrations))
         self.sessions.forget(url)  # what was renewed meanwhile
         return count
+
+
+def check_parts(clients: Mapping[str, object], store: object, redirect: object) -> None:
+    """See that a user's login is made of what it can use.
+
+    Raises:
+        UsageError: something is of another kind.
+    """
+    for issuer, one in clients.items():
+        if not hasattr(one, "identity"):
+            raise UsageError(f"clients={{{issuer!r}: …}}: give it a StaticClient(client_id)")
+    if store is not None and not hasattr(store, "get"):
+        raise UsageError("store= is MemoryTokenStore() or FileTokenStore(path, key)")
+    if isinstance(redirect, str):
+        raise UsageError(f"redirect= is Loopback(…), or ByHand({redirect!r}, visit)")
 
 
 def is_document_url(url: str) -> bool:
