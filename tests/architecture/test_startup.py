@@ -59,7 +59,7 @@ def test_a_server_does_not_load_the_client_nor_the_command():
 
 def test_a_server_loads_what_asks_when_something_can_ask():
     """Ours: the first answer of a server that only computes needs none of it."""
-    asking = ("rounds", "askers", "effects", "forms", "requirements", "sampling", "upstream")
+    asking = ("rounds", "askers", "effects", "forms", "requirements", "sampling")
     unwanted = {f"isthmus.server.asking.{name}" for name in asking}
     unwanted |= {"isthmus.core.journal", "isthmus.core.sampling", "isthmus.core.elicitation"}
     unwanted |= {"isthmus.runtime.extension", "isthmus.store.log", "isthmus.store.kv"}

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from isthmus.client.model.callbacks import maybe_await
+from isthmus.core.extensions import check_own_method
 from isthmus.errors import UsageError
-from isthmus.revisions import METHODS, Method
+from isthmus.revisions import Method
 from isthmus.runtime.extension import Extension
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware
@@ -79,8 +80,7 @@ class CustomMethods:
         return decorate
 
     def _claim(self, row: Method) -> None:
-        if row.name in METHODS:
-            raise UsageError(f"{row.name!r} is a method of the specification: choose another name")
+        check_own_method(row.name)
         if row.name in self._rows:
             raise UsageError(f"this client has {row.name!r} already")
         self._rows[row.name] = row

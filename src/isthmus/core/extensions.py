@@ -13,11 +13,17 @@ from typing import Any
 import msgspec
 
 from isthmus.errors import Refuse, UsageError
-from isthmus.revisions import Feature, Revision
+from isthmus.revisions import METHODS, Feature, Revision
 from isthmus.wire import ClientCapabilities, ServerCapabilities
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["check_identifier", "check_settings", "find_settings", "refuse_undeclared"]
+__all__ = [
+    "check_identifier",
+    "check_own_method",
+    "check_settings",
+    "find_settings",
+    "refuse_undeclared",
+]
 
 OFFICIAL_PREFIX = "io.modelcontextprotocol"
 """The prefix of the extensions that the protocol's own organisation publishes."""
@@ -26,6 +32,16 @@ _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _PREFIX = rf"{_LABEL}(?:\.{_LABEL})*"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _RESERVED = {"modelcontextprotocol", "mcp"}
+
+
+def check_own_method(name: str) -> None:
+    """See to it that a method of one's own is named otherwise than those of the specification.
+
+    Raises:
+        UsageError: the specification has a method of this name.
+    """
+    if name in METHODS:
+        raise UsageError(f"{name!r} is a method of the specification: choose another name")
 
 
 def check_identifier(identifier: str) -> str:

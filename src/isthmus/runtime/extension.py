@@ -16,9 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from isthmus.core.extensions import check_identifier, check_settings
+from isthmus.core.extensions import check_identifier, check_own_method, check_settings
 from isthmus.errors import UsageError
-from isthmus.revisions import METHODS
 from isthmus.runtime.middleware import Middleware
 
 __all__ = ["Extension", "ExtensionMethod", "ExtensionNotice", "Extensions", "collect_extensions"]
@@ -130,8 +129,7 @@ class Extension:
         return middleware
 
     def _check(self, name: str) -> None:
-        if name in METHODS:
-            raise UsageError(f"{name!r} is a method of the specification: choose another name")
+        check_own_method(name)
         if name in self.methods or name in self.notices:
             raise UsageError(f"{self.identifier} has {name!r} already")
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 from isthmus.core.principal import NO_SCOPES
 from isthmus.errors import UsageError
 from isthmus.server.features.completion import Completions
-from isthmus.server.features.custom import make_method_handler, make_method_row
 from isthmus.server.features.extensions import (
     NotificationListeners,
+    make_method_handler,
+    make_method_row,
     make_notification_row,
     serve_if_declared,
 )

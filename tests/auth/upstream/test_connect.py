@@ -291,9 +291,9 @@ async def test_a_provider_that_says_no_connects_nothing_and_is_not_quoted(rig, r
 
 async def test_a_call_that_nobody_answers_in_time_says_what_to_do(rig, monkeypatch):
     """Ours: the user agreed to open the page, and did nothing there."""
-    from isthmus.server.asking import upstream
+    from isthmus.server.asking import context
 
-    monkeypatch.setattr(upstream, "CONNECT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(context, "CONNECT_TIMEOUT_S", 0.05)
     token = await rig.token(rig.browser())
 
     async def agree(_url):

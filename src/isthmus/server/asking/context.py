@@ -1,12 +1,9 @@
-"""What a function may do beside returning: ask, report, log, and do a thing just once.
-
-Calls that take long: their clients need not hold a connection open for them.
-
-What a function may ask the client while it serves a call: its user, its model, its roots.
-"""
+"""The context of a call: who calls, and what its function may ask, say and do once."""
 
 import asyncio
+import math
 import os
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
@@ -15,17 +12,24 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.encoding import make_encodable, replace_surrogates
-from isthmus.core.extensions import find_settings
+from isthmus.core.extensions import check_own_method, find_settings
 from isthmus.core.principal import Principal
 from isthmus.core.trace import TraceContext, parse_trace
-from isthmus.errors import Misbehaved, Refuse, UsageError
+from isthmus.errors import (
+    CapabilityMissing,
+    Misbehaved,
+    NotInRevision,
+    Refuse,
+    ToolError,
+    UpstreamRequired,
+    UsageError,
+)
 from isthmus.revisions import METHODS, Revision
 from isthmus.revisions.codes import UNAUTHENTICATED_CODE
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.logging import ClientLog
 from isthmus.server.asking.notifications import CallNotifications
-from isthmus.server.features.extensions import check_own_method, require_extension, send_own_request
 from isthmus.server.serve.workers import CallCancellation
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
@@ -37,6 +41,7 @@ from isthmus.wire import (
     ListRootsParams,
     LogMessageParams,
     ModelPreferences,
+    PingParams,
     ProgressParams,
     Root,
     TaskMetadata,
@@ -50,244 +55,18 @@ if TYPE_CHECKING:
     from isthmus.server.asking.askers import Asker
     from isthmus.server.asking.sampling import Said, SampledMessage
 
-__all__ = ["Body", "Context", "Polling", "Questions"]
-
-
-class Polling:
-    """The part of a context that is about the connection its client waits on."""
-
-    __slots__ = ()
-
-    _inbound: Inbound
-    _notes: CallNotifications
-
-    async def close_stream(self, *, retry: float | None = None) -> None:
-        """Let go of the connection that the client waits on; the call goes on.
-
-        Over Streamable HTTP in revision 2025-11-25 the client comes back for the rest, answer
-        included, as soon as ``retry`` has passed, and waits again. Everywhere else nothing
-        happens, so that a tool can say this wherever a long wait begins.
-
-        Args:
-            retry: seconds the client is asked to wait until it comes back; None for the
-                endpoint's own setting.
-        """
-        if self._notes.busy:
-            await self._notes.drain()
-        # spec 2025-11-25 basic/transports#sending-messages-to-the-server: MAY close the connection
-        # at any time, without terminating the stream
-        let_go = getattr(self._inbound.link, "let_go", None)  # a task's link has no connection
-        if let_go is not None:
-            await let_go(self._inbound.id, retry)
+__all__ = ["Body", "Context"]
 
 
 # Every server has this class, and few ask: what a question takes is imported when one is asked.
 
-
 T = TypeVar("T")
 
-
-class Questions(Polling):
-    """The part of a context that asks."""
-
-    __slots__ = ()
-
-    _asker: "Asker"
-    _facilities: SharedSettings
-
-    @overload
-    async def elicit(
-        self, message: str, schema: None = None, *, key: str | None = None, task: bool = False
-    ) -> Answer[None]: ...
-
-    @overload
-    async def elicit(
-        self, message: str, schema: type[T], *, key: str | None = None, task: bool = False
-    ) -> Answer[T]: ...
-
-    @overload
-    async def elicit(
-        self, message: str, schema: Any, *, key: str | None = None, task: bool = False
-    ) -> Answer[Any]: ...
-
-    async def elicit(
-        self, message: str, schema: Any = None, *, key: str | None = None, task: bool = False
-    ) -> Answer[Any]:
-        """Ask the user to fill in a form.
-
-        Never ask for passwords or keys this way: the client sees the answer. Use
-        :meth:`elicit_url` (spec 2026-07-28 client/elicitation).
-
-        Args:
-            message: the question.
-            schema: a class with the blanks as fields; or ``bool``, ``str``, a number, an enum or
-                a ``Literal`` for one blank; or a JSON Schema, whose answer is a dict; or None
-                to ask for consent alone.
-            key: a name for the question on the wire, instead of one made up.
-            task: let the client make a task of it, where it can (2025-11-25): for questions that
-                may take minutes. It is a question as any other elsewhere.
-
-        Returns:
-            ``Accepted(value)``, ``Declined()`` or ``Cancelled()``.
-
-        Raises:
-            CapabilityMissing: the client shows no forms.
-            UsageError: a form cannot have such a blank.
-            Misbehaved: the answer does not fit the form; the call is refused with the reason if
-                nobody catches it.
-            TaskCancelled: the client cancelled the task it made of it.
-        """
-        from isthmus.server.asking.forms import make_form
-
-        form = make_form(schema)
-        params = ElicitParams(
-            message=message,
-            mode="form",
-            requested_schema=form.schema,
-            task=make_task_metadata(task),
-        )
-        result: ElicitResult = await self._ask("elicitation/create", params, key)
-        if result.action == "accept":
-            try:
-                return Accepted(form.read(result.content or {}))
-            except Misbehaved as misfit:
-                raise self._asker.unreadable("elicitation/create", misfit) from misfit
-        return Declined() if result.action == "decline" else Cancelled()
-
-    async def elicit_url(
-        self,
-        message: str,
-        url: str,
-        *,
-        elicitation_id: str | None = None,
-        key: str | None = None,
-        task: bool = False,
-    ) -> Answer[None]:
-        """Ask the user to open a page, for what must not pass through the client.
-
-        Args:
-            message: why.
-            url: the page. Whoever opens it must be the one who is asked: see the specification's
-                safe URL handling.
-            elicitation_id: what 2025-11-25 calls it by, and what to give
-                ``Server.notify_elicitation_complete`` afterwards; made up if not given.
-            key: a name for the question on the wire, instead of one made up.
-            task: let the client make a task of it, where it can (2025-11-25): for questions that
-                may take minutes. It is a question as any other elsewhere.
-
-        Returns:
-            ``Accepted(None)`` says that the user agreed to open it, not that anything was done
-            there.
-
-        Raises:
-            CapabilityMissing: the client opens no pages.
-            TaskCancelled: the client cancelled the task it made of it.
-        """
-        from isthmus.server.asking.requirements import require_askable
-
-        id = elicitation_id or os.urandom(16).hex()
-        params = ElicitParams(
-            message=message, mode="url", url=url, elicitation_id=id, task=make_task_metadata(task)
-        )
-        require_askable(self._inbound.caller, "elicitation/create", params)
-        if self._inbound.caller.revision.allows("server", "notifications/elicitation/complete"):
-            self._facilities.changes.sent_to_page(self._inbound.link, id)
-        result: ElicitResult = await self._ask("elicitation/create", params, key)
-        if result.action == "accept":
-            return Accepted(None)
-        return Declined() if result.action == "decline" else Cancelled()
-
-    async def sample(
-        self,
-        messages: "Said | Sequence[Said]",
-        *,
-        max_tokens: int,
-        system_prompt: str | None = None,
-        model: ModelPreferences | str | Sequence[str] | None = None,
-        temperature: float | None = None,
-        stop_sequences: Sequence[str] | None = None,
-        include_context: Literal["none", "thisServer", "allServers"] | None = None,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Literal["auto", "required", "none"] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        task: bool = False,
-    ) -> "SampledMessage":
-        """Have the client's model write the next message.
-
-        Args:
-            messages: a prompt, or the conversation so far.
-            max_tokens: the most it may write.
-            system_prompt: a suggestion; the client may change or drop it.
-            model: which would be best: names, the best first, or preferences.
-            temperature: on the provider's scale.
-            stop_sequences: where it is to stop.
-            include_context: whose context to add; left out where the client cannot.
-            tools: what the model may ask to have called.
-            tool_choice: whether it must.
-            metadata: for the provider, in its own format.
-            key: a name for the question on the wire, instead of one made up.
-            task: let the client make a task of it, where it can (2025-11-25): for questions that
-                may take minutes. It is a question as any other elsewhere.
-
-        Raises:
-            CapabilityMissing: the client has no model for servers, or none that uses tools.
-            TaskCancelled: the client cancelled the task it made of it.
-        """
-        from isthmus.server.asking import sampling
-
-        params = CreateMessageParams(
-            messages=sampling.conversation(messages),
-            max_tokens=max_tokens,
-            system_prompt=sampling.given(system_prompt),
-            model_preferences=sampling.preferences(model),
-            temperature=sampling.given(temperature),
-            stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
-            include_context=sampling.allowed_context(
-                include_context, self._inbound.caller.capabilities
-            ),
-            tools=UNSET if tools is None else list(tools),
-            tool_choice=UNSET if tool_choice is None else ToolChoice(mode=tool_choice),
-            metadata=UNSET if metadata is None else dict(metadata),
-            task=make_task_metadata(task),
-        )
-        return sampling.SampledMessage(await self._ask("sampling/createMessage", params, key))
-
-    async def roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask where the client lets this server work.
-
-        Args:
-            key: a name for the question on the wire, instead of one made up.
-
-        Raises:
-            CapabilityMissing: the client has no roots.
-        """
-        roots: list[Root] = (await self._ask("roots/list", ListRootsParams(), key)).roots
-        return roots
-
-    async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
-        from isthmus.server.asking.requirements import require_askable
-
-        require_askable(self._inbound.caller, method, params)
-        if self._notes.busy:
-            await self._notes.drain()
-        raw = await self._asker.ask(method, params, key)
-        try:
-            return METHODS[method].decode_result(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._asker.unreadable(method, error) from error
-
-
-def make_task_metadata(task: bool) -> TaskMetadata | UnsetType:
-    """What says in a question that it may be a task of the client's."""
-    return TaskMetadata() if task else UNSET
-
-
+CONNECT_TIMEOUT_S = 45.0  # for a user in the browser: less than clients wait for a call
 _NO_RESPONSES: Mapping[str, Any] = {}
-INFINITE = float("inf")
 
 
-class Context(Questions):
+class Context:
     """The call a function serves, and what it may do about it.
 
     A parameter of this type is filled by the server and is no part of the tool's schema::
@@ -403,11 +182,19 @@ class Context(Questions):
             Refuse: nobody has authenticated.
             ToolError: no account was connected, or the service does not answer.
         """
-        from isthmus.server.asking.upstream import (
-            reach_upstream,  # few servers have services behind them
-        )
-
-        return await reach_upstream(self, self._facilities, name)
+        auth, caller = self._facilities.auth, self.authenticated
+        if auth is None:
+            raise UsageError(
+                "ctx.upstream takes Server(auth=…), whose users have accounts elsewhere"
+            )
+        try:
+            return await auth.upstream(caller, name)
+        except UpstreamRequired as lack:
+            need = lack.with_traceback(None)  # without the frames, of which this is one
+        # The body runs again after the answer: the same page is asked for, no second one is made.
+        url = await self.once(need.page, key=f"upstream {name}")
+        await self._ask_to_connect(need, url, name)
+        return await auth.upstream(caller, name)
 
     @property
     def origin(self) -> Origin:
@@ -440,6 +227,178 @@ class Context(Questions):
         """What the server's lifespan gave, or None."""
         return self._facilities.state
 
+    # Asking the client: its user, its model, its roots
+
+    @overload
+    async def elicit(
+        self, message: str, schema: None = None, *, key: str | None = None, task: bool = False
+    ) -> Answer[None]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, schema: type[T], *, key: str | None = None, task: bool = False
+    ) -> Answer[T]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, schema: Any, *, key: str | None = None, task: bool = False
+    ) -> Answer[Any]: ...
+
+    async def elicit(
+        self, message: str, schema: Any = None, *, key: str | None = None, task: bool = False
+    ) -> Answer[Any]:
+        """Ask the user to fill in a form.
+
+        Never ask for passwords or keys this way: the client sees the answer. Use
+        :meth:`elicit_url` (spec 2026-07-28 client/elicitation).
+
+        Args:
+            message: the question.
+            schema: a class with the blanks as fields; or ``bool``, ``str``, a number, an enum or
+                a ``Literal`` for one blank; or a JSON Schema, whose answer is a dict; or None
+                to ask for consent alone.
+            key: a name for the question on the wire, instead of one made up.
+            task: let the client make a task of it, where it can (2025-11-25): for questions that
+                may take minutes. It is a question as any other elsewhere.
+
+        Returns:
+            ``Accepted(value)``, ``Declined()`` or ``Cancelled()``.
+
+        Raises:
+            CapabilityMissing: the client shows no forms.
+            UsageError: a form cannot have such a blank.
+            Misbehaved: the answer does not fit the form; the call is refused with the reason if
+                nobody catches it.
+            TaskCancelled: the client cancelled the task it made of it.
+        """
+        from isthmus.server.asking.forms import make_form
+
+        form = make_form(schema)
+        params = ElicitParams(
+            message=message,
+            mode="form",
+            requested_schema=form.schema,
+            task=_make_task_metadata(task),
+        )
+        result: ElicitResult = await self._ask("elicitation/create", params, key)
+        if result.action == "accept":
+            try:
+                return Accepted(form.read(result.content or {}))
+            except Misbehaved as misfit:
+                raise self._asker.unreadable("elicitation/create", misfit) from misfit
+        return Declined() if result.action == "decline" else Cancelled()
+
+    async def elicit_url(
+        self,
+        message: str,
+        url: str,
+        *,
+        elicitation_id: str | None = None,
+        key: str | None = None,
+        task: bool = False,
+    ) -> Answer[None]:
+        """Ask the user to open a page, for what must not pass through the client.
+
+        Args:
+            message: why.
+            url: the page. Whoever opens it must be the one who is asked: see the specification's
+                safe URL handling.
+            elicitation_id: what 2025-11-25 calls it by, and what to give
+                ``Server.notify_elicitation_complete`` afterwards; made up if not given.
+            key: a name for the question on the wire, instead of one made up.
+            task: let the client make a task of it, where it can (2025-11-25): for questions that
+                may take minutes. It is a question as any other elsewhere.
+
+        Returns:
+            ``Accepted(None)`` says that the user agreed to open it, not that anything was done
+            there.
+
+        Raises:
+            CapabilityMissing: the client opens no pages.
+            TaskCancelled: the client cancelled the task it made of it.
+        """
+        from isthmus.server.asking.requirements import require_askable
+
+        id = elicitation_id or os.urandom(16).hex()
+        params = ElicitParams(
+            message=message, mode="url", url=url, elicitation_id=id, task=_make_task_metadata(task)
+        )
+        require_askable(self._inbound.caller, "elicitation/create", params)
+        if self._inbound.caller.revision.allows("server", "notifications/elicitation/complete"):
+            self._facilities.changes.sent_to_page(self._inbound.link, id)
+        result: ElicitResult = await self._ask("elicitation/create", params, key)
+        if result.action == "accept":
+            return Accepted(None)
+        return Declined() if result.action == "decline" else Cancelled()
+
+    async def sample(
+        self,
+        messages: "Said | Sequence[Said]",
+        *,
+        max_tokens: int,
+        system_prompt: str | None = None,
+        model: ModelPreferences | str | Sequence[str] | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Literal["auto", "required", "none"] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        task: bool = False,
+    ) -> "SampledMessage":
+        """Have the client's model write the next message.
+
+        Args:
+            messages: a prompt, or the conversation so far.
+            max_tokens: the most it may write.
+            system_prompt: a suggestion; the client may change or drop it.
+            model: which would be best: names, the best first, or preferences.
+            temperature: on the provider's scale.
+            stop_sequences: where it is to stop.
+            include_context: whose context to add; left out where the client cannot.
+            tools: what the model may ask to have called.
+            tool_choice: whether it must.
+            metadata: for the provider, in its own format.
+            key: a name for the question on the wire, instead of one made up.
+            task: let the client make a task of it, where it can (2025-11-25): for questions that
+                may take minutes. It is a question as any other elsewhere.
+
+        Raises:
+            CapabilityMissing: the client has no model for servers, or none that uses tools.
+            TaskCancelled: the client cancelled the task it made of it.
+        """
+        from isthmus.server.asking import sampling
+
+        params = CreateMessageParams(
+            messages=sampling.conversation(messages),
+            max_tokens=max_tokens,
+            system_prompt=sampling.given(system_prompt),
+            model_preferences=sampling.preferences(model),
+            temperature=sampling.given(temperature),
+            stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
+            include_context=sampling.allowed_context(
+                include_context, self._inbound.caller.capabilities
+            ),
+            tools=UNSET if tools is None else list(tools),
+            tool_choice=UNSET if tool_choice is None else ToolChoice(mode=tool_choice),
+            metadata=UNSET if metadata is None else dict(metadata),
+            task=_make_task_metadata(task),
+        )
+        return sampling.SampledMessage(await self._ask("sampling/createMessage", params, key))
+
+    async def roots(self, *, key: str | None = None) -> list[Root]:
+        """Ask where the client lets this server work.
+
+        Args:
+            key: a name for the question on the wire, instead of one made up.
+
+        Raises:
+            CapabilityMissing: the client has no roots.
+        """
+        roots: list[Root] = (await self._ask("roots/list", ListRootsParams(), key)).roots
+        return roots
+
     # Extensions, and requests of one's own
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
@@ -453,7 +412,13 @@ class Context(Questions):
             CapabilityMissing: it did not declare it; since 2026-07-28 a call that lets this pass
                 is refused with -32021.
         """
-        return require_extension(self.capabilities, identifier)
+        settings = find_settings(self.capabilities, identifier)
+        if settings is None:
+            raise CapabilityMissing(
+                f"the client did not declare the extension {identifier}",
+                {"extensions": {identifier: {}}},
+            )
+        return settings
 
     async def request(
         self,
@@ -476,7 +441,14 @@ class Context(Questions):
             UsageError: the specification has a method of this name.
             Refused, CallTimedOut, ConnectionLost, Misbehaved: as it went.
         """
-        return await send_own_request(self._inbound, method, params, result, timeout)
+        check_own_method(method)
+        if not self.revision.allows("server", "ping"):  # where servers may ping, they may request
+            raise NotInRevision(f"revision {self.revision.name} has no requests of servers")
+        inbound = self._inbound
+        answer: T = await inbound.link.call(
+            method, make_encodable(params), result, relates_to=inbound.id, timeout=timeout
+        )
+        return answer
 
     async def ping(self, *, timeout: float | None = 10.0) -> float:
         """Ask the client whether it is still there (up to 2025-11-25).
@@ -491,9 +463,12 @@ class Context(Questions):
             NotInRevision: since 2026-07-28 servers send no requests; who hangs up is noticed.
             CallTimedOut, ConnectionLost: it is gone, or does not answer.
         """
-        from isthmus.server.features.lifecycle import ping_client
-
-        return await ping_client(self._inbound, timeout)
+        inbound, revision = self._inbound, self.revision
+        if not revision.allows("server", "ping"):
+            raise NotInRevision(f"revision {revision.name} has no pings of servers")
+        begun = time.monotonic()
+        await inbound.link.call("ping", PingParams(), Raw, relates_to=inbound.id, timeout=timeout)
+        return time.monotonic() - begun
 
     # Telling
 
@@ -504,7 +479,7 @@ class Context(Questions):
         What is said here goes to the client and may be shown to its user; the program's own log
         is ``logging``. Nothing is sent that the client did not ask for.
         """
-        return ClientLog(self._inbound.caller, self._logged, redact=self._facilities.redact)
+        return ClientLog(self._inbound.caller, self._send_log, redact=self._facilities.redact)
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -520,13 +495,13 @@ class Context(Questions):
         if token is None or self._notes.over or self._asker.silent:
             return
         # spec 2026-07-28 basic/patterns/progress#progress-flow: MUST increase each time
-        if not self._notes.progress < progress < INFINITE:
+        if not self._notes.progress < progress < math.inf:
             return  # and what is no number has no form in JSON
         self._notes.progress = progress
         params = ProgressParams(
             progress_token=token,
             progress=progress,
-            total=UNSET if total is None or not abs(total) < INFINITE else total,
+            total=UNSET if total is None or not abs(total) < math.inf else total,
             message=UNSET if message is None else replace_surrogates(message),
         )
         await self._notes.report(params)
@@ -549,9 +524,24 @@ class Context(Questions):
         if not (self._notes.over or self._asker.silent):
             await self._notes.send(method, make_encodable(params))
 
-    def _logged(self, params: LogMessageParams) -> None:
-        if not self._asker.silent:
-            self._notes.put("notifications/message", params)
+    async def close_stream(self, *, retry: float | None = None) -> None:
+        """Let go of the connection that the client waits on; the call goes on.
+
+        Over Streamable HTTP in revision 2025-11-25 the client comes back for the rest, answer
+        included, as soon as ``retry`` has passed, and waits again. Everywhere else nothing
+        happens, so that a tool can say this wherever a long wait begins.
+
+        Args:
+            retry: seconds the client is asked to wait until it comes back; None for the
+                endpoint's own setting.
+        """
+        if self._notes.busy:
+            await self._notes.drain()
+        # spec 2025-11-25 basic/transports#sending-messages-to-the-server: MAY close the connection
+        # at any time, without terminating the stream
+        let_go = getattr(self._inbound.link, "let_go", None)  # a task's link has no connection
+        if let_go is not None:
+            await let_go(self._inbound.id, retry)
 
     # What happens once
 
@@ -638,6 +628,52 @@ class Context(Questions):
     def leave(self) -> CallCancellation:
         """How a function in a thread hears that its call is over."""
         return self._leave
+
+    # Inside
+
+    async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
+        from isthmus.server.asking.requirements import require_askable
+
+        require_askable(self._inbound.caller, method, params)
+        if self._notes.busy:
+            await self._notes.drain()
+        raw = await self._asker.ask(method, params, key)
+        try:
+            return METHODS[method].decode_result(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._asker.unreadable(method, error) from error
+
+    async def _ask_to_connect(self, need: UpstreamRequired, url: str, name: str) -> None:
+        """Have the user connect an account of a service behind the server.
+
+        Raises:
+            ToolError: they did not.
+        """
+        id = os.urandom(16).hex()
+        try:
+            answer = await self.elicit_url(
+                str(need), url, elicitation_id=id, key=f"upstream.{name}"
+            )
+        except (CapabilityMissing, NotInRevision):
+            # The page lets nobody in but this user, so that it may stand in a result.
+            raise ToolError(f"{need} Open {url} in a browser, then call again.") from None
+        if not isinstance(answer, Accepted):
+            raise ToolError(f"{need} The user did not agree to that.")
+        # 2026-07-28, URL mode flow: it may need to block until that is done
+        if not await need.connected(CONNECT_TIMEOUT_S):
+            raise ToolError(
+                f"{need} It has not been done yet: finish it in the browser, then call again."
+            )
+        self._facilities.changes.completed(id)
+
+    def _send_log(self, params: LogMessageParams) -> None:
+        if not self._asker.silent:
+            self._notes.put("notifications/message", params)
+
+
+def _make_task_metadata(task: bool) -> TaskMetadata | UnsetType:
+    """The member of a question that lets the client make a task of it."""
+    return TaskMetadata() if task else UNSET
 
 
 Body: TypeAlias = Callable[[Context], Awaitable[Any]]

@@ -1,7 +1,4 @@
-"""Log messages for the client: how severe they must be, and what they say.
-
-What a program says with ``logging``, for the client on whose behalf it says it.
-"""
+"""Log messages to the client: ``ctx.log``, ``logging/setLevel``, and a bridge from ``logging``."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -22,8 +19,8 @@ from isthmus.wire.jsonrpc import encode
 __all__ = ["ClientLog", "capture_logging", "is_level_wanted", "set_level"]
 
 SEVERITY: Mapping[str, int] = {level: number for number, level in enumerate(LOG_LEVELS)}
+# spec 2025-11-25 server/utilities/logging: for a session that never said which level it wants
 DEFAULT_LEVEL: LogLevel = "info"
-"""What a session gets that never said which level it wants (2025-11-25 server/utilities/logging)."""
 
 
 async def set_level(params: SetLevelParams, inbound: Inbound) -> EmptyResult:
@@ -102,8 +99,6 @@ class ClientLog:
             logger: the name of the logger, with all below it; by default every one.
             level: the least level of ``logging`` to send.
         """
-        # refit  # only who wants it needs logging
-
         return capture_logging(self, logger, level)
 
     def __call__(self, level: LogLevel, message: str, /, **data: Any) -> None:
@@ -149,10 +144,9 @@ class ClientLog:
         self("emergency", message, **data)
 
 
-OWN_LOGGER = "isthmus"
-"""Our own logger: what it says is for whoever runs the server."""
+OWN_LOGGER = "isthmus"  # for whoever runs the server, and never sent
 
-MCP_LEVELS: "tuple[tuple[int, LogLevel], ...]" = (
+MCP_LEVELS: tuple[tuple[int, LogLevel], ...] = (
     (logging.CRITICAL, "critical"),
     (logging.ERROR, "error"),
     (logging.WARNING, "warning"),
@@ -164,7 +158,6 @@ MCP_LEVELS: "tuple[tuple[int, LogLevel], ...]" = (
 _active_bridges: ContextVar["frozenset[LogBridge]"] = ContextVar(
     "isthmus_log_bridges", default=frozenset()
 )
-"""The bridges of the call that is being served here."""
 
 
 class LogBridge(logging.Handler):
@@ -175,7 +168,7 @@ class LogBridge(logging.Handler):
         level: the least level to send.
     """
 
-    def __init__(self, log: "ClientLog", level: int) -> None:
+    def __init__(self, log: ClientLog, level: int) -> None:
         super().__init__(level)
         self._log = log
 
@@ -191,8 +184,8 @@ class LogBridge(logging.Handler):
 
 
 @contextmanager
-def capture_logging(log: "ClientLog", logger: str, level: int) -> Iterator[None]:
-    """Send what is logged in this context; see ``Log.capture``."""
+def capture_logging(log: ClientLog, logger: str, level: int) -> Iterator[None]:
+    """Send what is logged in this context; see ``ClientLog.capture``."""
     bridge, source = LogBridge(log, level), logging.getLogger(logger or None)
     token = _active_bridges.set(_active_bridges.get() | {bridge})
     source.addHandler(bridge)

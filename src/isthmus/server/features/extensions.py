@@ -1,19 +1,24 @@
-"""What is not of the specification, on a server: extensions, and notifications of one's own."""
+"""Extensions of a server, and methods and notifications of its author's own."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import inspect
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Raw, structs
 
-from isthmus.core.encoding import make_encodable
-from isthmus.core.extensions import find_settings, refuse_undeclared
-from isthmus.errors import CapabilityMissing, NotInRevision, UsageError
-from isthmus.revisions import METHODS, Method, Revision
+from isthmus.core.extensions import check_own_method, find_settings, refuse_undeclared
+from isthmus.errors import NotInRevision, UsageError
+from isthmus.revisions import Method, Revision
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext, Handler, Middleware
-from isthmus.wire import ClientCapabilities
+from isthmus.server.asking.context import Context
+from isthmus.server.schema.defaults import make_unsharer
+from isthmus.server.schema.signatures import read_signature
+from isthmus.server.settings import SharedSettings
+from isthmus.wire import EmptyResult
 from isthmus.wire.struct import Id, Wire
 
 if TYPE_CHECKING:
@@ -23,19 +28,18 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_NOTIFICATIONS_HANDLED",
     "NotificationListeners",
-    "check_own_method",
+    "make_method_handler",
+    "make_method_row",
     "make_notification_row",
-    "may_send_requests",
-    "require_extension",
     "run_if_declared",
-    "send_own_request",
     "serve_if_declared",
 ]
 
 R = TypeVar("R")
 
-MAX_NOTIFICATIONS_HANDLED = 256
-"""Notifications acted on at the same time; what comes beyond is dropped, and logged."""
+MAX_NOTIFICATIONS_HANDLED = 256  # at the same time; what comes beyond is dropped, and logged
+
+logger = logging.getLogger("isthmus")
 
 
 def serve_if_declared(extension: "Extension", handler: Handler) -> Handler:
@@ -68,6 +72,16 @@ def run_if_declared(extension: "Extension", layer: Middleware) -> Middleware:
     return run
 
 
+def make_method_row(name: str, params: Any, result: Any) -> Method:
+    """A method of an author's as a row of the table.
+
+    Raises:
+        UsageError: the specification has a method of this name.
+    """
+    check_own_method(name)
+    return Method(name, frozenset({"client"}), params, result or EmptyResult)
+
+
 def make_notification_row(name: str, params: Any) -> Method:
     """A notification of an author's as a row of the table.
 
@@ -78,60 +92,55 @@ def make_notification_row(name: str, params: Any) -> Method:
     return Method(name, frozenset({"client"}), params)
 
 
-def check_own_method(name: str) -> None:
-    """See to it that a name is not one of the specification's.
+def make_method_handler(
+    fn: Callable[..., Any], facilities: SharedSettings, params_type: Any
+) -> Handler:
+    """What serves a method of an author's: ``fn(params)`` or ``fn(params, ctx)``.
+
+    Args:
+        fn: the function.
+        facilities: the server's.
+        params_type: what its params were decoded into.
 
     Raises:
-        UsageError: it is.
+        UsageError: the function takes anything else.
     """
-    if name in METHODS:
-        raise UsageError(f"{name!r} is a method of the specification: choose another name")
-
-
-def may_send_requests(revision: Revision) -> bool:
-    """Whether a server may send requests of its own at all; where it may, it may ping."""
-    return revision.allows("server", "ping")
-
-
-def require_extension(capabilities: ClientCapabilities, identifier: str) -> Mapping[str, Any]:
-    """The settings a client declared for an extension.
-
-    Raises:
-        CapabilityMissing: it did not declare it.
-    """
-    settings = find_settings(capabilities, identifier)
-    if settings is None:
-        raise CapabilityMissing(
-            f"the client did not declare the extension {identifier}",
-            {"extensions": {identifier: {}}},
+    signature = read_signature(fn, Context)
+    if len(signature.parameters) != 1:
+        raise UsageError(
+            f"{signature.name}: it serves a method, so it takes its params and, if it wants, the "
+            "context"
         )
-    return settings
 
+    unshare = make_unsharer(params_type)
 
-async def send_own_request(
-    inbound: Inbound, method: str, params: Any, result: type[R], timeout: float | None
-) -> R:
-    """Send the client a request that is not of the specification, and wait for its answer.
+    async def serve(params: Any, inbound: Inbound) -> Any:
+        if unshare is not None:
+            params = unshare(params)
 
-    Raises:
-        NotInRevision: servers send no requests since 2026-07-28.
-        UsageError: the specification has a method of this name.
-        Refused, CallTimedOut, ConnectionLost, Misbehaved: as it went.
-    """
-    check_own_method(method)
-    if not may_send_requests(inbound.caller.revision):
-        raise NotInRevision(f"revision {inbound.caller.revision.name} has no requests of servers")
-    answer: R = await inbound.link.call(
-        method, make_encodable(params), result, relates_to=inbound.id, timeout=timeout
-    )
-    return answer
+        async def body(context: Context) -> Any:
+            given = [
+                signature.fill(name, context) if name in signature.filled else params
+                for name in signature.order
+            ]
+            if signature.is_async:
+                return await fn(*given)
+            value = await facilities.workers.run(lambda: fn(*given), context.leave)
+            return await value if inspect.isawaitable(value) else value
+
+        from isthmus.server.asking.rounds import run_once  # there may be nobody who asks
+
+        value = await run_once(body, inbound, facilities)
+        return EmptyResult() if value is None else value
+
+    return serve
 
 
 class NotificationListeners:
     """The functions that are told of a server's own notifications, and those at work.
 
-    A notification has no answer, so whatever goes wrong is logged. At most :data:`MAX_NOTIFICATIONS_HANDLED` are
-    acted on at the same time.
+    A notification has no answer, so whatever goes wrong is logged. At most
+    :data:`MAX_NOTIFICATIONS_HANDLED` are acted on at the same time.
     """
 
     def __init__(self) -> None:
@@ -143,7 +152,7 @@ class NotificationListeners:
 
         def hear(params: Any, inbound: Inbound) -> None:
             if len(self._tasks) >= MAX_NOTIFICATIONS_HANDLED:
-                _get_logger().warning(
+                logger.warning(
                     "%s dropped: %d others are being acted on", name, MAX_NOTIFICATIONS_HANDLED
                 )
                 return
@@ -164,8 +173,8 @@ class NotificationListeners:
     async def _run(self, name: str, handler: Handler, params: Any, inbound: Inbound) -> None:
         try:
             await handler(params, inbound)
-        except Exception as error:  # noqa: BLE001 - a notification has no answer to carry it
-            _get_logger().error("%s failed", name, exc_info=error)
+        except Exception:
+            logger.exception("%s failed", name)
 
 
 class UnrelatedLink(msgspec.Struct, frozen=True):
@@ -179,6 +188,11 @@ class UnrelatedLink(msgspec.Struct, frozen=True):
     link: Any  # a Link; msgspec cannot check protocols
     revision: Revision
 
+    @property
+    def _may_send(self) -> bool:
+        """Whether a server may send anything outside a request: not since 2026-07-28."""
+        return self.revision.allows("server", "ping")
+
     async def note(
         self,
         method: str,
@@ -187,7 +201,7 @@ class UnrelatedLink(msgspec.Struct, frozen=True):
         relates_to: Id | None = None,  # noqa: ARG002 - the protocol of links
     ) -> None:
         """Send a notification; since 2026-07-28 nothing can be sent outside a request."""
-        if may_send_requests(self.revision):
+        if self._may_send:
             await self.link.note(method, params)
 
     async def call(
@@ -204,7 +218,7 @@ class UnrelatedLink(msgspec.Struct, frozen=True):
         Raises:
             NotInRevision: servers send no requests since 2026-07-28.
         """
-        if not may_send_requests(self.revision):
+        if not self._may_send:
             raise NotInRevision(f"revision {self.revision.name} has no requests of servers")
         answer: R = await self.link.call(method, params, result, timeout=timeout)
         return answer
@@ -213,9 +227,3 @@ class UnrelatedLink(msgspec.Struct, frozen=True):
         """Run ``callback`` when the link ends."""
         undo: Callable[[], None] = self.link.on_close(callback)
         return undo
-
-
-def _get_logger() -> Any:
-    import logging  # not needed until something fails
-
-    return logging.getLogger("isthmus")

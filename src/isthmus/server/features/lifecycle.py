@@ -1,19 +1,15 @@
-"""How a conversation opens: the handshake of sessions, and discovery.
-
-Pings of a server: whether the clients of its sessions are still there.
-"""
+"""Lifecycle of a conversation: ``initialize``, ``server/discover``, and pings of sessions."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, UnsetType
 
 from isthmus.core.caller import Caller
 from isthmus.core.encoding import replace_surrogates
-from isthmus.errors import NotInRevision, Refuse, UsageError
+from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import BY_NAME, LEGACY, MODERN, Revision, accept, project
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.guard.caching import CacheHints
@@ -29,14 +25,13 @@ from isthmus.wire import (
 )
 from isthmus.wire.jsonrpc import shorten
 
-__all__ = ["Pings", "ServerHandshake", "ping_client"]
+__all__ = ["Pings", "ServerHandshake"]
 
-MAX_INITIALIZE_BYTES = 256 * 1024
-"""Bytes that a client may say of itself: they are kept for as long as its session lasts."""
+MAX_INITIALIZE_BYTES = 256 * 1024  # of what a client says of itself, kept while its session lasts
 
 
 class ServerHandshake:
-    """Answers the first words of a client, whichever they are.
+    """Handlers of ``initialize``, ``server/discover`` and ``ping``.
 
     Args:
         info: who the server says it is.
@@ -80,7 +75,7 @@ class ServerHandshake:
             raise Refuse(
                 -32602, f"Invalid params: {size} bytes, and {MAX_INITIALIZE_BYTES} are kept at most"
             )
-        revision = self._agreed(params.protocol_version)
+        revision = self._negotiate(params.protocol_version)
         capabilities = accept(params.capabilities, revision)
         inbound.link.agree(
             Caller(revision, capabilities, params.client_info, None, inbound.origin.principal)
@@ -93,7 +88,7 @@ class ServerHandshake:
         )
         return project(result, revision)
 
-    def _agreed(self, wanted: str) -> Revision:
+    def _negotiate(self, wanted: str) -> Revision:
         revision = BY_NAME.get(wanted)
         if revision in self._sessions:
             return revision
@@ -163,21 +158,6 @@ class Pings:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         peer.on_close(partial(_cancel_pinging, task))
-
-
-async def ping_client(inbound: Inbound, timeout: float | None) -> float:
-    """Ping the client of a request; returns the seconds until it answered.
-
-    Raises:
-        NotInRevision: servers send no requests since 2026-07-28.
-        CallTimedOut, ConnectionLost: it is gone, or does not answer.
-    """
-    revision = inbound.caller.revision
-    if not revision.allows("server", "ping"):
-        raise NotInRevision(f"revision {revision.name} has no pings of servers")
-    begun = time.monotonic()
-    await inbound.link.call("ping", PingParams(), Raw, relates_to=inbound.id, timeout=timeout)
-    return time.monotonic() - begun
 
 
 def _cancel_pinging(task: "asyncio.Task[None]") -> None:

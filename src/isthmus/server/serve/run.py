@@ -1,9 +1,4 @@
-"""What ``Server.run`` may be told, and who does it.
-
-Serving the host that launched this process, over standard input and output.
-
-Serving everybody who connects to a Unix or TCP socket.
-"""
+"""``Server.run``: serving over stdio, HTTP, WebSocket, a Unix socket or a TCP socket."""
 
 import asyncio
 import gc
@@ -35,8 +30,7 @@ __all__ = [
 
 RunOptions: TypeAlias = Any  # dict[str, Any], of which each way checks its part
 
-DEFAULT_ADDRESS = ("127.0.0.1", 8000)
-"""Where HTTP is served by default; only this machine reaches it."""
+DEFAULT_ADDRESS = ("127.0.0.1", 8000)  # for HTTP; only this machine reaches it
 
 
 def run_server(server: "Server", transport: str, given: RunOptions) -> None:
@@ -66,8 +60,6 @@ def _run_stdio(server: "Server", given: RunOptions) -> None:
             f"{', '.join(given)}: stdio has no such option; write run('http', ...) for HTTP, and "
             "run('unix', path=...) or run('tcp', port=...) for a socket"
         )
-    # refit
-
     run_stdio(server)
 
 
@@ -105,8 +97,6 @@ def _run_unix(server: "Server", given: RunOptions) -> None:
     path = given.pop("path", None)
     if path is None:
         raise UsageError("where? write run('unix', path='/run/user/1000/my.sock')")
-    # refit
-
     run_unix(server, path, check_options(given, SocketOptions))
 
 
@@ -119,8 +109,6 @@ def _run_tcp(server: "Server", given: RunOptions) -> None:
             "auth= guards HTTP and WebSockets: on a TCP socket nothing asks who is there, so that "
             "everybody on this machine would get past it; write run('http', ...)"
         )
-    # refit
-
     run_tcp(server, host, port, check_options(given, TcpOptions))
 
 
