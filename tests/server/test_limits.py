@@ -188,7 +188,7 @@ def test_a_session_that_has_gone_leaves_nothing_behind():
         server = counting()
         client = EraClient(server, LEGACY)
         inbound = Inbound(0, "", None, client.caller, client.link)
-        server._changes.joined(InitializedParams(), inbound)
+        server._changes.add_session(InitializedParams(), inbound)
         assert 1 == len(server._changes._sessions)
         client.link.close()
         return server._changes._sessions

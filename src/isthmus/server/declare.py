@@ -1,11 +1,15 @@
-"""What a server offers is declared on it: one decorator for each kind of thing."""
+"""Declarations of a server: its tools, resources, prompts, completers, methods and extensions."""
 
+import logging
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
 
 from isthmus.core.principal import NO_SCOPES
 from isthmus.errors import UsageError
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.asking.logging import set_level
 from isthmus.server.features.completion import Completions
 from isthmus.server.features.extensions import (
     NotificationListeners,
@@ -24,16 +28,14 @@ from isthmus.server.guard.scopes import (
     make_params_scopes,
     parse_scopes,
 )
-from isthmus.server.options import (
-    Completable,
-    FolderOptions,
-    PromptOptions,
-    ResourceOptions,
-    ToolOptions,
-    check_options,
-)
 from isthmus.server.settings import SharedSettings
-from isthmus.wire import TASKS
+from isthmus.wire import (
+    TASKS,
+    PromptsCapability,
+    ResourcesCapability,
+    ServerCapabilities,
+    ToolsCapability,
+)
 
 if TYPE_CHECKING:
     import os
@@ -42,335 +44,191 @@ if TYPE_CHECKING:
     from isthmus.runtime.extension import Extension
     from isthmus.runtime.middleware import Handler
     from isthmus.runtime.router import Needs
+    from isthmus.server.options import FolderOptions, PromptOptions, ResourceOptions, ToolOptions
 
 __all__ = ["Declarations"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-P = ParamSpec("P")
-R = TypeVar("R")
+logger = logging.getLogger("isthmus")
 
 
 class Declarations:
-    """The tools, resources, prompts, completers and methods of one server.
+    """The tools, resources, prompts, completers, methods and extensions of one server.
 
     Args:
         facilities: the server's.
+
+    Attributes:
+        tools: the tools, of which some may run as tasks.
+        resources: the resources and their templates.
+        prompts: the prompts.
+        completions: the completers of their arguments.
+        methods: the rows of methods and notifications that are the author's own.
+        routes: the handler of each method.
+        needs: the scopes that requests take, by method.
+        listeners: the functions that are told of the author's own notifications.
+        extensions: the settings of each extension that is declared.
     """
 
     def __init__(self, facilities: SharedSettings) -> None:
         self._facilities = facilities
-        self._tools = Tools(facilities)
-        self._resources = Resources(facilities)
-        self._prompts = Prompts(facilities)
-        self._completions = Completions(self._prompts, self._resources, facilities)
-        self._custom: dict[str, Method] = {}
-        self._routes: dict[str, Handler] = {}
-        self._needs = self._needs_of_ours()
+        self.tools = Tools(facilities)
+        self.resources = Resources(facilities)
+        self.prompts = Prompts(facilities)
+        self.completions = Completions(self.prompts, self.resources, facilities)
+        self.methods: dict[str, Method] = {}
+        self.routes = self._list_routes()
+        self.needs = self._list_needs()
+        self.listeners = NotificationListeners()
+        self.extensions: dict[str, dict[str, Any]] = {}
         self._own_demands: list[ScopeDemand] = []
-        self._listeners = NotificationListeners()
-        self._extensions: dict[str, dict[str, Any]] = {}
 
-    # Tools
-
-    @overload
-    def tool(self, fn: F, /) -> F: ...
-
-    @overload
-    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
-
-    def tool(
-        self, fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
-    ) -> Callable[..., Any]:
-        """Decorate a function that a model may call; it stays what it is.
-
-        ``@server.tool`` and ``@server.tool(title="Add", read_only=True)`` both work; for the
-        options see :class:`~isthmus.server.options.ToolOptions`. What the function returns is
-        the result; it raises ``ToolError`` to tell the model what went wrong.
-
-        Raises:
-            UsageError: the name is taken, or the function cannot be a tool; it says why.
-        """
-
-        def decorate(fn: F) -> F:
-            self.add_tool(fn, **options)
-            return fn
-
-        return decorate if fn is None else decorate(fn)
-
-    def add_tool(self, fn: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
-        """Offer a function as a tool, also while serving: whoever wants to know is told.
-
-        Raises:
-            UsageError: the name is taken, or the function cannot be a tool; it says why.
-        """
-        self._tools.add(fn, **check_options(options, ToolOptions))
-        if options.get("task") and self._tools.tasks is None:
+    def add_tool(self, fn: Callable[..., Any], options: "ToolOptions") -> None:
+        """Offer a function as a tool; see ``Server.add_tool``."""
+        self.tools.add(fn, **options)
+        if options.get("task") and self.tools.tasks is None:
             self._offer_tasks()
 
-    def _offer_tasks(self) -> None:
-        """Let calls of tools run as tasks, in whichever way a revision has it."""
-        from isthmus.server.features.tasks import Tasks  # most servers have no use for it
-
-        self._tools.tasks = tasks = Tasks(self._tools, self._facilities)
-        self._facilities.changes.tasks = tasks
-        self._routes.update(tasks.routes)
-        self._extensions.setdefault(TASKS, {})
-
-    def remove_tool(self, name: str) -> None:
-        """Offer a tool no longer.
-
-        Raises:
-            UsageError: there is no such tool.
-        """
-        self._tools.listing.remove(name)
-
-    # Resources
-
-    def resource(
-        self, uri: str, /, **options: Unpack[ResourceOptions]
-    ) -> Callable[[Callable[P, R]], Completable[P, R]]:
-        """Decorate a function that is read at a URI, or at each URI of a template.
-
-        ``@server.resource("notes://{id}")`` makes a template: its variables are the function's
-        arguments. For the options see :class:`~isthmus.server.options.ResourceOptions`. None
-        says that there is nothing at this URI.
-
-        Raises:
-            UsageError: the URI is taken, or the function does not fit it; it says why.
-        """
-        if callable(uri):
-            name = getattr(uri, "__name__", "notes")
-            raise UsageError(f"a resource needs a URI: write @server.resource('{name}://all')")
-
-        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
-            self.add_resource(fn, uri, **options)
-            return self._completable(fn, uri)
-
-        return decorate
-
-    def add_resource(
-        self, fn: Callable[..., Any], uri: str, /, **options: Unpack[ResourceOptions]
-    ) -> None:
-        """Offer a function as a resource or a template, also while serving.
-
-        Raises:
-            UsageError: the URI is taken, or the function does not fit it; it says why.
-        """
-        given: dict[str, Any] = {**check_options(options, ResourceOptions)}
+    def add_resource(self, fn: Callable[..., Any], uri: str, options: "ResourceOptions") -> None:
+        """Offer a function as a resource or a template; see ``Server.add_resource``."""
+        given: dict[str, Any] = {**options}
         completers = given.pop("completes", None)
-        self._resources.add(fn, uri, **given)
-        self._completions.add_all(uri, completers)
+        self.resources.add(fn, uri, **given)
+        self.completions.add_all(uri, completers)
 
     def add_file(
-        self,
-        path: "str | os.PathLike[str]",
-        /,
-        uri: str | None = None,
-        **options: Unpack[ResourceOptions],
+        self, path: "str | os.PathLike[str]", uri: str | None, options: "ResourceOptions"
     ) -> None:
-        """Offer a file as a resource: text where it is text, and its size and age as they are.
-
-        Args:
-            path: where it is; links are followed.
-            uri: its URI; its ``file://`` URI by default.
-            **options: see :class:`~isthmus.server.options.ResourceOptions`. The name is the
-                file's, and the MIME type by its ending, if not given.
-
-        Raises:
-            UsageError: the URI is taken.
-        """
+        """Offer a file as a resource; see ``Server.add_file``."""
         from isthmus.server.features.files import offer_file  # most servers offer none
 
-        offer_file(
-            self._resources, self._facilities, path, uri, **check_options(options, ResourceOptions)
-        )
+        offer_file(self.resources, self._facilities, path, uri, **options)
 
     def add_directory(
-        self,
-        root: "str | os.PathLike[str]",
-        prefix: str,
-        /,
-        **options: Unpack[FolderOptions],
+        self, root: "str | os.PathLike[str]", prefix: str, options: "FolderOptions"
     ) -> None:
-        """Offer the files of a folder as resources, below a URI of yours.
-
-        ``server.add_directory("docs", "docs://", pattern="**/*.md")`` reads ``docs/a/b.md`` at
-        ``docs://a/b.md``, and lists what is in ``docs/a`` at ``docs://a/``. No URI leads out of
-        the folder, and no link in it is followed.
-
-        Args:
-            root: the folder.
-            prefix: what the URIs begin with.
-            **options: see :class:`~isthmus.server.options.FolderOptions`.
-
-        Raises:
-            UsageError: there is no such folder, the prefix is taken or none, or a pattern is none.
-        """
+        """Offer the files of a folder as resources; see ``Server.add_directory``."""
         from isthmus.server.features.files import offer_folder  # most servers offer none
 
-        offered = offer_folder(
-            self._resources, self._facilities, root, prefix, **check_options(options, FolderOptions)
-        )
-        self._completions.add(offered.template, "path", offered.complete)
+        offered = offer_folder(self.resources, self._facilities, root, prefix, **options)
+        self.completions.add(offered.template, "path", offered.complete)
 
-    def remove_resource(self, uri: str) -> None:
-        """Offer a resource, a template or a folder no longer.
-
-        Raises:
-            UsageError: there is none of this URI.
-        """
-        self._resources.remove(uri)
-
-    def notify_resource_updated(self, uri: str) -> None:
-        """Tell everybody who subscribed to a resource that it changed; from any thread."""
-        self._facilities.changes.updated(uri)
-
-    def notify_elicitation_complete(self, elicitation_id: str) -> None:
-        """Tell the client whose user was sent to a page that it was dealt with (2025-11-25).
-
-        Args:
-            elicitation_id: what ``ctx.elicit_url`` was given; unknown ones are told to nobody.
-        """
-        # spec 2025-11-25 client/elicitation: MUST only go to the client that was asked
-        self._facilities.changes.completed(elicitation_id)
-
-    # Prompts
-
-    @overload
-    def prompt(self, fn: Callable[P, R], /) -> Completable[P, R]: ...
-
-    @overload
-    def prompt(
-        self, /, **options: Unpack[PromptOptions]
-    ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
-
-    def prompt(
-        self, fn: Callable[P, R] | None = None, /, **options: Unpack[PromptOptions]
-    ) -> Completable[P, R] | Callable[[Callable[P, R]], Completable[P, R]]:
-        """Decorate a function that gives messages to start from.
-
-        ``@server.prompt`` and ``@server.prompt(title="…")`` both work; for the options see
-        :class:`~isthmus.server.options.PromptOptions`. It returns text, content, messages, or
-        pairs of role and content.
-
-        Raises:
-            UsageError: the name is taken, or the function cannot be a prompt; it says why.
-        """
-
-        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
-            return self._completable(fn, self._add_prompt(fn, options))
-
-        return decorate if fn is None else decorate(fn)
-
-    def add_prompt(self, fn: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
-        """Offer a function as a prompt, also while serving.
-
-        Raises:
-            UsageError: the name is taken, or the function cannot be a prompt; it says why.
-        """
-        self._add_prompt(fn, options)
-
-    def _add_prompt(self, fn: Callable[..., Any], options: PromptOptions) -> str:
-        given: dict[str, Any] = {**check_options(options, PromptOptions)}
+    def add_prompt(self, fn: Callable[..., Any], options: "PromptOptions") -> str:
+        """Offer a function as a prompt, and say its name; see ``Server.add_prompt``."""
+        given: dict[str, Any] = {**options}
         completers = given.pop("completes", None)
-        name = self._prompts.add(fn, **given)
-        self._completions.add_all(name, completers)
+        name = self.prompts.add(fn, **given)
+        self.completions.add_all(name, completers)
         return name
 
-    def remove_prompt(self, name: str) -> None:
-        """Offer a prompt no longer.
+    def add_method(
+        self, fn: Callable[..., Any], name: str, params: Any, result: Any, scopes: OwnScopes
+    ) -> None:
+        """Serve a method of the author's own; see ``Server.method``."""
+        self._claim(name, make_method_row(name, params, result), scopes)
+        self.routes[name] = make_method_handler(fn, self._facilities, params)
+
+    def add_listener(
+        self, fn: Callable[..., Any], name: str, params: Any, scopes: OwnScopes = NO_SCOPES
+    ) -> None:
+        """Hear a notification of the author's own; see ``Server.on_notification``."""
+        self._claim(name, make_notification_row(name, params), scopes)
+        self.listeners.add(name, make_method_handler(fn, self._facilities, params))
+
+    def add_extension(self, extension: "Extension") -> None:
+        """Declare an extension, serve its methods and hear its notifications.
 
         Raises:
-            UsageError: there is no such prompt.
+            UsageError: it is there already, or one of its names is taken.
         """
-        self._prompts.listing.remove(name)
+        if extension.identifier in self.extensions:
+            raise UsageError(f"this server has the extension {extension.identifier!r} already")
+        for name, served in extension.methods.items():
+            self.add_method(served.fn, name, served.params, served.result, served.scopes)
+            self.routes[name] = serve_if_declared(extension, self.routes[name])
+        for name, heard in extension.notices.items():
+            self.add_listener(heard.fn, name, heard.params)
+        self.extensions[extension.identifier] = extension.settings
 
-    # The rest
+    def capabilities(self, inbound: Inbound) -> ServerCapabilities:
+        """What has been offered so far, to whoever sends this request."""
+        tasks = self.tools.tasks
+        tools, resources = (
+            ToolsCapability(list_changed=True),
+            ResourcesCapability(subscribe=True, list_changed=True),
+        )
+        return ServerCapabilities(
+            tools=tools if self.tools.listing.used else UNSET,
+            resources=resources if self.resources.listing.used else UNSET,
+            prompts=PromptsCapability(list_changed=True) if self.prompts.listing.used else UNSET,
+            completions={} if self.completions.used else UNSET,
+            logging={},
+            tasks=UNSET if tasks is None else tasks.capability(inbound),
+            extensions=self.extensions or UNSET,
+        )
 
-    def completes(self, ref: str, argument: str, /) -> Callable[[F], F]:
-        """Decorate the function that completes an argument.
-
-        Args:
-            ref: a prompt's name, or a resource template's URI.
-            argument: the argument's name.
-
-        Returns:
-            The decorator, for ``fn(typed)`` or ``fn(typed, others)`` that gives strings, or
-            ``fn()`` whose strings are filtered by what was typed.
+    def settle(self) -> None:
+        """The server begins to serve: what completers and tools take of its settings is fixed.
 
         Raises:
-            UsageError: it is completed already, or there is no such argument. What is completed
-                may be added later, but must be there when the server begins to serve.
+            UsageError: a completer is for something that does not exist.
         """
+        self.completions.settle()
+        self.tools.settle()
 
-        def decorate(fn: F) -> F:
-            self._completions.add(ref, argument, fn)
-            return fn
+    async def close(self) -> None:
+        """Cancel tasks, and stop whoever still acts on a notification."""
+        if self.tools.tasks is not None:
+            await self.tools.tasks.close()
+        self.listeners.close()
 
-        return decorate
+    def known_scopes(self) -> frozenset[str]:
+        """Every scope that anything offered takes, whoever asks."""
+        return collect_fixed_scopes(self._list_demands())
 
-    def method(
-        self,
-        name: str,
-        /,
-        *,
-        params: type,
-        result: type | None = None,
-        scopes: OwnScopes = NO_SCOPES,
-    ) -> Callable[[F], F]:
-        """Decorate a function that serves a method of your own: ``fn(params)`` or with a context.
+    def _list_demands(self) -> list[ScopeDemand]:
+        offered = (
+            self.tools.listing,
+            self.prompts.listing,
+            self.resources.listing,
+            self.resources.templates,
+        )
+        listed = [one for listing in offered for one in listing.demands() if one]
+        return [*listed, *self._own_demands]
 
-        Args:
-            name: the method, with a prefix of yours: ``"acme/refund"``.
-            params: what its params decode to.
-            result: what its results decode to, for clients; the function returns it.
-            scopes: what its callers must have been granted: a set, or ``(params, principal) -> set``,
-                where tokens are.
+    def warn_of_unasked_scopes(self) -> None:
+        """Say that scopes were declared, and that nobody is asked for a token."""
+        if self._list_demands():
+            logger.warning(
+                "some of what this server offers takes scopes, and everybody may use it: over HTTP "
+                "nobody is asked for a token without Server(auth=ResourceAuth(…))"
+            )
 
-        Raises:
-            UsageError: the name is taken, or the function takes anything else.
-        """
+    # Inside
 
-        def decorate(fn: F) -> F:
-            self._claim(name, make_method_row(name, params, result), scopes)
-            self._routes[name] = make_method_handler(fn, self._facilities, params)
-            return fn
+    def _list_routes(self) -> "dict[str, Handler]":
+        changes = self._facilities.changes
+        return {
+            "tools/list": self.tools.listing.page,
+            "tools/call": self.tools.call,
+            "resources/list": self.resources.listing.page,
+            "resources/templates/list": self.resources.templates.page,
+            "resources/read": self.resources.read,
+            "resources/subscribe": changes.subscribe,
+            "resources/unsubscribe": changes.unsubscribe,
+            "prompts/list": self.prompts.listing.page,
+            "prompts/get": self.prompts.get,
+            "completion/complete": self.completions.complete,
+            "logging/setLevel": set_level,
+            "subscriptions/listen": changes.listen,
+        }
 
-        return decorate
-
-    def on_notification(
-        self, name: str, /, *, params: Any = dict, scopes: OwnScopes = NO_SCOPES
-    ) -> Callable[[F], F]:
-        """Decorate a function told of a notification of your own: ``fn(params)`` or with a context.
-
-        Nothing is answered, and what it raises is logged. Notifications that do not fit
-        ``params`` are ignored.
-
-        Args:
-            name: the notification's method, with a prefix of yours: ``"acme/moved"``.
-            params: what its params decode to.
-            scopes: what whoever sends it must have been granted; as for methods.
-
-        Raises:
-            UsageError: the name is taken, or the function takes anything else.
-        """
-
-        def decorate(fn: F) -> F:
-            self._claim(name, make_notification_row(name, params), scopes)
-            self._listeners.add(name, make_method_handler(fn, self._facilities, params))
-            return fn
-
-        return decorate
-
-    # What it takes
-
-    def _needs_of_ours(self) -> "dict[str, Needs]":
-        """What requests of the specification take to be served, by method."""
-        tools, prompts, resources = self._tools, self._prompts, self._resources
+    def _list_needs(self) -> "dict[str, Needs]":
+        """The scopes that requests of the specification take, by method."""
+        tools, prompts, resources = self.tools, self.prompts, self.resources
         return {
             "tools/call": tools.needs,
             "prompts/get": prompts.needs,
-            "completion/complete": self._completions.needs,
+            "completion/complete": self.completions.needs,
             "resources/read": lambda params, who: resources.needs(params.uri, who),
             "resources/subscribe": lambda params, who: resources.needs(params.uri, who),
             "subscriptions/listen": lambda params, who: NO_SCOPES.union(
@@ -381,59 +239,20 @@ class Declarations:
             ),
         }
 
-    def _known_scopes(self) -> frozenset[str]:
-        """Every scope that anything offered takes, whoever asks."""
-        return collect_fixed_scopes(self._demands())
+    def _offer_tasks(self) -> None:
+        """Let calls of tools run as tasks, in whichever way a revision has it."""
+        from isthmus.server.features.tasks import Tasks  # most servers have no use for it
 
-    def _demands(self) -> list[ScopeDemand]:
-        offered = (
-            self._tools.listing,
-            self._prompts.listing,
-            self._resources.listing,
-            self._resources.templates,
-        )
-        listed = [one for listing in offered for one in listing.demands() if one]
-        return [*listed, *self._own_demands]
+        self.tools.tasks = tasks = Tasks(self.tools, self._facilities)
+        self._facilities.changes.tasks = tasks
+        self.routes.update(tasks.routes)
+        self.extensions.setdefault(TASKS, {})
 
-    def _warn_of_unasked_scopes(self) -> None:
-        """Say that scopes were declared, and that nobody is asked for a token."""
-        if self._demands():
-            import logging  # not needed where all is as it should be
-
-            logging.getLogger("isthmus").warning(
-                "some of what this server offers takes scopes, and everybody may use it: over HTTP "
-                "nobody is asked for a token without Server(auth=ResourceAuth(…))"
-            )
-
-    def _claim(self, name: str, row: "Method", scopes: OwnScopes = NO_SCOPES) -> None:
-        if name in self._custom:
+    def _claim(self, name: str, row: "Method", scopes: OwnScopes) -> None:
+        if name in self.methods:
             raise UsageError(f"there is a method {name!r} already")
         wanted = parse_scopes(scopes, f"method {name!r}")
         if wanted:
             self._own_demands.append(wanted)
-            self._needs[name] = make_params_scopes(wanted, name)
-        self._custom[name] = row
-
-    def _extend(self, extension: "Extension") -> None:
-        """Declare an extension, serve its methods and hear its notifications."""
-        if extension.identifier in self._extensions:
-            raise UsageError(f"this server has the extension {extension.identifier!r} already")
-        for name, served in extension.methods.items():
-            self._claim(name, make_method_row(name, served.params, served.result), served.scopes)
-            handler = make_method_handler(served.fn, self._facilities, served.params)
-            self._routes[name] = serve_if_declared(extension, handler)
-        for name, heard in extension.notices.items():
-            self.on_notification(name, params=heard.params)(heard.fn)
-        self._extensions[extension.identifier] = extension.settings
-
-    def _completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
-        """The function itself, with a decorator for completers on it."""
-
-        def completes(argument: str, /) -> Callable[[F], F]:
-            return self.completes(ref, argument)
-
-        function: Any = fn
-        # A bound method or a C function takes no attributes: `completes=` does the same.
-        with suppress(AttributeError):
-            function.completes = completes
-        return function  # type: ignore[no-any-return]  # the function, and now completable
+            self.needs[name] = make_params_scopes(wanted, name)
+        self.methods[name] = row

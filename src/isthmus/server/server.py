@@ -1,27 +1,32 @@
-"""A server: what it offers is declared on it, and whatever the transport, it answers."""
+"""``Server``: an MCP server, on which tools, resources and prompts are declared."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
 
-from msgspec import UNSET
-
+from isthmus.core.principal import NO_SCOPES
 from isthmus.core.redaction.messages import Redact
 from isthmus.errors import UsageError
 from isthmus.revisions import REVISIONS, Revision
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.middleware import Handler, Middleware
+from isthmus.runtime.middleware import Middleware
 from isthmus.runtime.router import Router
-from isthmus.server.asking.logging import set_level
 from isthmus.server.declare import Declarations
 from isthmus.server.features.lifecycle import Pings, ServerHandshake
 from isthmus.server.guard.caching import CacheHints
 from isthmus.server.guard.limits import Limits
 from isthmus.server.guard.sanitise import Sanitise
+from isthmus.server.guard.scopes import OwnScopes
 from isthmus.server.options import (
+    Completable,
+    FolderOptions,
     HttpOptions,
+    PromptOptions,
+    ResourceOptions,
     ServerSettings,
     SocketOptions,
     TcpOptions,
+    ToolOptions,
     check_options,
     check_setting,
     make_implementation,
@@ -33,32 +38,28 @@ from isthmus.server.subscriptions import Subscriptions
 from isthmus.wire import (
     Icon,
     InitializedParams,
-    PromptsCapability,
-    ResourcesCapability,
-    ServerCapabilities,
-    ToolsCapability,
 )
 from isthmus.wire.results import CacheScope
 
 if TYPE_CHECKING:
+    import os
     from contextlib import AbstractAsyncContextManager
 
     from isthmus.runtime.extension import Extension, Extensions
-    from isthmus.server.features.listing import Listing
     from isthmus.store.kv import KV
     from isthmus.transports.http.app import HttpApp
     from isthmus.transports.http.authorizer import Authorizer
 
 __all__ = ["Server"]
 
-DEFAULT_LIMITS, DEFAULT_SANITISE, DEFAULT_REDACT = (
-    Limits(),
-    Sanitise(),
-    Redact(),
-)  # the defaults: nothing in them changes
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_LIMITS, DEFAULT_SANITISE, DEFAULT_REDACT = Limits(), Sanitise(), Redact()
 
 
-class Server(Declarations):
+class Server:
     """An MCP server, for every revision.
 
     Example:
@@ -143,9 +144,9 @@ class Server(Declarations):
         self.revisions = parse_revisions(revisions)
         self._middleware, self._debug = list(middleware), debug
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
-        self._changes = Subscriptions(self._offers, limits)
+        self._changes = Subscriptions(limits)
         self._pings = Pings(ping_every, ping_misses)
-        facilities = SharedSettings(
+        self._facilities = SharedSettings(
             self.info,
             secret=secret,
             lifespan=self._lifespan,
@@ -161,11 +162,15 @@ class Server(Declarations):
             task_store=task_store,
             auth=auth,
         )
-        super().__init__(facilities)
-        self._opening = ServerHandshake(
-            self.info, instructions, self.revisions, self._capabilities, facilities.caching
+        self._declared = Declarations(self._facilities)
+        self._handshake = ServerHandshake(
+            self.info,
+            instructions,
+            self.revisions,
+            self._declared.capabilities,
+            self._facilities.caching,
         )
-        self._routes.update(self._features())
+        self._declared.routes.update(self._handshake.routes)
         self._router: Router | None = None
         if extensions is not None:
             self._extend_by(extensions)
@@ -213,7 +218,7 @@ class Server(Declarations):
         self._facilities.configure(given)
         self._debug, self._changes.limits = self._facilities.debug, self._facilities.limits
         if "instructions" in given:
-            self._opening.instruct(given["instructions"])
+            self._handshake.instruct(given["instructions"])
 
     def extend(self, extension: "Extension", /) -> "Extension":
         """Put an extension in place: it is declared, and what it serves is served.
@@ -226,9 +231,270 @@ class Server(Declarations):
             raise UsageError("an extension must be put in place before the server serves")
         from isthmus.server.features.extensions import run_if_declared
 
-        self._extend(extension)
+        self._declared.add_extension(extension)
         self._middleware += [run_if_declared(extension, layer) for layer in extension.middleware]
         return extension
+
+    # Tools
+
+    @overload
+    def tool(self, fn: F, /) -> F: ...
+
+    @overload
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+
+    def tool(
+        self, fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
+    ) -> Callable[..., Any]:
+        """Decorate a function that a model may call; it stays what it is.
+
+        ``@server.tool`` and ``@server.tool(title="Add", read_only=True)`` both work; for the
+        options see :class:`~isthmus.server.options.ToolOptions`. What the function returns is
+        the result; it raises ``ToolError`` to tell the model what went wrong.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a tool; it says why.
+        """
+
+        def decorate(fn: F) -> F:
+            self.add_tool(fn, **options)
+            return fn
+
+        return decorate if fn is None else decorate(fn)
+
+    def add_tool(self, fn: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
+        """Offer a function as a tool, also while serving: whoever wants to know is told.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a tool; it says why.
+        """
+        self._declared.add_tool(fn, check_options(options, ToolOptions))
+
+    def remove_tool(self, name: str) -> None:
+        """Offer a tool no longer.
+
+        Raises:
+            UsageError: there is no such tool.
+        """
+        self._declared.tools.listing.remove(name)
+
+    # Resources
+
+    def resource(
+        self, uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]:
+        """Decorate a function that is read at a URI, or at each URI of a template.
+
+        ``@server.resource("notes://{id}")`` makes a template: its variables are the function's
+        arguments. For the options see :class:`~isthmus.server.options.ResourceOptions`. None
+        says that there is nothing at this URI.
+
+        Raises:
+            UsageError: the URI is taken, or the function does not fit it; it says why.
+        """
+        if callable(uri):
+            name = getattr(uri, "__name__", "notes")
+            raise UsageError(f"a resource needs a URI: write @server.resource('{name}://all')")
+
+        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
+            self.add_resource(fn, uri, **options)
+            return self._make_completable(fn, uri)
+
+        return decorate
+
+    def add_resource(
+        self, fn: Callable[..., Any], uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> None:
+        """Offer a function as a resource or a template, also while serving.
+
+        Raises:
+            UsageError: the URI is taken, or the function does not fit it; it says why.
+        """
+        self._declared.add_resource(fn, uri, check_options(options, ResourceOptions))
+
+    def add_file(
+        self,
+        path: "str | os.PathLike[str]",
+        /,
+        uri: str | None = None,
+        **options: Unpack[ResourceOptions],
+    ) -> None:
+        """Offer a file as a resource: text where it is text, and its size and age as they are.
+
+        Args:
+            path: where it is; links are followed.
+            uri: its URI; its ``file://`` URI by default.
+            **options: see :class:`~isthmus.server.options.ResourceOptions`. The name is the
+                file's, and the MIME type by its ending, if not given.
+
+        Raises:
+            UsageError: the URI is taken.
+        """
+        self._declared.add_file(path, uri, check_options(options, ResourceOptions))
+
+    def add_directory(
+        self,
+        root: "str | os.PathLike[str]",
+        prefix: str,
+        /,
+        **options: Unpack[FolderOptions],
+    ) -> None:
+        """Offer the files of a folder as resources, below a URI of yours.
+
+        ``server.add_directory("docs", "docs://", pattern="**/*.md")`` reads ``docs/a/b.md`` at
+        ``docs://a/b.md``, and lists what is in ``docs/a`` at ``docs://a/``. No URI leads out of
+        the folder, and no link in it is followed.
+
+        Args:
+            root: the folder.
+            prefix: what the URIs begin with.
+            **options: see :class:`~isthmus.server.options.FolderOptions`.
+
+        Raises:
+            UsageError: there is no such folder, the prefix is taken or none, or a pattern is none.
+        """
+        self._declared.add_directory(root, prefix, check_options(options, FolderOptions))
+
+    def remove_resource(self, uri: str) -> None:
+        """Offer a resource, a template or a folder no longer.
+
+        Raises:
+            UsageError: there is none of this URI.
+        """
+        self._declared.resources.remove(uri)
+
+    def notify_resource_updated(self, uri: str) -> None:
+        """Tell everybody who subscribed to a resource that it changed; from any thread."""
+        self._changes.announce_update(uri)
+
+    def notify_elicitation_complete(self, elicitation_id: str) -> None:
+        """Tell the client whose user was sent to a page that it was dealt with (2025-11-25).
+
+        Args:
+            elicitation_id: what ``ctx.elicit_url`` was given; unknown ones are told to nobody.
+        """
+        # spec 2025-11-25 client/elicitation: MUST only go to the client that was asked
+        self._changes.announce_page_done(elicitation_id)
+
+    # Prompts
+
+    @overload
+    def prompt(self, fn: Callable[P, R], /) -> Completable[P, R]: ...
+
+    @overload
+    def prompt(
+        self, /, **options: Unpack[PromptOptions]
+    ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
+
+    def prompt(
+        self, fn: Callable[P, R] | None = None, /, **options: Unpack[PromptOptions]
+    ) -> Completable[P, R] | Callable[[Callable[P, R]], Completable[P, R]]:
+        """Decorate a function that gives messages to start from.
+
+        ``@server.prompt`` and ``@server.prompt(title="…")`` both work; for the options see
+        :class:`~isthmus.server.options.PromptOptions`. It returns text, content, messages, or
+        pairs of role and content.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a prompt; it says why.
+        """
+
+        def decorate(fn: Callable[P, R]) -> Completable[P, R]:
+            name = self._declared.add_prompt(fn, check_options(options, PromptOptions))
+            return self._make_completable(fn, name)
+
+        return decorate if fn is None else decorate(fn)
+
+    def add_prompt(self, fn: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
+        """Offer a function as a prompt, also while serving.
+
+        Raises:
+            UsageError: the name is taken, or the function cannot be a prompt; it says why.
+        """
+        self._declared.add_prompt(fn, check_options(options, PromptOptions))
+
+    def remove_prompt(self, name: str) -> None:
+        """Offer a prompt no longer.
+
+        Raises:
+            UsageError: there is no such prompt.
+        """
+        self._declared.prompts.listing.remove(name)
+
+    # Completers, and methods of one's own
+
+    def completes(self, ref: str, argument: str, /) -> Callable[[F], F]:
+        """Decorate the function that completes an argument.
+
+        Args:
+            ref: a prompt's name, or a resource template's URI.
+            argument: the argument's name.
+
+        Returns:
+            The decorator, for ``fn(typed)`` or ``fn(typed, others)`` that gives strings, or
+            ``fn()`` whose strings are filtered by what was typed.
+
+        Raises:
+            UsageError: it is completed already, or there is no such argument. What is completed
+                may be added later, but must be there when the server begins to serve.
+        """
+
+        def decorate(fn: F) -> F:
+            self._declared.completions.add(ref, argument, fn)
+            return fn
+
+        return decorate
+
+    def method(
+        self,
+        name: str,
+        /,
+        *,
+        params: type,
+        result: type | None = None,
+        scopes: OwnScopes = NO_SCOPES,
+    ) -> Callable[[F], F]:
+        """Decorate a function that serves a method of your own: ``fn(params)`` or with a context.
+
+        Args:
+            name: the method, with a prefix of yours: ``"acme/refund"``.
+            params: what its params decode to.
+            result: what its results decode to, for clients; the function returns it.
+            scopes: what its callers must have been granted: a set, or ``(params, principal) -> set``,
+                where tokens are.
+
+        Raises:
+            UsageError: the name is taken, or the function takes anything else.
+        """
+
+        def decorate(fn: F) -> F:
+            self._declared.add_method(fn, name, params, result, scopes)
+            return fn
+
+        return decorate
+
+    def on_notification(
+        self, name: str, /, *, params: Any = dict, scopes: OwnScopes = NO_SCOPES
+    ) -> Callable[[F], F]:
+        """Decorate a function told of a notification of your own: ``fn(params)`` or with a context.
+
+        Nothing is answered, and what it raises is logged. Notifications that do not fit
+        ``params`` are ignored.
+
+        Args:
+            name: the notification's method, with a prefix of yours: ``"acme/moved"``.
+            params: what its params decode to.
+            scopes: what whoever sends it must have been granted; as for methods.
+
+        Raises:
+            UsageError: the name is taken, or the function takes anything else.
+        """
+
+        def decorate(fn: F) -> F:
+            self._declared.add_listener(fn, name, params, scopes)
+            return fn
+
+        return decorate
 
     # Serving
 
@@ -241,27 +507,27 @@ class Server(Declarations):
     def router(self) -> Router:
         """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
         if self._router is None:
+            declared = self._declared
             opened = [self._lifespan.opened] if self._lifespan.needed else []
             self._facilities.wrapped = bool(self._middleware)
             self._router = Router(
-                self._routes,
+                declared.routes,
                 {
                     "notifications/initialized": self._joined,
                     "notifications/tasks/status": self._facilities.hear_task,
-                    **self._listeners.heard,
+                    **declared.listeners.heard,
                 },
                 supported=self.revisions,
                 server=self.info,
-                extra=self._custom,
+                extra=declared.methods,
                 middleware=[*opened, *self._middleware],
                 debug=self._debug,
                 depth=self._facilities.limits.depth,
                 in_flight=self._facilities.limits.in_flight,
-                needs=self._needs,
-                known_scopes=self._known_scopes,
+                needs=declared.needs,
+                known_scopes=declared.known_scopes,
             )
-            self._completions.settle()
-            self._tools.settle()
+            declared.settle()
         return self._router
 
     def asgi(self, **options: Unpack[HttpOptions]) -> "HttpApp":
@@ -269,7 +535,7 @@ class Server(Declarations):
         from isthmus.transports.http.app import HttpApp
 
         if self.auth is None:
-            self._warn_of_unasked_scopes()
+            self._declared.warn_of_unasked_scopes()
         return HttpApp(
             self.router,
             auth=self.auth,
@@ -331,9 +597,7 @@ class Server(Declarations):
     async def close(self) -> None:
         """End streams of changes in good order, cancel tasks, and leave the lifespan."""
         self._changes.close()
-        if self._tools.tasks is not None:
-            await self._tools.tasks.close()
-        self._listeners.close()
+        await self._declared.close()
         self._facilities.workers.close()
         await self._lifespan.close()
 
@@ -346,52 +610,20 @@ class Server(Declarations):
             self.extend(extension)
 
     def _joined(self, params: InitializedParams, inbound: Inbound) -> None:
-        self._changes.joined(params, inbound)
+        self._changes.add_session(params, inbound)
         self._pings.joined(inbound)
 
-    def _features(self) -> dict[str, Handler]:
-        return {
-            "initialize": self._opening.initialize,
-            "ping": self._opening.ping,
-            "server/discover": self._opening.discover,
-            "tools/list": self._tools.listing.page,
-            "tools/call": self._tools.call,
-            "resources/list": self._resources.listing.page,
-            "resources/templates/list": self._resources.templates.page,
-            "resources/read": self._resources.read,
-            "resources/subscribe": self._changes.subscribe,
-            "resources/unsubscribe": self._changes.unsubscribe,
-            "prompts/list": self._prompts.listing.page,
-            "prompts/get": self._prompts.get,
-            "completion/complete": self._completions.complete,
-            "logging/setLevel": set_level,
-            "subscriptions/listen": self._changes.listen,
-        }
+    def _make_completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
+        """The function itself, with a decorator for completers on it."""
 
-    def _capabilities(self, inbound: Inbound) -> ServerCapabilities:
-        """What has been offered so far, to whoever sends this request."""
-        tasks = self._tools.tasks
-        tools, resources = (
-            ToolsCapability(list_changed=True),
-            ResourcesCapability(subscribe=True, list_changed=True),
-        )
-        return ServerCapabilities(
-            tools=tools if self._tools.listing.used else UNSET,
-            resources=resources if self._resources.listing.used else UNSET,
-            prompts=PromptsCapability(list_changed=True) if self._prompts.listing.used else UNSET,
-            completions={} if self._completions.used else UNSET,
-            logging={},
-            tasks=UNSET if tasks is None else tasks.capability(inbound),
-            extensions=self._extensions or UNSET,
-        )
+        def completes(argument: str, /) -> Callable[[F], F]:
+            return self.completes(ref, argument)
 
-    def _offers(self, kind: str) -> bool:
-        listings: dict[str, Listing[Any]] = {
-            "tools": self._tools.listing,
-            "resources": self._resources.listing,
-            "prompts": self._prompts.listing,
-        }
-        return listings[kind].used
+        function: Any = fn
+        # A bound method or a C function takes no attributes: `completes=` does the same.
+        with suppress(AttributeError):
+            function.completes = completes
+        return function  # type: ignore[no-any-return]  # the function, and now completable
 
 
 def _check_settings(limits: Any, sanitise: Any, redact: Any, auth: Any) -> None:

@@ -1,4 +1,4 @@
-"""What changed, told to everybody who wants to know, in the way their revision has.
+"""Subscriptions: sessions and streams hear of changed lists and resources.
 
 Up to 2025-11-25 every open session hears of changed lists, by bare notifications, and of the
 resources it subscribed to. Since 2026-07-28 a client opens a stream (``subscriptions/listen``)
@@ -39,17 +39,11 @@ from isthmus.wire.struct import Id, Meta, Wire
 
 __all__ = ["ChangeListener", "Subscriptions"]
 
-LIST_CHANGE_DELAY_S = 0.05
-"""Seconds in which changes of a list become one notification."""
+LIST_CHANGE_DELAY_S = 0.05  # changes of a list within it become one notification
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
-LIST_CHANGED_METHODS = {
-    "tools": TOOLS_CHANGED,
-    "prompts": PROMPTS_CHANGED,
-    "resources": RESOURCES_CHANGED,
-}
 RESOURCE_UPDATED = "notifications/resources/updated"
 ELICITATION_COMPLETE = "notifications/elicitation/complete"
 
@@ -157,44 +151,43 @@ class ChangeListener:
 
 
 class Subscriptions:
-    """Everybody who hears of changes on one server.
+    """The sessions and streams that hear of changes on one server.
 
     Args:
-        offers: says whether the server offers ``"tools"``, ``"prompts"`` or ``"resources"``.
         limits: how much one caller may subscribe to.
 
     Attributes:
         tasks: what tells how tasks stand, on a server that has some.
     """
 
-    def __init__(self, offers: Callable[[str], bool], limits: Limits | None = None) -> None:
-        self._offers = offers
+    def __init__(self, limits: Limits | None = None) -> None:
         self.tasks: Any = None
         self.limits = limits or Limits()
+        self._offered: set[str] = set()  # the lists that ever changed have had something in them
         self._open: Counter[str] = Counter()
         self._sessions: dict[Any, ChangeListener] = {}
         self._streams: set[ChangeListener] = set()
 
     # What happened
 
-    def tools(self) -> None:
-        """The list of tools changed."""
-        self._announce(TOOLS_CHANGED)
+    def announce_tools(self) -> None:
+        """Tell that the list of tools changed."""
+        self._announce_list(TOOLS_CHANGED)
 
-    def prompts(self) -> None:
-        """The list of prompts changed."""
-        self._announce(PROMPTS_CHANGED)
+    def announce_prompts(self) -> None:
+        """Tell that the list of prompts changed."""
+        self._announce_list(PROMPTS_CHANGED)
 
-    def resources(self) -> None:
-        """The list of resources or of their templates changed."""
-        self._announce(RESOURCES_CHANGED)
+    def announce_resources(self) -> None:
+        """Tell that the list of resources or of their templates changed."""
+        self._announce_list(RESOURCES_CHANGED)
 
-    def updated(self, uri: str) -> None:
-        """What can be read at a URI changed."""
+    def announce_update(self, uri: str) -> None:
+        """Tell those who subscribed to a resource that it changed."""
         self._announce(RESOURCE_UPDATED, uri)
 
-    def completed(self, elicitation_id: str) -> None:
-        """The page of an elicitation was dealt with: only the session it was sent to hears it."""
+    def announce_page_done(self, elicitation_id: str) -> None:
+        """Tell the session that was sent to a page that it was dealt with, and nobody else."""
         for listener in tuple(self._sessions.values()):
             listener.hear(ELICITATION_COMPLETE, elicitation_id)
             listener.pages.discard(elicitation_id)
@@ -204,15 +197,19 @@ class Subscriptions:
         for listener in tuple(self._streams):
             listener.end()
 
+    def _announce_list(self, method: str) -> None:
+        self._offered.add(method)
+        self._announce(method)
+
     def _announce(self, method: str, uri: str | None = None) -> None:
         for listener in (*self._sessions.values(), *self._streams):
             listener.hear(method, uri)
 
     # Up to 2025-11-25: sessions
 
-    def joined(self, _params: InitializedParams, inbound: Inbound) -> None:
+    def add_session(self, _params: InitializedParams, inbound: Inbound) -> None:
         """Act on ``notifications/initialized``: this session hears of changes from now on."""
-        self._session(inbound.link)
+        self._get_session(inbound.link)
 
     async def subscribe(self, params: SubscribeParams, inbound: Inbound) -> EmptyResult:
         """Handle ``resources/subscribe``.
@@ -220,21 +217,21 @@ class Subscriptions:
         Raises:
             Refuse: the session has subscribed to as many as it may.
         """
-        uris = self._session(inbound.link).uris
-        self._bounded({*uris, params.uri} if params.uri not in uris else ())
+        uris = self._get_session(inbound.link).uris
+        self._check_count({*uris, params.uri} if params.uri not in uris else ())
         uris.add(params.uri)
         return EmptyResult()
 
     async def unsubscribe(self, params: UnsubscribeParams, inbound: Inbound) -> EmptyResult:
         """Handle ``resources/unsubscribe``; what was never subscribed to is no mistake."""
-        self._session(inbound.link).uris.discard(params.uri)
+        self._get_session(inbound.link).uris.discard(params.uri)
         return EmptyResult()
 
-    def sent_to_page(self, link: Any, elicitation_id: str) -> None:
+    def add_page(self, link: Any, elicitation_id: str) -> None:
         """A session's user was sent to a page, and may want to know when it was dealt with."""
-        self._session(link).pages.add(elicitation_id)
+        self._get_session(link).pages.add(elicitation_id)
 
-    def _bounded(self, uris: Collection[str]) -> None:
+    def _check_count(self, uris: Collection[str]) -> None:
         """See to it that these are not too many to hear about.
 
         Raises:
@@ -249,7 +246,7 @@ class Subscriptions:
             )
 
     @contextmanager
-    def _stream(self, inbound: Inbound) -> Iterator[None]:
+    def _count_stream(self, inbound: Inbound) -> Iterator[None]:
         """Count a stream as its caller's for as long as it is open.
 
         Raises:
@@ -269,17 +266,16 @@ class Subscriptions:
             self._open[caller] -= 1
             self._open += Counter()  # only those that have some are kept
 
-    def _session(self, link: Any) -> ChangeListener:
+    def _get_session(self, link: Any) -> ChangeListener:
         listener = self._sessions.get(link)
         if listener is None:
             # spec 2025-11-25 server/tools#list-changed-notification: of servers that declared it,
             # which this one did of what it offered by now
-            lists = [method for kind, method in LIST_CHANGED_METHODS.items() if self._offers(kind)]
-            listener = self._sessions[link] = ChangeListener(link, lists)
-            link.on_close(lambda: self._left(link))
+            listener = self._sessions[link] = ChangeListener(link, self._offered)
+            link.on_close(lambda: self._remove_session(link))
         return listener
 
-    def _left(self, link: Any) -> None:
+    def _remove_session(self, link: Any) -> None:
         listener = self._sessions.pop(link, None)
         if listener is not None:
             listener.end()
@@ -292,16 +288,16 @@ class Subscriptions:
         Raises:
             Refuse: it is more than the caller may listen to.
         """
-        granted = self._granted(params.notifications)
-        self._bounded(granted.resource_subscriptions or ())
+        granted = self._select_granted(params.notifications)
+        self._check_count(granted.resource_subscriptions or ())
         ids = params.notifications.task_ids
         if ids and self.tasks is not None:
-            self._bounded(ids)
+            self._check_count(ids)
             granted = structs.replace(granted, task_ids=await self.tasks.granted(ids, inbound))
-        with self._stream(inbound):
-            return await self._listened(granted, inbound)
+        with self._count_stream(inbound):
+            return await self._serve_stream(granted, inbound)
 
-    async def _listened(self, granted: SubscriptionFilter, inbound: Inbound) -> ListenResult:
+    async def _serve_stream(self, granted: SubscriptionFilter, inbound: Inbound) -> ListenResult:
         meta = {SUBSCRIPTION_ID: inbound.id}
         listener = ChangeListener(
             inbound.link,
@@ -336,18 +332,18 @@ class Subscriptions:
         # spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: SHOULD answer at the end
         return ListenResult(meta=meta)
 
-    def _granted(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
-        """What of it the server can tell; the rest is left out."""
+    def _select_granted(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
+        """The part of a filter that the server can serve."""
 
-        def kept(flag: bool | UnsetType, kind: str) -> bool | UnsetType:
-            return True if flag is True and self._offers(kind) else UNSET
+        def select(flag: bool | UnsetType, method: str) -> bool | UnsetType:
+            return True if flag is True and method in self._offered else UNSET
 
         uris = wanted.resource_subscriptions
         return SubscriptionFilter(
-            tools_list_changed=kept(wanted.tools_list_changed, "tools"),
-            prompts_list_changed=kept(wanted.prompts_list_changed, "prompts"),
-            resources_list_changed=kept(wanted.resources_list_changed, "resources"),
-            resource_subscriptions=uris if uris and self._offers("resources") else UNSET,
+            tools_list_changed=select(wanted.tools_list_changed, TOOLS_CHANGED),
+            prompts_list_changed=select(wanted.prompts_list_changed, PROMPTS_CHANGED),
+            resources_list_changed=select(wanted.resources_list_changed, RESOURCES_CHANGED),
+            resource_subscriptions=uris if uris and RESOURCES_CHANGED in self._offered else UNSET,
         )
 
 

@@ -36,7 +36,7 @@ async def turns(n=20):
 def session(server, revision=LEGACY):
     """A client whose session hears of changes."""
     client = EraClient(server, revision)
-    server._changes.joined(InitializedParams(), inbound(client))
+    server._changes.add_session(InitializedParams(), inbound(client))
     return client
 
 
@@ -91,7 +91,7 @@ async def test_many_changes_are_told_once():
     assert [(TOOLS, {})] == client.link.notes
 
 
-@pytest.mark.covers("changes.resources.only-subscribed")
+@pytest.mark.covers("changes.announce_resources.only-subscribed")
 async def test_a_resource_is_only_told_to_who_subscribed():
     """And no longer after they took it back (spec 2025-11-25: subscriptions)."""
     server = full()
@@ -299,7 +299,7 @@ async def test_a_change_after_the_loop_is_gone_is_told_to_nobody():
     await asyncio.to_thread(elsewhere)
     server.add_tool(lambda: None, name="u")
 
-    assert {"t", "u"} == {tool.name for tool in server._tools.listing}
+    assert {"t", "u"} == {tool.name for tool in server._declared.tools.listing}
 
 
 @pytest.mark.covers("elicitation.complete.own-session")

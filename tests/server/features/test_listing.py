@@ -70,7 +70,7 @@ async def test_a_page_is_written_once():
     modern, legacy = EraClient(server), EraClient(server, LEGACY)
 
     async def raw(client):
-        params = server._tools.listing
+        params = server._declared.tools.listing
         inbound = Inbound(1, "tools/list", None, client.caller, client.link)
         from isthmus.wire import ListToolsParams
 

@@ -27,7 +27,9 @@ def make_router(revisions: Any = REVISIONS, middleware: Any = (), **tools: Tool)
     opening = ServerHandshake(
         info, None, revisions, lambda _: ServerCapabilities(), CacheHints(0, "private")
     )
-    changes = Subscriptions(lambda _kind: True)
+    changes = Subscriptions()
+    changes.announce_tools()
+    changes.announce_resources()
 
     async def call(params: CallToolParams, inbound: Inbound) -> CallToolResult:
         text = await tools[params.name](inbound)
@@ -41,7 +43,7 @@ def make_router(revisions: Any = REVISIONS, middleware: Any = (), **tools: Tool)
             "subscriptions/listen": changes.listen,
             "tools/call": call,
         },
-        {"notifications/initialized": changes.joined},
+        {"notifications/initialized": changes.add_session},
         supported=revisions,
         server=info,
         middleware=middleware,

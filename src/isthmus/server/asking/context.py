@@ -325,7 +325,7 @@ class Context:
         )
         require_askable(self._inbound.caller, "elicitation/create", params)
         if self._inbound.caller.revision.allows("server", "notifications/elicitation/complete"):
-            self._facilities.changes.sent_to_page(self._inbound.link, id)
+            self._facilities.changes.add_page(self._inbound.link, id)
         result: ElicitResult = await self._ask("elicitation/create", params, key)
         if result.action == "accept":
             return Accepted(None)
@@ -508,7 +508,7 @@ class Context:
 
     def notify_resource_updated(self, uri: str) -> None:
         """Tell everybody who subscribed to a resource that it changed."""
-        self._facilities.changes.updated(uri)
+        self._facilities.changes.announce_update(uri)
 
     async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
         """Send a notification of your own, ahead of the answer.
@@ -664,7 +664,7 @@ class Context:
             raise ToolError(
                 f"{need} It has not been done yet: finish it in the browser, then call again."
             )
-        self._facilities.changes.completed(id)
+        self._facilities.changes.announce_page_done(id)
 
     def _send_log(self, params: LogMessageParams) -> None:
         if not self._asker.silent:

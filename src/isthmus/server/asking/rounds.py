@@ -357,7 +357,7 @@ def make_page_questions(need: UrlRequired, inbound: Inbound, changes: Any) -> In
             }
         )
     for page in pages:
-        changes.sent_to_page(inbound.link, page.elicitation_id)
+        changes.add_page(inbound.link, page.elicitation_id)
     # spec 2025-11-25 client/elicitation#url-elicitation-required-error: MUST list elicitations of
     # URL mode, each with an elicitationId
     raise Refuse(code, str(need), {"elicitations": pages}) from need

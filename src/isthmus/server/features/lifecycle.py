@@ -1,7 +1,7 @@
 """Lifecycle of a conversation: ``initialize``, ``server/discover``, and pings of sessions."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from isthmus.core.encoding import replace_surrogates
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import BY_NAME, LEGACY, MODERN, Revision, accept, project
 from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.middleware import Handler
 from isthmus.server.guard.caching import CacheHints
 from isthmus.wire import (
     DiscoverParams,
@@ -56,6 +57,15 @@ class ServerHandshake:
         self._sessions = [revision for revision in revisions if revision in LEGACY]
         self._capabilities = capabilities
         self._caching = caching
+
+    @property
+    def routes(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "initialize": self.initialize,
+            "ping": self.ping,
+            "server/discover": self.discover,
+        }
 
     def instruct(self, instructions: str | None) -> None:
         """Set how the server is to be used, for a model to read."""

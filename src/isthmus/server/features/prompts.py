@@ -70,7 +70,7 @@ class Prompts:
             show=lambda prompt: prompt.shown,
             result=lambda items, cursor: ListPromptsResult(prompts=items, next_cursor=cursor),
             facilities=facilities,
-            announce=facilities.changes.prompts,
+            announce=facilities.changes.announce_prompts,
         )
         self._facilities = facilities
 

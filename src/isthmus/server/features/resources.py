@@ -103,7 +103,7 @@ class Resources:
     """
 
     def __init__(self, facilities: SharedSettings) -> None:
-        announce = facilities.changes.resources
+        announce = facilities.changes.announce_resources
         self.listing: Listing[RegisteredResource] = Listing(
             "resource",
             "resources/list",

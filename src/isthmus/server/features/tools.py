@@ -194,7 +194,7 @@ class Tools:
             show=lambda tool: tool.shown,
             result=lambda items, cursor: ListToolsResult(tools=items, next_cursor=cursor),
             facilities=facilities,
-            announce=facilities.changes.tools,
+            announce=facilities.changes.announce_tools,
         )
         self._facilities = facilities
         self._get = self.listing.get
