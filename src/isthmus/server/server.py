@@ -142,10 +142,11 @@ class Server:
         _check_settings(limits, sanitise, redact, auth)
         self.info = make_implementation(name, version, title, description, website_url, icons=icons)
         self.revisions = parse_revisions(revisions)
-        self._middleware, self._debug = list(middleware), debug
+        self._middleware = list(middleware)
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
         self._changes = Subscriptions(limits)
         self._pings = Pings(ping_every, ping_misses)
+        caching = CacheHints(list_ttl_ms, list_cache_scope, auth)
         self._facilities = SharedSettings(
             self.info,
             secret=secret,
@@ -153,7 +154,7 @@ class Server:
             changes=self._changes,
             debug=debug,
             page_size=page_size,
-            caching=CacheHints(list_ttl_ms, list_cache_scope, auth),
+            caching=caching,
             max_rounds=max_rounds,
             state_ttl=state_ttl,
             limits=limits,
@@ -164,16 +165,11 @@ class Server:
         )
         self._declared = Declarations(self._facilities)
         self._handshake = ServerHandshake(
-            self.info,
-            instructions,
-            self.revisions,
-            self._declared.capabilities,
-            self._facilities.caching,
+            self.info, instructions, self.revisions, self._declared.capabilities, caching
         )
         self._declared.routes.update(self._handshake.routes)
         self._router: Router | None = None
-        if extensions is not None:
-            self._extend_by(extensions)
+        self._extend_by(extensions)
 
     def __repr__(self) -> str:
         return f"Server({self.info.name!r}, version={self.info.version!r})"
@@ -216,7 +212,7 @@ class Server:
             given.get("ping_every", pings.every), given.get("ping_misses", pings.misses)
         )
         self._facilities.configure(given)
-        self._debug, self._changes.limits = self._facilities.debug, self._facilities.limits
+        self._changes.limits = self._facilities.limits
         if "instructions" in given:
             self._handshake.instruct(given["instructions"])
 
@@ -521,7 +517,7 @@ class Server:
                 server=self.info,
                 extra=declared.methods,
                 middleware=[*opened, *self._middleware],
-                debug=self._debug,
+                debug=self._facilities.debug,
                 depth=self._facilities.limits.depth,
                 in_flight=self._facilities.limits.in_flight,
                 needs=declared.needs,
@@ -603,7 +599,9 @@ class Server:
 
     # Inside
 
-    def _extend_by(self, extensions: "Extensions") -> None:
+    def _extend_by(self, extensions: "Extensions | None") -> None:
+        if extensions is None:
+            return
         from isthmus.runtime.extension import collect_extensions  # few servers have any
 
         for extension in collect_extensions(extensions):

@@ -91,7 +91,7 @@ async def test_many_changes_are_told_once():
     assert [(TOOLS, {})] == client.link.notes
 
 
-@pytest.mark.covers("changes.announce_resources.only-subscribed")
+@pytest.mark.covers("changes.resources.only-subscribed")
 async def test_a_resource_is_only_told_to_who_subscribed():
     """And no longer after they took it back (spec 2025-11-25: subscriptions)."""
     server = full()
