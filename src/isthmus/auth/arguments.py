@@ -1,7 +1,4 @@
-"""Numbers that settings may have, seen to where they are given.
-
-What authorization needs beyond the plain installation, and how one is told that it is missing.
-"""
+"""Checks of constructor arguments: numbers in range, and libraries of the extra ``auth`` that are installed."""
 
 from isthmus.errors import UsageError
 
@@ -51,7 +48,7 @@ def missing_library_error(what: str, error: ImportError) -> UsageError:
         try:
             import keyring
         except ImportError as error:
-            raise missing("Keeping tokens in the system's keyring", error) from error
+            raise missing_library_error("Keeping tokens in the system's keyring", error) from error
     """
     name = error.name or "a library that is not installed"
     return UsageError(f"{what} takes {name}: pip install 'isthmus[auth]'")

@@ -1,7 +1,4 @@
-"""A dictionary that is bounded: whoever fills it with nonsense costs it its oldest entries only.
-
-Work that many want at once and one does.
-"""
+"""Bounded dictionary and single-flight work: what is remembered up to a bound, what many want and one does."""
 
 import asyncio
 from collections import OrderedDict
@@ -12,6 +9,8 @@ __all__ = ["BoundedDict", "SingleFlight"]
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+T = TypeVar("T")
 
 
 class BoundedDict(OrderedDict[K, V]):
@@ -32,9 +31,6 @@ class BoundedDict(OrderedDict[K, V]):
             self.popitem(last=False)
 
 
-T = TypeVar("T")
-
-
 class SingleFlight(Generic[T]):
     """Runs work by its key; who comes while it runs waits for the same.
 
@@ -46,7 +42,7 @@ class SingleFlight(Generic[T]):
         self._running: dict[Hashable, asyncio.Task[T]] = {}
 
     def __len__(self) -> int:
-        """How much is being done."""
+        """The number of keys whose work is being done."""
         return len(self._running)
 
     def __contains__(self, key: Hashable) -> bool:
@@ -54,7 +50,7 @@ class SingleFlight(Generic[T]):
         return key in self._running
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What the work gives, begun now or by somebody before.
+        """The result of the work, begun now or by somebody before.
 
         Raises:
             Exception: whatever the work raised, for everybody who waited.

@@ -1,9 +1,4 @@
-"""The words of OAuth that both of its ends spell, each once.
-
-What another side sent: read as far as it is of use, shown as far as it does no harm.
-
-Who a client is at an authorization server, and how it shows that, whatever it asks for there.
-"""
+"""The OAuth protocol as both ends speak it: registered names, client authentication, and answers that are read."""
 
 import time
 from base64 import b64encode
@@ -55,21 +50,18 @@ EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
 CONFIDENTIAL_METHODS = (*SECRET_METHODS, "private_key_jwt")
 AUTH_METHODS = ("none", *CONFIDENTIAL_METHODS)
+# of private_key_jwt (RFC 7523 2.2)
 CLIENT_ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-"""What a client says that authenticates by ``private_key_jwt`` (RFC 7523 2.2)."""
 
 # Types of tokens
 
 TOKEN_TYPE_PREFIX = "urn:ietf:params:oauth:token-type:"  # noqa: S105 - the beginning of a URN
+# an identity provider's grant for a user, in a token exchange
 ID_JAG_URN = f"{TOKEN_TYPE_PREFIX}id-jag"
-"""An identity provider's grant for a user, as an exchange of tokens names it."""
-
-ID_JAG_JWT_TYPE = "oauth-id-jag+jwt"
-"""The same, as its own header names it."""
-
-
+ID_JAG_JWT_TYPE = "oauth-id-jag+jwt"  # the same, in its own header
 MAX_QUOTED_CHARS = 200
-"""Characters of another side's words that are shown."""
+ASSERTION_LIFE_S = 60
+PREFERRED_AUTH_METHODS = ("private_key_jwt", "none", *SECRET_METHODS)
 
 
 def parse_members(body: bytes) -> Mapping[str, Any]:
@@ -99,12 +91,6 @@ def quote_foreign(words: Any) -> str:
     return "".join(c if c.isprintable() else " " for c in text[:MAX_QUOTED_CHARS])
 
 
-ASSERTION_LIFE_S = 60
-
-PREFERRED_AUTH_METHODS = ("private_key_jwt", "none", *SECRET_METHODS)
-"""How a client may authenticate."""
-
-
 class ClientIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """A client as one authorization server knows it.
 
@@ -122,7 +108,7 @@ class ClientIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_auth_method(identity: ClientIdentity, methods: Sequence[str]) -> str:
-    """How a client authenticates at a server that takes some methods.
+    """Choose the authentication method of a client, of those that a server takes.
 
     Raises:
         AuthRequired: it can do none of them.

@@ -250,7 +250,7 @@ class AuthorizationServer:
         self.routes = {**self.front.routes, **elsewhere, **services, **endpoints.routes}
 
     def resource_auth(self, resource: str, **more: Any) -> ResourceAuth:
-        """What guards an MCP server that takes our tokens.
+        """Make the guard of an MCP server that takes our tokens.
 
         Our endpoints and pages are answered by that server's app where it is on our origin.
 
@@ -300,7 +300,7 @@ class AuthorizationServer:
             The request, which is in the store now; or where to send the browser with an error.
 
         Raises:
-            Unfit: neither client nor redirect URI can be believed, and nobody is sent anywhere.
+            RequestRefused: neither client nor redirect URI can be believed, and nobody is sent anywhere.
         """
         return await self.requests.ask(asked)
 

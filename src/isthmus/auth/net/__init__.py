@@ -1,1 +1,1 @@
-"""Net."""
+"""Network access and URLs of authorization."""

@@ -1,10 +1,9 @@
-"""What an IP address is for: the special-purpose registries of IANA, as data.
+"""IP addresses and connections: only public addresses are dialled, judged where the connection is made (SSRF).
 
-The standard library's ``is_global`` answers differently from one Python to the next, and calls an
-address global that stands for a private one. Here an address that carries an IPv4 address within
-(mapped, NAT64, 6to4, Teredo) is judged by that one too, since that is where a packet may end.
-
-The moment of connecting, where the network guard stands: looked up once, judged, dialled.
+The special-purpose registries of IANA stand here as data. The standard library's ``is_global`` answers
+differently from one Python to the next, and calls an address global that stands for a private one. Here
+an address that carries an IPv4 address within (mapped, NAT64, 6to4, Teredo) is judged by that one too,
+since that is where a packet may end.
 
 aiohttp asks two things on its way to a connection: a resolver for the addresses of a name, and a
 factory for the socket of each address. The resolver judges every address, and the factory makes
@@ -50,6 +49,7 @@ __all__ = [
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 
+# Addresses that are not for everybody, the narrower ranges first where two overlap.
 SPECIAL_RANGES: Sequence[tuple[str, str]] = (
     ("0.0.0.0/8", "this network"),
     ("10.0.0.0/8", "private"),
@@ -93,21 +93,20 @@ SPECIAL_RANGES: Sequence[tuple[str, str]] = (
     ("fec0::/10", "site-local"),
     ("ff00::/8", "multicast"),
 )
-"""What is not for everybody, the narrower ranges first where two overlap."""
 
+# IPv6 ranges that carry an IPv4 address: where its lowest bit is, and what it is masked with.
 IPV4_CARRIERS: Sequence[tuple[str, str, int, int]] = (
     ("::ffff:0:0/96", "IPv4-mapped", 0, 0),
     ("64:ff9b::/96", "NAT64", 0, 0),
     ("2002::/16", "6to4", 80, 0),
     ("2001::/32", "Teredo", 0, 0xFFFFFFFF),
 )
-"""IPv6 ranges that carry an IPv4 address: where its lowest bit is, and what it is masked with."""
-
-PUBLIC_CARRIERS = {"IPv4-mapped", "NAT64"}
-"""Carriers that lead to public addresses today; the others are refused whatever they carry."""
-
-GLOBAL_IPV6 = ip_network("2000::/3")
-"""The only range that IANA gives out to be reached by everybody."""
+PUBLIC_CARRIERS = {"IPv4-mapped", "NAT64"}  # the others are refused whatever they carry
+GLOBAL_IPV6 = ip_network("2000::/3")  # all that IANA gives out to be reached by everybody
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Every address of a host, for a port."""
+# the last part of an address in an unusual spelling
+NUMERIC_HOST = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
 @cache
@@ -134,7 +133,7 @@ def parse_address(host: str) -> IpAddress | None:
 
 
 def special_purpose(address: IpAddress) -> str | None:
-    """What an address is reserved for; None if it is one of the public internet.
+    """The purpose that an address is reserved for; None if it is one of the public internet.
 
     Example::
 
@@ -163,13 +162,6 @@ def _carried_addresses(address: IpAddress) -> Iterator[tuple[str, IPv4Address]]:
             yield name, IPv4Address(((int(address) >> shift) & 0xFFFFFFFF) ^ mask)
 
 
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Every address of a host, for a port."""
-
-NUMERIC_HOST = re.compile(r"0x[0-9a-f]*|[0-9]+")
-"""The last part of what systems read as an address in one of its unusual spellings."""
-
-
 class NetworkRefused(AuthUnsafe):
     """The policy forbids to go there; no connection was made. Says why, and which setting it is."""
 
@@ -179,20 +171,20 @@ class NetworkFailed(AuthError):
 
 
 class HostPort(NamedTuple):
-    """Where a connection goes to."""
+    """Host and port that a connection goes to."""
 
     host: str
     port: int
 
     @classmethod
     def of(cls, url: str) -> "HostPort":
-        """Where a URL leads."""
+        """Host and port of a URL."""
         parts = split_url(url)
         return cls(parts.host, parts.port)
 
 
 class AdmittedAddresses:
-    """What one request may connect to.
+    """The addresses that one request may connect to.
 
     Args:
         place: the one place whose addresses are not judged, since the application named it.
@@ -222,8 +214,8 @@ class AdmittedAddresses:
             self.addresses.add(strip_zone(address))
 
 
+# of the request in whose context a connection is being made
 ADMITTED_ADDRESSES: ContextVar[AdmittedAddresses | None] = ContextVar("ADMITTED", default=None)
-"""What the request in whose context a connection is being made may connect to."""
 
 
 @contextmanager
@@ -373,7 +365,7 @@ def open_session(
 
 
 def address_block(address: str) -> str:
-    """What counts as one address: of IPv6 the /64 that a household or a machine has."""
+    """The block that counts as one address: of IPv6 the /64 that a household or a machine has."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

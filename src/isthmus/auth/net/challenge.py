@@ -1,4 +1,4 @@
-"""``WWW-Authenticate``, read and written as RFC 9110 11.6.1 has it.
+"""Challenges: the header ``WWW-Authenticate``, read and written as RFC 9110 11.6.1 has it.
 
 A server's challenge says what a client has to bring. It is read by its grammar and never by a
 pattern: what stands within quotes is a text and no parameter, so that
@@ -14,11 +14,7 @@ import msgspec
 __all__ = ["Challenge", "parse_challenges", "write_challenge"]
 
 MAX_CHALLENGE_CHARS = 16 * 1024
-"""Characters of one header that are read; the rest is not."""
-
 MAX_CHALLENGES = 32
-"""Challenges that are read, and parameters of each."""
-
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - the grammar's word, no password
 SCHEME = re.compile(rf"({TOKEN})(?: +|(?=[\t,]|$))")
 PARAM = re.compile(
@@ -33,7 +29,7 @@ PIECE = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.|\\$)*(?:"|$))*', re.DOTALL)
 
 
 class Challenge(msgspec.Struct, frozen=True):
-    """One way that a server offers to authenticate.
+    """A challenge: a way that a server offers to authenticate.
 
     Attributes:
         scheme: its name in lower case: ``bearer``, ``dpop``, ``basic``.
@@ -48,7 +44,7 @@ class Challenge(msgspec.Struct, frozen=True):
 
     @property
     def scopes(self) -> frozenset[str] | None:
-        """What its ``scope`` parameter names; None where it has none (RFC 6750 3)."""
+        """The scopes of its ``scope`` parameter; None where it has none (RFC 6750 3)."""
         scope = self.params.get("scope")
         return None if scope is None else frozenset(scope.split(" ")) - {""}
 

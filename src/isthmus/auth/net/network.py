@@ -56,11 +56,10 @@ CONNECT_TIMEOUT_S, TOTAL_TIMEOUT_S = 5.0, 10.0
 """Seconds until a connection stands, and until the whole answer is here."""
 
 MAX_ANSWER_BYTES = 256 * 1024
-"""Bytes of an answer."""
 
 
 class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Where requests may go.
+    """Policy for requests to URLs that somebody else chose.
 
     Public addresses by ``https`` are always allowed.
 
@@ -80,8 +79,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return parts.origin in self.origins or (self.loopback and is_loopback(parts.host))
 
 
-PUBLIC_ONLY = NetworkPolicy()
-"""Only public addresses, only ``https``: for whatever is hosted."""
+PUBLIC_ONLY = NetworkPolicy()  # for whatever is hosted
 
 
 def desktop(*urls: str, proxy: str | None = None) -> NetworkPolicy:
@@ -145,7 +143,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 def make_network(given: "Network | NetworkPolicy", *, keep: bool, total: float) -> "Network":
-    """What ``network=`` of servers stands for: the way that was given, or one within a policy.
+    """Make the network of an argument ``network=``: the one that was given, or one within a policy.
 
     Args:
         given: either.
@@ -301,7 +299,7 @@ class Network:
             await asyncio.sleep(0)
 
     def _judge(self, url: str) -> UrlParts:
-        """What can be told from the URL alone."""
+        """Judge a URL by what can be told from it alone."""
         try:
             parts = split_url(url)
         except ValueError as error:

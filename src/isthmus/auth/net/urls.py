@@ -29,8 +29,6 @@ __all__ = [
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 MAX_URL_CHARS = 8 * 1024
-"""Characters that a URL may have."""
-
 URL_PATTERN = re.compile(
     r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<fragment>#.*)?",
     re.IGNORECASE | re.DOTALL,
@@ -237,7 +235,7 @@ def check_browser_url(url: str) -> str:
 
 
 def well_known_url(url: str, suffix: str) -> str:
-    """Where metadata of a URL stands: the suffix between its host and its path (RFC 8615).
+    """The URL of a URL's metadata: the suffix stands between host and path (RFC 8615).
 
     Args:
         url: an issuer (RFC 8414 3.1) or a protected resource (RFC 9728 3.1).
@@ -256,7 +254,7 @@ def well_known_url(url: str, suffix: str) -> str:
 
 
 def metadata_urls(issuer: str) -> list[str]:
-    """Where the metadata of an authorization server may stand, in the order of looking.
+    """The URLs where metadata of an authorization server may stand, in the order of looking.
 
     Raises:
         ValueError: the issuer is no URL of HTTP, or has a query or a fragment.

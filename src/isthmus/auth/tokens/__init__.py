@@ -1,1 +1,1 @@
-"""Tokens."""
+"""Secrets, signed tokens and their keys, proofs of possession."""

@@ -1,4 +1,4 @@
-"""Proof of possession: a token that is of no use to who has not the key (RFC 9449).
+"""DPoP, proof of possession (RFC 9449): a token that is of no use to who has not the key.
 
 The client makes a key, and with each request a proof: a signed note of this method, this URL, this
 moment and this token. Who checks it holds each of these to what was really asked, and takes no
@@ -46,24 +46,13 @@ __all__ = [
 ]
 
 DPOP_ALGORITHMS = ("ES256", "RS256", "PS256", "ES384", "EdDSA", "Ed25519")
-"""What proofs may be signed with, and what metadata lists."""
-
-PROOF_WINDOW_S = 300.0
-"""Seconds that a proof's ``iat`` may be before or after the checker's time."""
-
+PROOF_WINDOW_S = 300.0  # by which a proof's iat may differ from the checker's time
 MAX_PROOF_CHARS = 8 * 1024
-"""Characters of a proof."""
-
-MAX_JTI_CHARS = 256
-"""Characters of a ``jti`` and of a nonce."""
-
+MAX_JTI_CHARS = 256  # and of a nonce
 MAX_PROOFS = 100_000
-"""Proofs that are remembered."""
-
 PROOF_USED_BEFORE = "DPoP proof: it was used before"
 
-MIN_PROOFS_PER_KEY = 100
-"""Proofs of one key that are remembered in any case where there is room."""
+MIN_PROOFS_PER_KEY = 100  # remembered in any case where there is room
 
 
 class InvalidProof(InvalidToken):

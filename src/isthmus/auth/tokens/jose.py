@@ -1,13 +1,8 @@
-"""Signed tokens: made, and believed only under the keys and algorithms that were named beforehand.
+"""JSON Web Tokens and their keys (JOSE): signed, and verified only under keys and algorithms named beforehand.
 
 What a token says of itself decides nothing. Its ``alg`` must be one that the caller listed and fit
 the key's type and curve, none is symmetric, and neither a key nor the URL of one is ever taken out of
-it.
-
-Keys of signatures: read from what issuers publish, made, and kept.
-
-Only asymmetric keys are keys here. :mod:`load_joserfc` does the cryptography; it is imported when the
-first key is.
+it. :mod:`joserfc` does the cryptography; it is imported when the first key is.
 """
 
 import hashlib
@@ -46,6 +41,7 @@ __all__ = [
     "verify_jwt",
 ]
 
+# Every algorithm that can be allowed: the type of its keys, and their curve.
 ALGORITHMS: Mapping[str, tuple[str, str | None]] = {
     "RS256": ("RSA", None),
     "RS384": ("RSA", None),
@@ -59,29 +55,23 @@ ALGORITHMS: Mapping[str, tuple[str, str | None]] = {
     "EdDSA": ("OKP", "Ed25519"),
     "Ed25519": ("OKP", "Ed25519"),
 }
-"""Every algorithm that can be allowed: the type of its keys, and their curve."""
-
 DEFAULT_ALGORITHMS = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
-"""What is allowed where nobody says anything else."""
 
+# The members that make a key what it is, in their order (RFC 7638 3.2, RFC 8037 2).
 THUMBPRINT_MEMBERS: Mapping[str, Sequence[str]] = {
     "EC": ("crv", "kty", "x", "y"),
     "OKP": ("crv", "kty", "x"),
     "RSA": ("e", "kty", "n"),
 }
-"""The members that make a key what it is, in their order (RFC 7638 3.2, RFC 8037 2)."""
-
-PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
-"""The members that no public key has."""
-
+PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # of no public key
 MAX_SET_KEYS = 100
-"""Keys of a set that are looked at."""
-
-MAX_KEYS_TRIED = 4
-"""Keys that are tried for a token that names none."""
-
+MAX_KEYS_TRIED = 4  # for a token that names none
 MIN_RSA_BITS, MAX_RSA_BITS = 2048, 8192
 """Bits."""
+
+MAX_JWT_CHARS = 64 * 1024  # of any JWT that is read; the limit of a request is ResourceAuth's
+LEEWAY_S = 30.0
+OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 class InvalidToken(AuthError):
@@ -89,7 +79,7 @@ class InvalidToken(AuthError):
 
 
 class JoserfcParts(NamedTuple):
-    """What is used of joserfc."""
+    """The parts of joserfc that are used."""
 
     algorithms: Mapping[str, Any]
     keys: Mapping[str, Any]
@@ -121,7 +111,7 @@ def load_joserfc() -> JoserfcParts:
 
 
 class PublicKey:
-    """One public key of a set.
+    """A public key of a set.
 
     Args:
         jwk: the key; private members of it are not looked at.
@@ -215,7 +205,7 @@ class KeySet:
 
 
 def jwk_thumbprint(jwk: Mapping[str, Any]) -> str:
-    """What a key is called by its own contents (RFC 7638, SHA-256).
+    """The thumbprint of a key (RFC 7638, SHA-256).
 
     Raises:
         InvalidToken: it is no asymmetric key.
@@ -356,19 +346,12 @@ def require_private(key: Any) -> Any:
     return key
 
 
-MAX_JWT_CHARS = 64 * 1024
-"""Characters of any JWT that is read; what a request may bring is ``ResourceAuth``'s to say."""
-
-LEEWAY_S = 30.0
-"""Seconds by which clocks may differ."""
-
-
 class UnknownKey(InvalidToken):
     """Its key is none of those that are known, which may have been changed since."""
 
 
 class Claims(dict[str, Any]):
-    """What a token says, once it is believed.
+    """The claims of a token whose signature was verified.
 
     Attributes:
         header: its protected header.
@@ -386,9 +369,6 @@ class UnverifiedToken(NamedTuple):
     claims: Mapping[str, Any]
     signed: bytes
     signature: bytes
-
-
-OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_token(token: Secret | str, *, limit: int = MAX_JWT_CHARS) -> UnverifiedToken:
@@ -428,7 +408,7 @@ def verify_jwt(
     typ: str | Collection[str] | None = None,
     limit: int = MAX_JWT_CHARS,
 ) -> Claims:
-    """What a token says, if one of the keys signed it. Times, issuer and audience are the caller's.
+    """The claims of a token, if one of the keys signed it. Times, issuer and audience are the caller's to check.
 
     Args:
         token: in compact form.
@@ -484,7 +464,7 @@ def normalize_type(typ: Any) -> str:
 
 
 def token_type(token: Secret | str) -> str:
-    """What kind of token something says it is, as :func:`normalize_type`; empty for no token at all."""
+    """The type of a token as its header has it, as :func:`normalize_type`; empty for no token at all."""
     try:
         return normalize_type(read_token(token).header.get("typ"))
     except InvalidToken:

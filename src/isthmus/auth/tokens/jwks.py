@@ -1,4 +1,4 @@
-"""An issuer's keys: fetched once for everybody, kept, and asked for again when one is unknown.
+"""JWK sets, an issuer's keys by URL: fetched once for everybody, kept, and asked for again when one is unknown.
 
 Whoever sends a token with a key that nobody has heard of makes no request: the keys are asked for again
 for such a token once in thirty seconds at most. In between nobody can tell whether it is a new key, so
@@ -28,21 +28,11 @@ from isthmus.errors import AuthError
 
 __all__ = ["Jwks", "KeysUnavailable", "discover_jwks_uri"]
 
-KEYS_FRESH_S = 600.0
-"""Seconds after which keys are asked for again."""
-
-KEYS_STALE_S = 24 * 3600.0
-"""Seconds for which they are used where that fails."""
-
-FETCH_COOLDOWN_S = 30.0
-"""Seconds between two requests, whatever tokens come."""
-
-FIRST_COOLDOWN_S = 5.0
-"""The same while there are no keys at all, so that nobody can log in."""
-
+KEYS_FRESH_S = 600.0  # then keys are asked for again
+KEYS_STALE_S = 24 * 3600.0  # for which they are used where that fails
+FETCH_COOLDOWN_S = 30.0  # between two requests, whatever tokens come
+FIRST_COOLDOWN_S = 5.0  # the same while there are no keys at all, so that nobody can log in
 MAX_RETIRED_KEYS = 200
-"""Names of former keys that are remembered."""
-
 JwksSource: TypeAlias = str | Callable[[], Awaitable[str]]
 
 
@@ -138,7 +128,7 @@ class Jwks:
         algorithms: Collection[str] = DEFAULT_ALGORITHMS,
         typ: str | Collection[str] | None = None,
     ) -> Claims:
-        """What a token says, if one of the keys signed it; see :func:`isthmus.auth.tokens.jose.verify_jwt`.
+        """The claims of a token, if one of the keys signed it; see :func:`isthmus.auth.tokens.jose.verify_jwt`.
 
         Raises:
             UnknownKey: its key is none of theirs, and they were asked for it.
@@ -216,7 +206,7 @@ class Jwks:
 
 
 async def discover_jwks_uri(issuer: str, network: Network) -> str:
-    """Where an issuer's metadata says that its keys are (RFC 8414, OpenID Connect Discovery).
+    """The ``jwks_uri`` in an issuer's metadata (RFC 8414, OpenID Connect Discovery).
 
     Args:
         issuer: as it spells itself.

@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 HIDDEN_TEXT = "[secret]"
-"""What is seen instead."""
 
 
 class Secret:
@@ -98,7 +97,7 @@ def reveal(secret: Secret | str) -> str:
 
 
 def sha256_digest(secret: Secret | str) -> bytes:
-    """What may be kept of a random text, so that it is known again: its SHA-256."""
+    """The SHA-256 of a random text: what may be kept of it, so that it is known again."""
     return hashlib.sha256(reveal(secret).encode("utf-8", "surrogatepass")).digest()
 
 

@@ -1,1 +1,1 @@
-"""Core."""
+"""OAuth itself: endpoints, requests, grants and tokens."""

@@ -61,8 +61,8 @@ class AuthorizationRequests:
             found = LookupResult(
                 document=await self._lookups.document(asked.get("client_id"), asked.address)
             )
-        except RequestRefused as unfit:
-            raise RequestRefused(unfit.text) from None  # to people it is one and the same
+        except RequestRefused as refusal:
+            raise RequestRefused(refusal.text) from None  # to people it is one and the same
         try:
             try:
                 return await self._transactions.write(lambda core: self._judge(core, asked), found)
@@ -80,7 +80,7 @@ class AuthorizationRequests:
         return pending
 
     def _busy(self, core: "OAuthCore", asked: OAuthParameters) -> str:
-        """Where to send a browser when nothing can be written.
+        """The URL to send a browser to when nothing can be written.
 
         Raises:
             StoreLocked: nowhere, before its user was asked anything.
@@ -146,8 +146,8 @@ class AuthorizationRequests:
         approval = Approval(user=user, scopes=allowed, upstream_id=upstream_id, ends_at=ends_at)
         try:
             found = LookupResult(document=await self._lookups.document(pending.client_id))
-        except RequestRefused as unfit:
-            raise AuthRefused(unfit.text, "temporarily_unavailable") from None
+        except RequestRefused as refusal:
+            raise AuthRefused(refusal.text, "temporarily_unavailable") from None
 
         def work(core: "OAuthCore") -> str:
             from authlib.oauth2 import OAuth2Error
@@ -179,7 +179,7 @@ class AuthorizationRequests:
         return self._refused(kept.redirect_uri, error, kept.state)
 
     def _refused(self, redirect_uri: str, error: str, state: str | None) -> str:
-        """Where to send a browser with an error."""
+        """The redirect URI with an error (RFC 6749 4.1.2.1), for the browser."""
         # spec 2026-07-28 basic/authorization#authorization-response-validation: errors have iss too
         pairs = [("error", error), ("state", state), ("iss", self._settings.issuer)]
         return add_query(redirect_uri, ((name, value) for name, value in pairs if value))
@@ -223,7 +223,7 @@ def home_page_of(uri: str) -> str:
 
 
 def explain_refusal(error: str, named: AuthlibClient | None, back: str | None) -> str:
-    """What a page says about a request that nobody is redirected for; nothing of it is repeated."""
+    """Explain on a page why a request is refused and nobody is redirected; nothing of it is repeated."""
     if error == "invalid_client":
         return "the program that sent you here is not known to this server"
     if named is not None and back and not named.check_redirect_uri(back):

@@ -77,7 +77,7 @@ BROKEN_MESSAGE = "the server could not answer; its log says why"
 
 
 class Front(Protocol):
-    """What a browser sees of an authorization server.
+    """The pages that browsers see of an authorization server.
 
     Attributes:
         routes: its pages by exact path.
@@ -197,8 +197,10 @@ class OAuthEndpoints:
             found = await self._requests.ask(read_query(scope))
         except UntrustedRedirect as astray:
             await front.astray(astray.back, send)
-        except RequestRefused as unfit:
-            await front.problem(unfit.status, f"{unfit.text[0].upper()}{unfit.text[1:]}.", send)
+        except RequestRefused as refusal:
+            await front.problem(
+                refusal.status, f"{refusal.text[0].upper()}{refusal.text[1:]}.", send
+            )
         except StoreLocked:
             await front.problem(503, f"{BUSY_MESSAGE[0].upper()}{BUSY_MESSAGE[1:]}.", send)
         except Exception:
@@ -227,9 +229,9 @@ class OAuthEndpoints:
             try:
                 check_method(scope, {method, "HEAD"} if method == "GET" else {method})
                 done = await handler(scope, receive)
-            except RequestRefused as unfit:
+            except RequestRefused as refusal:
                 await send_response(
-                    send, unfit.status, [*refusal_headers(unfit), *cross], refusal_body(unfit)
+                    send, refusal.status, [*refusal_headers(refusal), *cross], refusal_body(refusal)
                 )
             except StoreLocked:
                 busy = RequestRefused(BUSY_MESSAGE, status=503, error="temporarily_unavailable")
@@ -261,7 +263,7 @@ class OAuthEndpoints:
         """Have Authlib serve a request in a transaction of its own.
 
         Raises:
-            Unfit: what came with the request does not fit into any answer.
+            RequestRefused: what came with the request does not fit into any answer.
         """
         try:
             return await self._transactions.write(work, found)
@@ -385,25 +387,25 @@ def check_method(scope: Scope, methods: set[str]) -> None:
     """See that a request is of a method that is served.
 
     Raises:
-        Unfit: it is not.
+        RequestRefused: it is not.
     """
     if scope["method"] not in methods:
         raise RequestRefused(f"this address takes {' and '.join(sorted(methods))}", status=405)
 
 
-def refusal_headers(unfit: RequestRefused) -> HeaderPairs:
+def refusal_headers(refusal: RequestRefused) -> HeaderPairs:
     """The headers of a refusal."""
     headers = [*JSON_HEADERS, *NO_STORE_HEADERS]
-    if unfit.retry_after is not None:
-        headers.append((b"retry-after", str(unfit.retry_after).encode()))
-    if unfit.status == 401:
+    if refusal.retry_after is not None:
+        headers.append((b"retry-after", str(refusal.retry_after).encode()))
+    if refusal.status == 401:
         headers.append((b"www-authenticate", b'Basic realm="oauth"'))
     return headers
 
 
-def refusal_body(unfit: RequestRefused) -> bytes:
+def refusal_body(refusal: RequestRefused) -> bytes:
     """The body of a refusal."""
-    return msgspec.json.encode({"error": unfit.error, "error_description": unfit.text})
+    return msgspec.json.encode({"error": refusal.error, "error_description": refusal.text})
 
 
 def make_metadata(settings: AuthorizationSettings) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The grants: how a client gets tokens. Each is Authlib's, with what MCP wants of it laid over.
+"""Grants, the ways in which a client gets tokens: Authlib's, with what MCP wants of them laid over.
 
 ``authorization_code`` and ``client_credentials``, and the assertions by which others vouch for a user
 (ID-JAG) or a program (RFC 7523). Signatures of assertions were verified before the transaction, since that
@@ -91,7 +91,7 @@ class S256Required(CodeChallenge):  # type: ignore[misc]  # Authlib has no types
         super().validate_code_verifier(grant, result)
 
     def get_authorization_code_challenge_method(self, authorization_code: Any) -> str:
-        """How every challenge of ours was made."""
+        """The code challenge method, which is always S256."""
         return "S256"
 
 
@@ -117,11 +117,11 @@ class StoredCode:
         self._sent = sent
 
     def get_redirect_uri(self) -> str | None:
-        """What the token request has to repeat, if it says anything: OAuth 2.1 dropped that."""
+        """The redirect URI that the token request has to repeat, if it sends one: OAuth 2.1 dropped that."""
         return self.row.redirect_uri if self._sent else None
 
     def get_scope(self) -> str:
-        """What was allowed."""
+        """The scope that was allowed."""
         return self.grant.scope
 
 
@@ -207,7 +207,7 @@ class CodeGrant(ProofBoundGrant, AuthorizationCodeGrant):  # type: ignore[misc] 
         )
 
     def authenticate_user(self, authorization_code: StoredCode) -> User | None:
-        """Who said yes, as long as they may."""
+        """The user who approved, unless they are gone or disabled."""
         return self.server.active_user(authorization_code.grant)
 
     def delete_authorization_code(self, authorization_code: StoredCode) -> None:
@@ -268,7 +268,7 @@ class IdJagGrant(ProofBoundGrant, IDJAGGrant):  # type: ignore[misc]  # Authlib 
         )
 
     def _process_assertion_claims(self, assertion: str) -> Claims:
-        """What the assertion says; its signature and its type have been verified."""
+        """The claims of the assertion; its signature and its type have been verified."""
         core: OAuthCore = self.server
         claims = core.found.assertion
         if claims is None:
@@ -294,7 +294,7 @@ class IdJagGrant(ProofBoundGrant, IDJAGGrant):  # type: ignore[misc]  # Authlib 
         return use_assertion_once(self.server, claims, str(claims.get("iss")))
 
     def authenticate_user(self, subject: str) -> User | None:
-        """Whom it is about."""
+        """The user that the assertion is about."""
         user = self.server.found.user
         return user if user is not None and not user.disabled else None
 

@@ -1,4 +1,4 @@
-"""Tokens that are handed back: revoked (RFC 7009), or asked about (RFC 7662).
+"""Token introspection (RFC 7662) and revocation (RFC 7009).
 
 Importing this takes the extra ``auth``.
 """
@@ -162,7 +162,7 @@ class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has
         return client.client.introspects or token.check_client(client)
 
     def introspect_token(self, token: TokenStatus) -> dict[str, Any]:
-        """What it says; ``token_type`` for access tokens alone (RFC 7662 2.2)."""
+        """The claims of a token; ``token_type`` for access tokens alone (RFC 7662 2.2)."""
         if token.gen is not None:
             return token.claims
         kind = "DPoP" if "cnf" in token.claims else "Bearer"

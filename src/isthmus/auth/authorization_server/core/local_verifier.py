@@ -79,7 +79,7 @@ class LocalVerifier:
         self._standing.clear()
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
-        """Whose a token is; see :meth:`TokenVerifier.verify`."""
+        """The principal of a token; see :meth:`TokenVerifier.verify`."""
         if presented.is_too_long:
             return None
         try:
@@ -147,7 +147,7 @@ class LocalVerifier:
         return not user.disabled
 
     async def _claims(self, token: str) -> Claims:
-        """What a token says, by its signature; which is looked at once.
+        """The claims of a token that we signed; each signature is checked once.
 
         Raises:
             InvalidToken: it is none of ours.
@@ -185,7 +185,7 @@ class LocalVerifier:
 
 
 def make_principal(claims: Mapping[str, Any]) -> Principal:
-    """Who a token is about."""
+    """Make the principal that a token is about."""
     known = {"iss", "sub", "client_id", "scope", "exp", "cnf"}
     bound = claims.get("cnf")
     return Principal(

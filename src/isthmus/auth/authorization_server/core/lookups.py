@@ -79,7 +79,7 @@ FORBIDDEN_MEMBERS = frozenset({"client_secret", "client_secret_expires_at"})
 
 
 class LookupResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked up before the transaction began.
+    """Everything that was looked up before the transaction began.
 
     Attributes:
         document: the client whose id is a URL, from its document.
@@ -95,7 +95,7 @@ class LookupResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody said yes to."""
+    """An approval by a user: which scopes, and until when."""
 
     user: User
     scopes: frozenset[str] | None = None
@@ -116,7 +116,7 @@ def check_document_id(client_id: str, policy: CimdPolicy) -> None:
     """See that a URL may be a client's id.
 
     Raises:
-        Unacceptable: it may not.
+        UnacceptableClient: it may not.
     """
     # spec 2026-07-28 basic/authorization/client-registration#implementation-requirements
     try:
@@ -165,7 +165,7 @@ class FetchSlots:
             address: who had it fetched; empty where that is not known, which has no share.
 
         Raises:
-            Unreachable: all slots, or all of the address, are taken.
+            DocumentUnreachable: all slots, or all of the address, are taken.
         """
         key = address_block(address)
         if self._held.total() >= self._total or (key and self._held[key] >= self._per_address):
@@ -220,7 +220,7 @@ class ClientDocuments:
             address: who names it; empty where that is not known.
 
         Raises:
-            Unacceptable: there is none, or not one that can be believed.
+            UnacceptableClient: there is none, or not one that can be believed.
         """
         known = self._known.get(client_id)
         if known is not None and known.fresh_until > self._clock():
@@ -282,7 +282,7 @@ def read_document(client_id: str, answer: Fetched, schemes: tuple[str, ...]) -> 
     """The client that a document describes.
 
     Raises:
-        Unacceptable: the document is not what it has to be.
+        UnacceptableClient: the document is not what it has to be.
     """
     if answer.status != 200:
         raise UnacceptableClient("the client's document is not there")
@@ -315,10 +315,10 @@ def read_document(client_id: str, answer: Fetched, schemes: tuple[str, ...]) -> 
 
 
 def choose_document_auth(metadata: ClientMetadata) -> Any:
-    """How a client of a document authenticates: not by a secret, since all could read it.
+    """The authentication method of a client with a document: no secret, since all could read it.
 
     Raises:
-        Unacceptable: it wants to do it otherwise, or its keys are none.
+        UnacceptableClient: it wants to do it otherwise, or its keys are none.
     """
     method = metadata.token_endpoint_auth_method or "none"
     if method not in DOCUMENT_AUTH_METHODS:
@@ -367,7 +367,7 @@ class Lookups:
             address: who names it; empty where that is not known.
 
         Raises:
-            Unfit: its document is not to be had, or not to be believed.
+            RequestRefused: its document is not to be had, or not to be believed.
         """
         if client_id is None or not is_document_id(client_id):
             return None
@@ -382,10 +382,10 @@ class Lookups:
             raise RequestRefused(str(flaw), error="invalid_client") from None
 
     async def find(self, asked: OAuthParameters) -> LookupResult:
-        """What a request to an endpoint with client authentication needs.
+        """Look up what a request to an endpoint with client authentication needs.
 
         Raises:
-            Unfit: something is not to be had.
+            RequestRefused: something is not to be had.
         """
         assertion = asked.get("client_assertion")
         client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
@@ -448,7 +448,7 @@ class Lookups:
         return User(id=user_id) if self._users is None else await self._users.get(user_id)
 
     async def _vouched(self, assertion: str) -> tuple[Claims | None, TrustedIdp | None]:
-        """What the assertion of a grant says; None where nobody whom we trust has signed it."""
+        """The claims of a grant's assertion; None where nobody whom we trust has signed it."""
         issuer, subject = read_unverified(assertion, "iss"), read_unverified(assertion, "sub")
         if issuer is None:
             return None, None
@@ -484,10 +484,10 @@ class Lookups:
         algorithms: tuple[str, ...],
         typ: str | None,
     ) -> Claims | None:
-        """What a token says if one of the keys signed it, wherever these are.
+        """Verify a token by keys that are here or at a URL; its claims, or None.
 
         Raises:
-            Unfit: the keys are not to be had.
+            RequestRefused: the keys are not to be had.
         """
         try:
             if jwks is not None:
@@ -527,7 +527,7 @@ def make_busy_refusal(text: str) -> RequestRefused:
 
 
 def read_unverified(token: str, name: str) -> str | None:
-    """What a token says of itself, to know whose keys to ask for."""
+    """Read a claim that is not verified, to know whose keys to ask for."""
     try:
         value = read_token(token).claims.get(name)
     except InvalidToken:

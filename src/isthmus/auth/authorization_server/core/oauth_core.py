@@ -87,7 +87,7 @@ class OwnIssuerParameter(IssuerParameter):  # type: ignore[misc]  # Authlib has 
         self._issuer = issuer
 
     def get_issuer(self) -> str:
-        """What ``iss`` says."""
+        """The issuer for the parameter ``iss``."""
         # spec 2026-07-28 basic/authorization#authorization-response-validation
         return self._issuer
 
@@ -144,7 +144,7 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
         return OAuthResponse(status, body, headers)
 
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
-        """Nobody listens."""
+        """Do nothing: nobody listens."""
 
     def query_client(self, client_id: str) -> AuthlibClient | None:
         """A client by its id, however it is known."""
@@ -172,7 +172,7 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
     # What is ours
 
     def allowed_scope(self, client: AuthlibClient, scope: str | None) -> str:
-        """What a client gets of the scopes it asks for.
+        """The scopes that a client gets of those it asks for.
 
         Raises:
             InvalidScopeError: it may have none of them.

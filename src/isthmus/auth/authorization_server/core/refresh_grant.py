@@ -39,7 +39,7 @@ class StoredRefresh:
         return bool(client.client_id == self.grant.client_id)
 
     def get_scope(self) -> str:
-        """What it allows at most."""
+        """The scopes that it allows at most."""
         return self.grant.scope
 
 
@@ -77,7 +77,7 @@ class RefreshGrant(ProofBoundGrant, RefreshTokenGrant):  # type: ignore[misc]  #
         )
 
     def authenticate_user(self, refresh_token: StoredRefresh) -> User | None:
-        """Who said yes, as long as they may."""
+        """The user who approved, unless they are gone or disabled."""
         return self.server.active_user(refresh_token.grant)
 
     def issue_token(self, user: User, refresh_token: StoredRefresh) -> TokenAnswer:

@@ -1,4 +1,4 @@
-"""Clients that register themselves (RFC 7591): typed before anything looks at them.
+"""Dynamic client registration (RFC 7591): metadata is typed before anything looks at it.
 
 Importing this takes the extra ``auth``.
 """
@@ -69,10 +69,10 @@ class RegistrationEndpoint(ClientRegistrationEndpoint):  # type: ignore[misc]  #
             )
 
     def read(self, raw: Any) -> tuple[RegisteredClient, dict[str, Any]]:
-        """What a client says of itself, and what of that is registered.
+        """Read a client's metadata, and say which of it is registered.
 
         Raises:
-            Unacceptable: it cannot be.
+            UnacceptableClient: it cannot be.
         """
         try:
             metadata = msgspec.convert(raw, ClientMetadata)
@@ -108,7 +108,7 @@ class RegistrationEndpoint(ClientRegistrationEndpoint):  # type: ignore[misc]  #
         return tuple(wanted) or None
 
     def generate_client_info(self, request: JsonRegistration, client: Any = None) -> dict[str, Any]:
-        """What we give the client: an id, and a secret if it is to authenticate by one."""
+        """Make the client's id, and a secret if it is to authenticate by one."""
         info: dict[str, Any] = {
             "client_id": f"c.{secrets.token_urlsafe(18)}",
             "client_id_issued_at": int(self.server.records.now),
@@ -138,16 +138,16 @@ class RegistrationAnswer(dict[str, Any]):
     """A registration's answer, which shows nothing where it is logged as a whole."""
 
     def __repr__(self) -> str:
-        return f"Answered({', '.join(self)})"
+        return f"RegistrationAnswer({', '.join(self)})"
 
     __str__ = __repr__
 
 
 def choose_client_auth(metadata: ClientMetadata) -> Any:
-    """How a client authenticates, by RFC 7591's default if it does not say.
+    """The authentication method of a client, by RFC 7591's default if it does not say.
 
     Raises:
-        Unacceptable: in no way that we have, or its keys are none.
+        UnacceptableClient: in no way that we have, or its keys are none.
     """
     method = metadata.token_endpoint_auth_method or "client_secret_basic"
     if method not in AUTH_METHODS:
@@ -162,10 +162,10 @@ def choose_client_auth(metadata: ClientMetadata) -> Any:
 
 
 def choose_application_type(metadata: ClientMetadata) -> str:
-    """Which kind of application a client is; by its redirect URIs if it does not say.
+    """The application type of a client, by its redirect URIs if it does not say.
 
     Raises:
-        Unacceptable: its redirect URIs are not of that kind.
+        UnacceptableClient: its redirect URIs are not of that kind.
     """
     apps = [is_app_redirect(uri) for uri in metadata.redirect_uris]
     said = metadata.application_type

@@ -31,20 +31,14 @@ __all__ = [
 ]
 
 MAX_BODY_BYTES = 64 * 1024
-"""Bytes of a form or a registration."""
-
 MAX_QUERY_BYTES = 16 * 1024
-"""Bytes of a query."""
-
 MAX_PARAMETERS = 64
-"""Parameters of one request."""
-
 BODY_TIMEOUT_S = 15.0
-"""Seconds that a body may take."""
-
 FORM_TYPE = "application/x-www-form-urlencoded"
-REPEATABLE_PARAMETERS = frozenset({"resource"})
-"""What RFC 8707 lets come more than once."""
+REPEATABLE_PARAMETERS = frozenset({"resource"})  # RFC 8707 lets it come more than once
+ADDRESS_RATE = Rate(300, seconds=60)
+CLIENT_RATE = Rate(1200, seconds=60)
+REGISTRATIONS_PER_HOUR = 20
 
 
 class RequestRefused(Exception):
@@ -87,7 +81,7 @@ class UntrustedRedirect(RequestRefused):
 
 
 class BasicCredentials(msgspec.Struct, frozen=True):
-    """What an ``Authorization: Basic`` header says, decoded."""
+    """Client credentials from an ``Authorization: Basic`` header, decoded."""
 
     client_id: str
     secret: str
@@ -136,7 +130,7 @@ class OAuthResponse:
 
     @property
     def location(self) -> str | None:
-        """Where it sends the browser."""
+        """The URL that it sends the browser to."""
         return next((value for name, value in self.headers if name == "Location"), None)
 
     @location.setter
@@ -160,7 +154,7 @@ def parse_parameters(text: bytes) -> tuple[tuple[str, str], ...]:
     """Read a form or a query.
 
     Raises:
-        Unfit: it is none, there is too much of it, or one comes twice.
+        RequestRefused: it is none, there is too much of it, or one comes twice.
     """
     from urllib.parse import parse_qsl
 
@@ -185,7 +179,7 @@ def read_query(scope: Scope) -> OAuthParameters:
     """Read a request whose parameters are in its URL, as those to ``/authorize`` are.
 
     Raises:
-        Unfit: it cannot be served.
+        RequestRefused: it cannot be served.
     """
     query: bytes = scope.get("query_string", b"")
     if len(query) > MAX_QUERY_BYTES:
@@ -199,7 +193,7 @@ async def read_form(scope: Scope, receive: Receive) -> OAuthParameters:
     """Read a request whose parameters are in its body, and nowhere else.
 
     Raises:
-        Unfit: it cannot be served.
+        RequestRefused: it cannot be served.
     """
     # spec 2026-07-28 basic/authorization#token-requirements: nothing secret is in a URL
     if scope.get("query_string"):
@@ -223,7 +217,7 @@ def check_credentials(asked: OAuthParameters) -> None:
     """See that a client authenticates in one way, as one client.
 
     Raises:
-        Unfit: it does not.
+        RequestRefused: it does not.
     """
     # OAuth 2.1 2.4: more than one authentication method in a request is refused
     ways = [asked.basic, asked.get("client_secret"), asked.get("client_assertion")]
@@ -243,7 +237,7 @@ def require_single(values: Sequence[str], otherwise: str) -> str | None:
     """The one value of a header; None where there is none.
 
     Raises:
-        Unfit: there are several.
+        RequestRefused: there are several.
     """
     if len(values) > 1:
         raise RequestRefused(otherwise, error="invalid_dpop_proof" if "DPoP" in otherwise else "invalid_request")  # fmt: skip
@@ -254,7 +248,7 @@ def read_basic(values: Sequence[str]) -> BasicCredentials | None:
     """A client's credentials in its ``Authorization`` header.
 
     Raises:
-        Unfit: there are several headers, or it cannot be read.
+        RequestRefused: there are several headers, or it cannot be read.
     """
     from urllib.parse import unquote_plus
 
@@ -283,7 +277,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES)
     """The body of a request.
 
     Raises:
-        Unfit: it is too long, took too long, or did not come to its end.
+        RequestRefused: it is too long, took too long, or did not come to its end.
     """
     if any(length > limit for length in announced_lengths(scope)):
         raise RequestRefused(f"the body has more than {limit} bytes", status=413)
@@ -310,13 +304,8 @@ def announced_lengths(scope: Scope) -> Iterable[int]:
     return [int(text) for text in header_values(scope, b"content-length") if text.isdigit()]
 
 
-ADDRESS_RATE = Rate(300, seconds=60)
-CLIENT_RATE = Rate(1200, seconds=60)
-REGISTRATIONS_PER_HOUR = 20
-
-
 class TooManyRequests(RequestRefused):
-    """Somebody asks too often."""
+    """A request beyond a rate limit: status 429."""
 
     def __init__(self, wait: float) -> None:
         super().__init__(
@@ -355,7 +344,7 @@ class Limits:
         """A request came from an address.
 
         Raises:
-            TooMany: too often.
+            TooManyRequests: too often.
         """
         spend_or_refuse(self._addresses, address_block(address))
 
@@ -367,7 +356,7 @@ class Limits:
         """A token request came from somebody who says that they are this client.
 
         Raises:
-            TooMany: too often.
+            TooManyRequests: too often.
         """
         spend_or_refuse(self._clients, client_id)
 
@@ -382,7 +371,7 @@ class Limits:
         """A registration came from an address.
 
         Raises:
-            TooMany: too often.
+            TooManyRequests: too often.
         """
         spend_or_refuse(self._registrations, address_block(address))
 
@@ -391,7 +380,7 @@ def spend_or_refuse(meter: MemoryMeter, key: str) -> None:
     """Take one out of what a key has left.
 
     Raises:
-        TooMany: there is nothing left.
+        TooManyRequests: there is nothing left.
     """
     wait = meter.spend(key[:512])
     if wait:

@@ -1,4 +1,4 @@
-"""What an authorization server was set up with, in the form that its parts read it."""
+"""Settings of an authorization server: policies for registration and logins, trusted issuers, lifetimes."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -76,7 +76,7 @@ class DcrPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegistrationPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How clients come to be known.
+    """Ways in which clients come to be known.
 
     Attributes:
         cimd: by the documents that their ids name.
@@ -90,7 +90,7 @@ class RegistrationPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How people log in: how long that lasts, and how often they may try.
+    """Limits of logins: how long one lasts, and how often people may try.
 
     Attributes:
         idle: seconds that a login lasts without being used.
@@ -186,11 +186,11 @@ class AuthorizationSettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.issuer.rstrip('/')}/{name}"
 
     def path(self, name: str) -> str:
-        """Where that is on our origin."""
+        """The path of an endpoint on our origin."""
         return f"{split_url(self.issuer).path.rstrip('/')}/{name}"
 
     def metadata_paths(self) -> list[str]:
-        """Where our metadata is."""
+        """The paths of our metadata."""
         suffixes = ["oauth-authorization-server"]
         suffixes += ["openid-configuration"] if self.openid_alias else []
         return [split_url(well_known_url(self.issuer, suffix)).path for suffix in suffixes]

@@ -1,15 +1,13 @@
-"""The tokens themselves: access tokens that say everything, refresh tokens that say nothing.
+"""Access tokens, refresh tokens, and the signing keys behind them.
 
 A refresh token is ``rt.<grant>.<generation>.<HMAC>``. The current generation gets the next one. The
 one before gets, for a short while, the same next one again, so that several processes of a client,
 or one whose answer was lost, all end up with the same token. Anything older has been stolen from
 somebody, and ends the grant.
 
-The keys that access tokens are signed with, which change without anybody noticing.
-
-The current one signs, the next one is published already so that nobody meets a token whose key
-they have not seen, and tokens of the previous ones are still believed until the last of them has
-ended. They are kept in the store, encrypted, with the key behind refresh tokens.
+Of the signing keys the current one signs, the next one is published already so that nobody meets a
+token whose key they have not seen, and tokens of the previous ones are still believed until the last
+of them has ended. They are kept in the store, encrypted, with the key behind refresh tokens.
 """
 
 import hmac
@@ -39,11 +37,9 @@ __all__ = [
 ]
 
 ACCESS_JWT_TYPE = "at+jwt"
-REVOKED_ISSUER = "revoked"
-"""The issuer under which the ids of revoked access tokens are kept."""
-
+REVOKED_ISSUER = "revoked"  # the ids of revoked access tokens are kept under it
 MAX_REFRESH_CHARS = 512
-"""Characters of a refresh token."""
+MAC_NAME = "refresh"
 
 
 def make_id() -> str:
@@ -61,7 +57,7 @@ class TokenAnswer(dict[str, Any]):
 
 
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What an access token is to say (RFC 9068).
+    """The claims of an access token (RFC 9068).
 
     Attributes:
         issuer: us.
@@ -121,7 +117,7 @@ def make_refresh_token(mac_key: bytes, grant_id: str, gen: int, client_id: str) 
 
 
 def sign_refresh(mac_key: bytes, grant_id: str, gen: int, client_id: str) -> str:
-    """What proves that a refresh token is ours."""
+    """Make the HMAC that proves that a refresh token is ours."""
     signed = msgspec.json.encode([grant_id, gen, client_id])
     return encode_base64url(hmac.digest(mac_key, signed, "sha256"))
 
@@ -142,9 +138,6 @@ def is_genuine(mac_key: bytes, presented: RefreshParts, client_id: str) -> bool:
     mine = sign_refresh(mac_key, presented.grant_id, presented.gen, client_id)
     given = presented.mac.encode("utf-8", "surrogatepass")
     return hmac.compare_digest(mine.encode(), given)
-
-
-MAC_NAME = "refresh"
 
 
 class Keyring:

@@ -1,1 +1,1 @@
-"""Pages."""
+"""Pages that browsers see of the authorization server."""

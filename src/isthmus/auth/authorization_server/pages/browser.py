@@ -1,4 +1,4 @@
-"""What a browser sends and keeps: requests read and judged, cookies, answers.
+"""Requests and cookies of browsers: forms read and judged, CSRF seals, pages and redirects sent.
 
 A browser has one cookie that says that it is the same one (the binding) and, once somebody logged
 in, one for that (the session); both are random and mean nothing to anybody else. An authorization
@@ -39,9 +39,8 @@ __all__ = [
 MAX_FORM_BYTES = 16 * 1024
 MAX_FORM_FIELDS = 20
 MAX_COOKIE_CHARS = 16 * 1024
+# 32 random bytes in base64url: the value of both cookies
 OPAQUE_VALUE = re.compile(r"[A-Za-z0-9_-]{43}")
-"""32 random bytes in base64url: the value of both cookies."""
-
 BODY_REFUSALS = {
     400: "That form did not arrive as a whole. Try again.",
     408: "That form took too long to arrive. Try again.",
@@ -52,7 +51,7 @@ PRINTABLE_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class BrowserRequest(msgspec.Struct, frozen=True):
-    """One request of a browser.
+    """A request of a browser to one of the pages.
 
     Attributes:
         method: GET, HEAD or POST.
@@ -130,7 +129,7 @@ class CsrfSeal:
         self._mac = mac
 
     def tie(self, *parts: str) -> str:
-        """What proves that these parts belong together."""
+        """Make the proof that these parts belong together."""
         joined = msgspec.json.encode(["front", *parts]).decode()
         return self._mac(joined).hex()
 
@@ -140,7 +139,7 @@ class CsrfSeal:
 
 
 def browser_binding(value: Secret | None) -> str:
-    """What may be kept of a browser's cookie, to recognise the browser by; empty for none."""
+    """A digest of a browser's cookie, to recognise the browser by; empty for none."""
     return "" if value is None else sha256_digest(value).hex()
 
 
@@ -160,7 +159,7 @@ async def read_browser_request(scope: Scope, receive: Receive) -> BrowserRequest
     """Read a request to one of the pages.
 
     Raises:
-        Unfit: the method, the length, the type or the fields are no form's of ours.
+        RequestRefused: the method, the length, the type or the fields are no form's of ours.
     """
     method = scope["method"]
     if method not in {"GET", "HEAD", "POST"}:

@@ -22,8 +22,8 @@ __all__ = ["ConsentPage", "describe_target"]
 
 URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
+# of Sec-Fetch-Site, where no other site has a hand in it
 OWN_SITE_VALUES = frozenset({"none", "same-origin"})
-"""What ``Sec-Fetch-Site`` says where no other site has a hand in it."""
 
 
 class ConsentPage:
@@ -63,7 +63,7 @@ class ConsentPage:
     async def approve_silently(
         self, request: BrowserRequest, pending: PendingAuthorization, user: User
     ) -> str | None:
-        """Where to go on where the same was approved before; None where it has to be asked.
+        """Approve what was approved before: the URL to go on to, or None where it has to be asked.
 
         Args:
             request: the browser's request to ``/authorize``.
@@ -157,7 +157,7 @@ class ConsentPage:
 
 
 def describe_target(redirect_uri: str) -> tuple[str, bool]:
-    """Whom a redirect URI leads to, as people should read it, and whether that is a local program.
+    """Name the host or scheme a redirect URI leads to, and whether that is a local program.
 
     Args:
         redirect_uri: of https, of http on this machine, or of a scheme that a program has taken.

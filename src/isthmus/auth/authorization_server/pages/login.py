@@ -73,6 +73,8 @@ PROBLEM_HEADINGS = {
 
 PageHandler: TypeAlias = Callable[[BrowserRequest, Send], Awaitable[None]]
 
+log = logging.getLogger("isthmus.auth")
+
 
 class OpenedRequest(msgspec.Struct, frozen=True):
     """An authorization request, in the browser that brought it.
@@ -137,24 +139,24 @@ class BrowserSessions:
 
     @property
     def users(self) -> UserBackend:
-        """Who can log in.
+        """The backend of users who can log in.
 
         Raises:
-            Unfit: nobody can.
+            RequestRefused: nobody can.
         """
         if self._users is None:
             raise RequestRefused(NO_USERS_TEXT, status=403)
         return self._users
 
     async def seal(self) -> CsrfSeal:
-        """What ties links and forms to a browser."""
+        """The seal that ties links and forms to a browser."""
         if self._seal is None:
             vault = await self.store.read(lambda records: records.vault)
             self._seal = CsrfSeal(vault.digest)
         return self._seal
 
     async def make_handle(self, pending: PendingAuthorization, binding: str) -> str:
-        """How links and forms of one browser name a request; of no use in another browser."""
+        """Make the name of a request for links and forms of one browser; of no use in another."""
         return f"{pending.txn}.{(await self.seal()).tie('request', pending.txn, binding)}"
 
     def page_url(self, place: str, handle: str) -> str:
@@ -167,7 +169,7 @@ class BrowserSessions:
         """The request that a page is about.
 
         Raises:
-            Unfit: there is none, or this is not the browser that brought it.
+            RequestRefused: there is none, or this is not the browser that brought it.
         """
         handle = request.fields.get("request", "")
         txn, _, tied = handle.rpartition(".")
@@ -217,7 +219,7 @@ class BrowserSessions:
         await self.store.write(lambda records: records.end_session(session.reveal()))
 
     def login_request(self, request: BrowserRequest, opened: OpenedRequest) -> LoginRequest:
-        """What the users' backend may know."""
+        """Make the request that the users' backend gets."""
         return LoginRequest(
             pending=opened.pending,
             address=request.address,
@@ -226,7 +228,7 @@ class BrowserSessions:
         )
 
     async def identify(self, request: BrowserRequest, opened: OpenedRequest) -> LoginOutcome:
-        """Who is at the browser, or what it takes to find out."""
+        """Find out who is at the browser, or what it takes to know that."""
         if opened.user is not None:
             return opened.user
         found = await self.users.begin(self.login_request(request, opened))
@@ -235,7 +237,7 @@ class BrowserSessions:
         return found
 
     async def form_token(self, form: str, opened: OpenedRequest, user: User | None = None) -> str:
-        """What proves that a form came from our page, for this browser, request and user.
+        """Make the CSRF token of a form, for this browser, request and user.
 
         Args:
             form: which of our forms.
@@ -252,7 +254,7 @@ class BrowserSessions:
     # Answers
 
     def serve_page(self, handler: PageHandler) -> AsgiApp:
-        """What answers visits, as an ASGI app; what goes wrong in it is a page, too."""
+        """Wrap a handler of requests as an ASGI app; what goes wrong in it is a page, too."""
 
         async def page(scope: Scope, receive: Receive, send: Send) -> None:
             async def answer() -> None:
@@ -266,8 +268,8 @@ class BrowserSessions:
         """Wait for an answer to be sent; where it goes wrong, a page says so."""
         try:
             await answer
-        except RequestRefused as unfit:
-            await self.send_problem(unfit.status, unfit.text, send)
+        except RequestRefused as refusal:
+            await self.send_problem(refusal.status, refusal.text, send)
         except StoreLocked:
             await self.send_problem(503, BUSY_TEXT, send)
         except AuthRefused:  # approved or denied before, perhaps at this moment
@@ -311,13 +313,10 @@ class BrowserSessions:
         """See that a form is ours.
 
         Raises:
-            Unfit: it is not.
+            RequestRefused: it is not.
         """
         if is_cross_site(request, self.origin) or Secret(token) != request.fields.get("token", ""):
             raise RequestRefused(FOREIGN_FORM_TEXT, status=403)
-
-
-log = logging.getLogger("isthmus.auth")
 
 
 class LoginPages:
@@ -421,7 +420,7 @@ class LoginPages:
 
 
 def make_throttled_page(account: str, wait: int) -> LoginPage:
-    """What somebody reads who has no tries left.
+    """Make the login page for somebody who has no tries left.
 
     Args:
         account: the name that was typed.

@@ -1,9 +1,7 @@
-"""What people see of the authorization server: functions from values to pages.
+"""HTML and CSS of the pages: functions from values to markup, which escape everything.
 
 There is no JavaScript, no picture, and nothing from elsewhere. What a client or a user says of
 themselves is cut, rid of characters that reorder or hide text, and escaped; no logo is fetched.
-
-How the pages look: one style sheet of our own, as no page loads anything from elsewhere.
 """
 
 import hashlib
@@ -35,9 +33,9 @@ __all__ = [
 MAX_NAME_CHARS = 64
 MAX_SHOWN_URL_CHARS = 400
 MAX_TEXT_CHARS = 300
-MAX_COMBINING_MARKS = 2
-"""Combining marks that one character may have; more of them pile up over other lines."""
+MAX_COMBINING_MARKS = 2  # of one character: more of them pile up over other lines
 
+# letters, marks and signs without ink, which Unicode does not count among what is invisible
 INKLESS_CHARACTERS = frozenset(
     map(
         chr,
@@ -45,7 +43,6 @@ INKLESS_CHARACTERS = frozenset(
          *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
     )
 )  # fmt: skip
-"""Letters, marks and signs without ink: Unicode does not count them among what is invisible."""
 
 # No form-action: Chromium holds redirects after a form to it, also those to a client's own scheme.
 CSP = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -59,6 +56,8 @@ PAGE_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
 )
+
+UNVERIFIED_TEXT = "It calls itself that, and nobody has checked it."
 
 
 class PagePaths(msgspec.Struct, frozen=True):
@@ -82,7 +81,7 @@ class PagePaths(msgspec.Struct, frozen=True):
 
     @property
     def logout(self) -> str:
-        """Where a login ends."""
+        """The page that ends a login."""
         return f"{self.base}/auth/logout"
 
     @property
@@ -92,7 +91,7 @@ class PagePaths(msgspec.Struct, frozen=True):
 
 
 class LoginView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the login page says.
+    """The contents of the login page.
 
     Attributes:
         place: the host of the server that people log in to.
@@ -112,7 +111,7 @@ class LoginView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsentView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the consent page says.
+    """The contents of the consent page.
 
     Attributes:
         place: the host of the server that is asked.
@@ -186,11 +185,8 @@ def make_page_headers(retry_after: int | None = None) -> list[tuple[bytes, bytes
     return [*PAGE_HEADERS, *more]
 
 
-UNVERIFIED_TEXT = "It calls itself that, and nobody has checked it."
-
-
 class ConnectView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page says that asks whether an account elsewhere may be used.
+    """The contents of the page that asks whether an account elsewhere may be used.
 
     Attributes:
         place: the host of the server that is asked.
@@ -598,5 +594,5 @@ button.plain { flex: none; min-height: 0; padding: .25rem 0; border: 0; backgrou
 @media (forced-colors: active) { .place::before { background: CanvasText; } }
 """
 
+# changes with the sheet, so that browsers may keep it for as long as they like
 STYLE_NAME = f"style-{hashlib.sha256(STYLE_SHEET).hexdigest()[:12]}.css"
-"""Its name changes with it, so that browsers may keep it for as long as they like."""

@@ -1,1 +1,1 @@
-"""Storage."""
+"""The store of the authorization server: tables, records, clients, keys at rest."""

@@ -34,6 +34,43 @@ AuthMethod: TypeAlias = Literal[
 # set up by the operator, described by the document that its id names, or registered by itself
 ClientKind: TypeAlias = Literal["static", "document", "dynamic"]
 
+MAX_REDIRECT_URIS = 20
+MAX_URI_CHARS = 2000
+MAX_CLIENT_KEYS = 10
+APP_URI = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*):(?P<rest>[A-Za-z0-9\-._~:/?@!$&'()*+,;=%]+)")
+DANGEROUS_SCHEMES = frozenset(
+    {
+        "javascript",
+        "data",
+        "vbscript",
+        "file",
+        "about",
+        "blob",
+        "filesystem",
+        "view-source",
+        "jar",
+        "ftp",
+        "ftps",
+        "ws",
+        "wss",
+        "http",
+        "https",
+        "mailto",
+        "tel",
+        "sms",
+        "intent",
+        "content",
+        "chrome",
+        "resource",
+        "mhtml",
+        "mk",
+        "res",
+        "shell",
+        "ms-msdt",
+        "search-ms",
+    }
+)
+
 
 class RegisteredClient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A client: set up by the operator, described by its own document, or registered by itself.
@@ -119,7 +156,7 @@ class AuthlibClient:
         self._usual = usual
 
     def __repr__(self) -> str:
-        return f"Known({self.client.client_id!r})"
+        return f"AuthlibClient({self.client.client_id!r})"
 
     @property
     def client_id(self) -> str:
@@ -176,46 +213,6 @@ class AuthlibClient:
         return " ".join(asked)
 
 
-MAX_REDIRECT_URIS = 20
-MAX_URI_CHARS = 2000
-LONGEST_NAME = 200
-MAX_CLIENT_KEYS = 10
-
-APP_URI = re.compile(r"(?P<scheme>[a-z][a-z0-9+.\-]*):(?P<rest>[A-Za-z0-9\-._~:/?@!$&'()*+,;=%]+)")
-DANGEROUS_SCHEMES = frozenset(
-    {
-        "javascript",
-        "data",
-        "vbscript",
-        "file",
-        "about",
-        "blob",
-        "filesystem",
-        "view-source",
-        "jar",
-        "ftp",
-        "ftps",
-        "ws",
-        "wss",
-        "http",
-        "https",
-        "mailto",
-        "tel",
-        "sms",
-        "intent",
-        "content",
-        "chrome",
-        "resource",
-        "mhtml",
-        "mk",
-        "res",
-        "shell",
-        "ms-msdt",
-        "search-ms",
-    }
-)
-
-
 class UnacceptableClient(Exception):
     """What a client says of itself cannot be; ``error`` is as RFC 7591 3.2.2 spells it."""
 
@@ -247,7 +244,7 @@ def check_redirects(uris: Sequence[str], schemes: Sequence[str]) -> None:
     """See that a client's redirect URIs can be.
 
     Raises:
-        Unacceptable: one cannot, or there are none or too many.
+        UnacceptableClient: one cannot, or there are none or too many.
     """
     if not 0 < len(uris) <= MAX_REDIRECT_URIS:
         raise UnacceptableClient(
@@ -265,7 +262,7 @@ def check_redirect(uri: str, schemes: Sequence[str]) -> None:
         schemes: of apps, that it may have beside those with a dot in them.
 
     Raises:
-        Unacceptable: it is not; says why, without it.
+        UnacceptableClient: it is not; says why, without it.
     """
     if len(uri) > MAX_URI_CHARS:
         raise UnacceptableClient("a redirect URI is too long", "invalid_redirect_uri")
@@ -302,7 +299,7 @@ def choose_grants(asked: Sequence[str]) -> tuple[str, ...]:
     """The grant types that a client gets of those it wants.
 
     Raises:
-        Unacceptable: there is none that brings a code.
+        UnacceptableClient: there is none that brings a code.
     """
     fitting = tuple(
         dict.fromkeys(one for one in asked if one in {AUTHORIZATION_CODE_GRANT, REFRESH_GRANT})
@@ -316,7 +313,7 @@ def check_jwks(jwks: Mapping[str, Any]) -> None:
     """See that a set of keys has public ones, and nothing else.
 
     Raises:
-        Unacceptable: it has not.
+        UnacceptableClient: it has not.
     """
     keys = jwks.get("keys")
     if not isinstance(keys, list) or not 0 < len(keys) <= MAX_CLIENT_KEYS:

@@ -1,11 +1,8 @@
-"""What the authorization server keeps, record by record: the words that a transaction has.
+"""Records of the authorization server, and what a transaction can do with them.
 
-Housekeeping: what is over is forgotten, a little at a time.
-
-What was asked for at ``/authorize`` and found right, until somebody approves or denies it.
-
-Between the two stand the pages for login and consent, or another authorization server. They get a
-:class:`PendingAuthorization`, and end by :meth:`AuthorizationServer.approve` or :meth:`AuthorizationServer.deny`.
+A :class:`PendingAuthorization` was asked for at ``/authorize`` and found right. Between that and its end by
+:meth:`AuthorizationServer.approve` or :meth:`AuthorizationServer.deny` stand the pages for login and consent, or
+another authorization server. What is over is deleted, a little at a time.
 """
 
 from collections.abc import Sequence
@@ -34,6 +31,31 @@ __all__ = [
 ]
 
 PENDING_LIFE_S = 600.0
+
+MAX_KEPT_ROWS = 20_000  # of requests that wait for an answer, and of tickets of all kinds
+CLEANUP_BATCH_ROWS = 500
+DAY_S = 86_400.0
+MAX_AUDIT_ROWS = 10_000
+# A table, its key, what is over, and how long ago that must have been.
+EXPIRED_ROWS = (
+    ("pending", "txn", "expires_at < ?", 0.0),
+    ("jti", "jti", "expires_at < ?", 60.0),
+    ("ticket", "digest", "expires_at < ?", 0.0),
+    ("login_try", "digest", "expires_at < ?", 0.0),
+    ("login_session", "digest", "expires_at < ?", 0.0),
+    ("client", "client_id", "expires_at < ?", 0.0),
+    # Nobody ever came for what they were granted.
+    (
+        "grant_",
+        "id",
+        "id IN (SELECT grant_id FROM code WHERE used_at IS NULL AND expires_at < ?)",
+        60.0,
+    ),
+    # Kept for a while after their end, so that a replay is known for one.
+    ("code", "digest", "expires_at < ?", DAY_S),
+    ("grant_", "id", "expires_at < ?", 7 * DAY_S),
+    ("grant_", "id", "revoked_at < ?", 7 * DAY_S),
+)
 
 
 class PendingAuthorization(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,12 +96,8 @@ class PendingAuthorization(msgspec.Struct, frozen=True, kw_only=True):
     login_only: bool = False
 
 
-MAX_KEPT_ROWS = 20_000
-"""Requests that wait for an answer, and tickets of all kinds, that are kept at a time."""
-
-
 class ClientGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody allowed a client; every token belongs to one.
+    """A grant: the access that somebody allowed a client. Every token belongs to one.
 
     Attributes:
         id: 128 random bits.
@@ -228,7 +246,7 @@ class Records:
         return [msgspec.json.decode(row["data"], type=RegisteredClient) for row in rows]
 
     def count_clients(self) -> int:
-        """How many clients registered themselves."""
+        """Count the clients that registered themselves."""
         count: int = self.db.execute(
             "SELECT count(*) FROM client WHERE kind = 'dynamic'"
         ).fetchone()[0]
@@ -379,7 +397,7 @@ class Records:
                         (client_id, user_id, user_id))  # fmt: skip
 
     def add_session(self, token: str, user_id: str, expires_at: float) -> None:
-        """Somebody has logged in with the browser that holds ``token``."""
+        """Keep the login of the browser that holds ``token``."""
         self.db.execute("INSERT OR REPLACE INTO login_session VALUES (?, ?, ?, ?)",
                         (sha256_digest(token), user_id, self.now, expires_at))  # fmt: skip
 
@@ -390,12 +408,12 @@ class Records:
         return None if row is None else row["user_id"]
 
     def prolong_session(self, token: str, idle: float, life: float) -> None:
-        """Somebody who has logged in is still there: ``idle`` seconds more, up to ``life``."""
+        """Prolong a login: ``idle`` seconds from now, up to ``life`` in all."""
         self.db.execute("UPDATE login_session SET expires_at = min(created_at + ?, ?) WHERE "
                         "digest = ?", (life, self.now + idle, sha256_digest(token)))  # fmt: skip
 
     def end_session(self, token: str) -> None:
-        """Somebody has logged out."""
+        """End the login of the browser that holds ``token``."""
         self.db.execute("DELETE FROM login_session WHERE digest = ?", (sha256_digest(token),))
 
     def put_ticket(self, kind: str, name: str, content: bytes, expires_at: float) -> None:
@@ -414,7 +432,7 @@ class Records:
         )
 
     def ticket(self, kind: str, name: str) -> bytes | None:
-        """What :meth:`put_ticket` kept, as long as it is good."""
+        """The content that :meth:`put_ticket` kept, as long as it is good."""
         key = sha256_digest(name)
         row = self._one("SELECT sealed FROM ticket WHERE kind = ? AND digest = ? AND "
                         "expires_at > ?", kind, key, self.now)  # fmt: skip
@@ -443,38 +461,9 @@ class Records:
         )  # fmt: skip
 
     def audited(self, limit: int = 100) -> list[AuthAuditEvent]:
-        """What happened last, newest first."""
+        """The last events, newest first."""
         rows = self._all("SELECT * FROM audit ORDER BY id DESC LIMIT ?", limit)
         return [AuthAuditEvent(**row) for row in rows]
-
-
-CLEANUP_BATCH_ROWS = 500
-"""Rows of a table that one round deletes at most."""
-
-DAY_S = 86_400.0
-MAX_AUDIT_ROWS = 10_000
-"""Audit rows that are kept."""
-
-# A table, its key, what is over, and how long ago that must have been.
-EXPIRED_ROWS = (
-    ("pending", "txn", "expires_at < ?", 0.0),
-    ("jti", "jti", "expires_at < ?", 60.0),
-    ("ticket", "digest", "expires_at < ?", 0.0),
-    ("login_try", "digest", "expires_at < ?", 0.0),
-    ("login_session", "digest", "expires_at < ?", 0.0),
-    ("client", "client_id", "expires_at < ?", 0.0),
-    # Nobody ever came for what they were granted.
-    (
-        "grant_",
-        "id",
-        "id IN (SELECT grant_id FROM code WHERE used_at IS NULL AND expires_at < ?)",
-        60.0,
-    ),
-    # Kept for a while after their end, so that a replay is known for one.
-    ("code", "digest", "expires_at < ?", DAY_S),
-    ("grant_", "id", "expires_at < ?", 7 * DAY_S),
-    ("grant_", "id", "revoked_at < ?", 7 * DAY_S),
-)
 
 
 def delete_expired(records: Records) -> int:

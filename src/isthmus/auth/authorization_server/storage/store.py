@@ -1,11 +1,8 @@
 """The authorization server's store: SQLite, one thread that writes, one transaction a request.
 
 Whatever must survive a restart, or be known to a second process, is here: requests on their way,
-codes, grants, login sessions, and the keys, which are encrypted.
-
-The tables of the authorization server's store.
-
-What it means that another process holds the store: who asks is told to come back soon.
+codes, grants, login sessions, and the keys, which are encrypted. Who asks while another process holds
+the file is told to come back soon.
 """
 
 import os
@@ -38,9 +35,11 @@ __all__ = [
 T = TypeVar("T")
 StoreKey = Secret | str | bytes
 
+LOCKED_RETRY_S = 5
+
 
 class AuthStore(Protocol):
-    """Where an authorization server keeps what it has to remember."""
+    """The store of an authorization server: grants, codes, clients, logins and keys."""
 
     async def write(self, work: Callable[[Records], T]) -> T:
         """Do something in one transaction; an exception undoes all of it.
@@ -228,10 +227,6 @@ AUTH_SCHEMA = DatabaseSchema(
     upgrades={1: tuple(LOGIN_TRY_TABLE.split(";"))},
     purpose="the store of an authorization server",
 )
-
-
-LOCKED_RETRY_S = 5
-"""Seconds until another try has a chance."""
 
 
 class StoreLocked(AuthError):

@@ -14,8 +14,6 @@ __all__ = ["StoreVault", "read_store_key"]
 KEY_VARIABLE = "ISTHMUS_AUTH_KEY"
 NONCE_BYTES = 12
 MIN_KEY_BYTES = 32
-"""Bytes of a key, at least."""
-
 KEY_ADVICE = (
     "make one with `python -c 'import secrets; print(secrets.token_urlsafe(32))'` and keep it "
     "where other secrets are kept"
@@ -108,7 +106,7 @@ class StoreVault:
         )
 
     def digest(self, text: str) -> bytes:
-        """What is kept of a secret that is only ever compared."""
+        """The keyed digest of a secret that is only ever compared."""
         return hmac.digest(self._macs[0], text.encode("utf-8", "surrogatepass"), "sha256")
 
     def matches(self, digest: bytes, text: str) -> bool:

@@ -31,22 +31,22 @@ MAX_API_ANSWER_BYTES = 4 * 1024 * 1024  # unless the caller says otherwise
 FORBIDDEN_HEADERS = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie",
                        "connection", "upgrade", "proxy-authorization"})  # fmt: skip
 
+# RFC 9110 5.1; some servers read "host " with a space for "host"
 HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-"""The name of a header (RFC 9110 5.1). Some servers read ``host `` with a space for ``host``."""
 
+# The user has to log in again; bad_refresh_token is GitHub's.
 LOGIN_ENDED_CODES = frozenset({
     *("invalid_grant", "access_denied", "login_required", "interaction_required"),
     *("consent_required", "account_selection_required", "bad_refresh_token"),
 })  # fmt: skip
-"""Codes that say: the user has to log in again. ``bad_refresh_token`` is GitHub's."""
 
+# Codes that may be named; any other text could say anything.
 KNOWN_ERROR_CODES = LOGIN_ENDED_CODES | {
     *("invalid_request", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
     *("invalid_scope", "invalid_target", "invalid_token", "insufficient_scope", "server_error"),
     *("unsupported_response_type", "temporarily_unavailable", "bad_verification_code"),
     *("incorrect_client_credentials", "redirect_uri_mismatch"),
 }
-"""Codes that may be named; any other text could say anything."""
 
 
 class UpstreamDenied(AuthRefused, ToolError):
@@ -97,7 +97,7 @@ class ApiProvider(Protocol):
 
 
 class AccessTokenSource(Protocol):
-    """Where the token of each request comes from."""
+    """Source of the access token for each request."""
 
     async def current(self) -> Secret:
         """The access token that is good now."""
@@ -109,7 +109,7 @@ class AccessTokenSource(Protocol):
 
 
 class FixedToken:
-    """One token, which nobody renews.
+    """A token that nobody renews.
 
     Args:
         token: the access token.
@@ -224,7 +224,7 @@ class Upstream:
         data: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """What the API answers with, decoded; an error of it is raised.
+        """The API's answer as decoded JSON; an error of it is raised.
 
         Raises:
             UpstreamFailed: the API answered with an error, or with what is no JSON. In a tool it
@@ -259,7 +259,7 @@ class Upstream:
 
 
 def resolve_api_url(provider: ApiProvider, url: str, params: Mapping[str, str] | None) -> str:
-    """Where a request goes, if the provider's token may go there.
+    """The URL of an API request, if the provider's token may go there.
 
     Raises:
         UsageError: it may not.

@@ -136,7 +136,7 @@ class ConnectPage:
         await sessions.send_message(send, "Connected", text, cookies=response.cookies)
 
     async def known(self, user: User, ticket: str, cookies: tuple[str, ...], send: Send) -> None:
-        """Somebody was found to be at a browser, by the provider of logins: go on.
+        """Go on to the page with a user that the provider of logins has found at the browser.
 
         Args:
             user: who.
@@ -160,7 +160,7 @@ class ConnectPage:
         return self._sessions.cookies.named("isthmus-known")
 
     async def _ticket(self, name: str, *, once: bool = False) -> ConnectTicket:
-        """What a link is good for.
+        """The ticket of a link.
 
         Raises:
             RequestRefused: nothing; it was used, or is too old.
@@ -174,7 +174,7 @@ class ConnectPage:
         return msgspec.json.decode(packed, type=ConnectTicket)
 
     def _pending(self, ticket: ConnectTicket, name: str) -> PendingAuthorization:
-        """What the login page is about, if one has to log in."""
+        """Make the request that the login page shows, if the user has to log in."""
         now = time.time()
         return PendingAuthorization(
             txn=Secret.random().reveal(),
@@ -193,7 +193,7 @@ class ConnectPage:
     async def _user(
         self, request: BrowserRequest, pending: PendingAuthorization, browser: Secret
     ) -> User | None:
-        """Who is at the browser; None where that is not known yet."""
+        """The user at the browser; None where that is not known yet."""
         sessions = self._sessions
         if isinstance(sessions.users, Delegated):
             known = sessions.cookies.opaque(request, self._cookie)

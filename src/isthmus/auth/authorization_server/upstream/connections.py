@@ -64,7 +64,7 @@ class UpstreamConnections:
             added.set()
 
     async def get(self, id: str) -> UpstreamRow | None:
-        """What is kept under an id, good or not."""
+        """The tokens under an id, good or not."""
         return await self._store.read(lambda records: token_rows.load_row(records, id))
 
     async def wait_until_added(self, id: str, seconds: float) -> bool:
@@ -83,7 +83,7 @@ class UpstreamConnections:
         return True
 
     async def user_name(self, user_id: str, provider: str) -> str:
-        """What a user is called at a provider; empty where nobody knows."""
+        """A user's name at a provider; empty where nobody knows."""
         return await self._store.read(
             lambda records: token_rows.load_user_name(records, user_id, provider)
         )
@@ -190,7 +190,7 @@ class UpstreamConnections:
         return row
 
     async def _doubted(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
-        """What to do about tokens that the API refuses."""
+        """Renew or check tokens that the API refuses."""
         if row.tokens.refresh is not None:
             return await self._renewed(provider, row)
         return await self._checked(provider, row)

@@ -103,7 +103,7 @@ async def is_token_alive(provider: Provider, tokens: UpstreamTokens) -> bool:
 
 
 async def identify_by_function(provider: Provider, tokens: UpstreamTokens) -> tuple[str, str]:
-    """What the operator's function says."""
+    """Ask the operator's function who the user is."""
     if provider.user_id is None:
         return "", ""
     try:
@@ -118,7 +118,7 @@ async def identify_by_function(provider: Provider, tokens: UpstreamTokens) -> tu
 
 
 async def fetch_userinfo(provider: Provider, url: str, tokens: UpstreamTokens) -> Mapping[str, Any]:
-    """What the user info endpoint says (OpenID Connect Core 5.3)."""
+    """Fetch the claims of the user info endpoint (OpenID Connect Core 5.3)."""
     headers = {"accept": "application/json", "authorization": f"Bearer {tokens.access.reveal()}"}
     try:
         answer = await provider.network.fetch("GET", url, headers=headers)
@@ -136,7 +136,7 @@ async def fetch_userinfo(provider: Provider, url: str, tokens: UpstreamTokens) -
 async def verify_id_token(
     provider: Provider, endpoints: Endpoints, id_token: Secret, nonce: Secret
 ) -> Claims:
-    """What an ID token says, once everything about it is right (OpenID Connect Core 3.1.3.7)."""
+    """The claims of an ID token, once everything about it is right (OpenID Connect Core 3.1.3.7)."""
     allowed = tuple(a for a in endpoints.algorithms if a in ALGORITHMS) or DEFAULT_ALGORITHMS
     try:
         claims = await provider.keys(endpoints).verify(id_token, algorithms=allowed)

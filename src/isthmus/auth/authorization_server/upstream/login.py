@@ -1,4 +1,4 @@
-"""Users who log in at another authorization server, after they have agreed on a page of ours.
+"""UpstreamLogin: users log in at another authorization server, after they have agreed on a page of ours.
 
 The third-party flow: a client comes to our ``/authorize``; our consent page asks about this very
 client; only then the browser goes to the provider, with a state and a verifier made at that moment.
@@ -47,8 +47,8 @@ ELSEWHERE_TEXT = (
 
 AllowUser = Callable[[User], bool | Awaitable[bool]]
 
+# any other is server_error
 FORWARDED_ERRORS = frozenset({"access_denied", "temporarily_unavailable"})
-"""Codes of a provider that a client hears as they are; any other is ``server_error``."""
 
 
 class UpstreamLogin:
@@ -104,7 +104,7 @@ class UpstreamLogin:
         return LoginRedirect(url=url, cookies=cookies)
 
     async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> LoginRefused:  # noqa: ARG002 - there is no form
-        """Nobody logs in by a form of ours."""
+        """Refuse: users log in at the provider, and not by a form of ours."""
         return LoginRefused(text=ELSEWHERE_TEXT)
 
     async def get(self, user_id: str) -> User | None:
@@ -145,7 +145,7 @@ class UpstreamLogin:
         await send_redirect(send, await self._answer(pending, response), response.cookies)
 
     async def _known(self, response: ProviderResponse, send: Send) -> None:
-        """Somebody only had to be known; what the provider gave for that is not kept."""
+        """Go on with a user who only had to be known; what the provider gave for that is not kept."""
         _, services = self._attached()
         try:
             user, _ = await self._user(response)
@@ -159,7 +159,7 @@ class UpstreamLogin:
         await services.connect.known(user, response.request.about, response.cookies, send)
 
     async def _answer(self, pending: PendingAuthorization, response: ProviderResponse) -> str:
-        """Where a browser goes on: to the client, with a code of ours or an error."""
+        """The URL of the client that the browser goes on to, with a code of ours or an error."""
         if response.code is None:
             # spec 2026-07-28 basic/authorization: nothing of the provider's error is handed on
             code = response.error if response.error in FORWARDED_ERRORS else "server_error"
@@ -186,7 +186,7 @@ class UpstreamLogin:
             raise
 
     async def _user(self, response: ProviderResponse) -> tuple[User, UpstreamTokens]:
-        """Who came back, and the tokens that the provider gave for them.
+        """The user who came back, and the tokens that the provider gave for them.
 
         Raises:
             UpstreamDenied: nobody that is let in.

@@ -49,9 +49,15 @@ from isthmus.errors import AuthError, UsageError
 
 __all__ = ["Endpoints", "Provider", "UserId", "read_metadata", "refuse_id_token"]
 
+UserId: TypeAlias = Callable[[Upstream], Awaitable[Any]]
+"""Finds out who a provider's user is, by its API."""
+PROVIDER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+REQUEST_TIMEOUT_S = 30.0
+METADATA_LIFE_S = 3600.0
+
 
 class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a provider takes what; for one that publishes no metadata, written down by hand.
+    """Endpoints of a provider, written down by hand where it publishes no metadata.
 
     Attributes:
         authorize: where users are sent.
@@ -136,17 +142,6 @@ def check_secure_urls(name: str, urls: Sequence[str]) -> None:
     for url in urls:
         if not is_secure(url):
             raise UsageError(f"the provider {name!r} has {url!r}: it takes https, or this machine")
-
-
-UserId: TypeAlias = Callable[[Upstream], Awaitable[Any]]
-"""Finds out who a provider's user is, by its API."""
-
-PROVIDER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-REQUEST_TIMEOUT_S = 30.0
-"""Seconds for any request to a provider."""
-
-METADATA_LIFE_S = 3600.0
-"""Seconds for which what a provider says of itself is believed."""
 
 
 class Provider:
@@ -251,13 +246,13 @@ class Provider:
 
     @property
     def issuer(self) -> str:
-        """Who vouches for its users: its issuer, or where they log in."""
+        """The issuer that vouches for its users, or the origin where they log in."""
         if self._issuer is not None or self._endpoints is None:
             return self._issuer or ""
         return self._endpoints.issuer or origin_of(self._endpoints.authorize)
 
     async def endpoints(self) -> Endpoints:
-        """Where it takes what, from its metadata or as it was given.
+        """Its endpoints, from its metadata or as they were given.
 
         Raises:
             UpstreamUnavailable: the metadata cannot be had, or are somebody else's.
@@ -286,7 +281,7 @@ class Provider:
     async def login_url(
         self, *, state: Secret, challenge: str, nonce: Secret, redirect_uri: str
     ) -> str:
-        """Where a browser goes for the user to log in and agree.
+        """The URL where the user logs in at the provider and agrees.
 
         Raises:
             UpstreamUnavailable: the provider does not say where.

@@ -60,7 +60,7 @@ class ProviderPaths:
         self.connect = f"{parts.path.rstrip('/')}/auth/connect"
 
     def redirect_uri(self, provider: Provider) -> str:
-        """Where a provider sends browsers back to; to be registered there.
+        """The redirect URI of a provider; to be registered there.
 
         Each has one of its own, so that no provider's answer passes for another's.
         """
@@ -72,7 +72,7 @@ class ProviderPaths:
 
 
 class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What we remember while a browser is away.
+    """A browser that was sent to a provider: what is remembered while it is away.
 
     Attributes:
         provider: where it went.
@@ -135,7 +135,7 @@ class ProviderRedirects:
         about: str,
         user_id: str = "",
     ) -> tuple[str, tuple[str, ...]]:
-        """Where a browser is to go, and the cookies that go with it.
+        """Begin a login at a provider: the URL for the browser, and the cookies that go with it.
 
         Raises:
             UpstreamUnavailable: the provider does not say where.
@@ -193,7 +193,7 @@ class ProviderRedirects:
         return ProviderResponse(login, Secret(code), "", cookies)
 
     def _name(self, state: Secret) -> str:
-        """One cookie for each login: two in one browser do not disturb each other."""
+        """The name of a login's cookie: two logins in one browser do not disturb each other."""
         return self._cookies.named(f"isthmus-upstream-{sha256_digest(state).hex()[:16]}")
 
 

@@ -156,7 +156,7 @@ class UpstreamServices:
         raise self._required(principal, provider)
 
     async def _row_of(self, principal: Principal, provider: Provider) -> str | None:
-        """Where somebody's tokens of a provider are."""
+        """The id under which somebody's tokens of a provider are kept."""
         if provider in self._extra:
             id = token_rows.make_connection_id(principal.subject, provider.name)
             return id if await self.connections.get(id) is not None else None
@@ -196,7 +196,7 @@ class UpstreamServices:
         return UpstreamRequired(message, page, connected)
 
     def _name_of(self, client_id: str, records: Records) -> str:
-        """What a client calls itself; its id where that is all there is."""
+        """A client's own name; its id where that is all there is."""
         known = self._settings.static.get(client_id)
         if known is None and (found := records.client(client_id)) is not None:
             known = found[0]

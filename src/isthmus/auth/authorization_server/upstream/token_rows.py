@@ -1,7 +1,4 @@
-"""Where upstream tokens lie in the authorization server's store: encrypted, each bound to its row.
-
-What a provider gave us for one user, and how it is written down to be encrypted.
-"""
+"""Upstream tokens in the store: encrypted, each bound to its row, renewed by one process at a time."""
 
 import hashlib
 import secrets
@@ -29,8 +26,12 @@ __all__ = [
     "take_renewal_turn",
 ]
 
-EXPIRY_MARGIN_S = 30.0
-"""Seconds before its end at which a token counts as expired: it is to arrive while it is good."""
+EXPIRY_MARGIN_S = 30.0  # before its end: a token is to arrive while it is good
+UNGRANTED_LIFE_S = 600.0  # who logged in has not got its code yet
+RENEWAL_ISSUER = "upstream-renewal"
+NEVER = 1e18
+# Accounts that nobody may use any more, and that are still to be taken back at their providers.
+DISCONNECTED = f"(id LIKE 'connection-%' AND coalesce(expires_at, {NEVER}) <= ?)"
 
 
 class UpstreamTokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,19 +92,8 @@ def decode_tokens(data: bytes) -> UpstreamTokens:
     return tokens
 
 
-UNGRANTED_LIFE_S = 600.0
-"""Seconds that tokens may lie there without a grant: who logged in has not got its code yet."""
-
-RENEWAL_ISSUER = "upstream-renewal"
-
-NEVER = 1e18
-
-# Accounts that nobody may use any more, and that are still to be taken back at their providers.
-DISCONNECTED = f"(id LIKE 'connection-%' AND coalesce(expires_at, {NEVER}) <= ?)"
-
-
 class UpstreamRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One user's tokens of one provider.
+    """The tokens of one user at one provider.
 
     Attributes:
         id: what grants refer to.
@@ -147,7 +137,7 @@ def add_row(
 
 
 def load_row(records: Records, id: str) -> UpstreamRow | None:
-    """What is kept under an id.
+    """Load the tokens under an id.
 
     Raises:
         UsageError: the store's key does not open it, or it was moved there from another user's.
@@ -156,7 +146,7 @@ def load_row(records: Records, id: str) -> UpstreamRow | None:
 
 
 def open_row(records: Records, id: str, where: str) -> UpstreamRow | None:
-    """What is kept under an id, where it is so."""
+    """Load and decrypt the tokens under an id, where a condition of SQL holds."""
     found = records.db.execute(
         "SELECT provider, user_id, sealed, version FROM upstream WHERE id = ? AND "  # noqa: S608 - words of this file
         f"{where}",
@@ -209,7 +199,7 @@ def list_user_rows(records: Records, user_id: str) -> list[tuple[str, str]]:
 
 
 def load_user_name(records: Records, user_id: str, provider: str) -> str:
-    """What a user is called at the provider where they logged in last; empty where nobody knows."""
+    """A user's name at a provider, from their last login; empty where nobody knows."""
     found = records.db.execute(
         "SELECT id FROM upstream WHERE user_id = ? AND provider = ? ORDER BY created_at DESC LIMIT 1",
         (user_id, provider),
@@ -262,5 +252,5 @@ def end_renewal_turn(records: Records, before: UpstreamRow) -> None:
 
 
 def row_binding(id: str, user_id: str) -> str:
-    """What sealed tokens are tied to, so that no row can be given to another user."""
+    """The text that sealed tokens are bound to, so that no row can be given to another user."""
     return f"upstream/{msgspec.json.encode([id, user_id]).decode()}"

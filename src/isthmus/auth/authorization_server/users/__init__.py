@@ -1,1 +1,1 @@
-"""Users."""
+"""Users of the authorization server: backends, passwords, limits of login tries."""

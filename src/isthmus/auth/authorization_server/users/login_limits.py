@@ -37,7 +37,7 @@ SAME_ACCOUNT = Allowance(100, 3600.0)
 
 
 class TryCounts(Protocol):
-    """How often each key did something, and when it began to."""
+    """Counts of tries by key, with the time of the first."""
 
     def get(self, key: str) -> tuple[int, float] | None:
         """The number and the beginning; None for a key that did nothing."""
@@ -230,8 +230,7 @@ class LoginTries:
         return zip(self._windows, (f"{place} {name}", place, name), strict=True)
 
 
-COUNT_KINDS = ("account and address", "address", "account")
-"""Kinds of keys that tries are counted by, in the order of a :class:`LoginTries`' allowances."""
+COUNT_KINDS = ("account and address", "address", "account")  # in the order of LoginTries.allowances
 
 
 class StoredLoginTries:

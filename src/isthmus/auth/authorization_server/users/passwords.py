@@ -40,8 +40,6 @@ MAX_PASSWORD_CHARS = 1024
 MAX_ACCOUNT_CHARS = 128
 HASHING_THREADS = 2
 MAX_WAITING_LOGINS = 32
-"""Logins that may wait for a thread."""
-
 WRONG_LOGIN_TEXT = "The user name or the password is wrong."
 BUSY_LOGIN_TEXT = "Too many people are signing in at this moment. Try again in a few seconds."
 

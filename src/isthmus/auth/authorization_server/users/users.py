@@ -34,9 +34,11 @@ __all__ = [
     "fold_account",
 ]
 
+MAX_USER_ID_CHARS = 255
+
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who can approve that a client acts for them.
+    """A user, who can approve that a client acts for them.
 
     Attributes:
         id: what tokens call them (``sub``): never reassigned, at most 255 characters.
@@ -50,12 +52,12 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """How pages name them."""
+        """The name that pages show."""
         return self.name or self.id
 
 
 class LoginRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backend may know of the browser that is to be logged in.
+    """The browser that is to be logged in, as far as a backend may know it.
 
     Attributes:
         pending: the authorization request that it came with.
@@ -101,7 +103,7 @@ class LoginRedirect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """Nobody can be logged in by this request, whatever is typed.
+    """A refusal to log anybody in by this request, whatever is typed.
 
     Attributes:
         text: a sentence for the page, which tells no secrets.
@@ -119,7 +121,7 @@ class UserBackend(Protocol):
     """Knows the users. One that is disabled loses their tokens when they are next checked."""
 
     async def begin(self, request: LoginRequest) -> LoginOutcome:
-        """What a browser gets that is not logged in; a :class:`User` where that is known already."""
+        """Begin a login of a browser; a :class:`User` where that is known already."""
         ...
 
     async def submit(
@@ -196,8 +198,6 @@ def fold_account(account: str) -> str:
     """An account name as it is compared, and as its tries are counted, however it was typed."""
     return unicodedata.normalize("NFKC", account).strip().casefold()
 
-
-MAX_USER_ID_CHARS = 255
 
 NOT_THE_PROXY_REFUSAL = LoginRefused(
     text="This server lets people in through its proxy only. Open it under its public address."
