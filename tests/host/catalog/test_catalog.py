@@ -108,9 +108,7 @@ async def test_what_is_wrong_with_one_server_hides_no_other():
     assert ["good__x"] == names(offer)
     assert {"bad": "no such program"} == offer.absent
     assert "The server bad has no tools now: no such program." == offer.told
-    assert [("bad", "what bad has cannot be known: no such program")] == [
-        (n.server, n.text) for n in said
-    ]
+    assert [("bad", "bad cannot be listed: no such program")] == [(n.server, n.text) for n in said]
     assert [("bad", ""), ("good", "")] == shelf.lent
     now[0] += 60
     shelf.servers["bad"] = ListedServer(plain_tool("y"))
@@ -139,7 +137,7 @@ async def test_a_list_without_end_costs_that_list_only():
         "the list of tools cannot be had: the server's list goes in circles"
         == (listed.faults["tools"])
     )
-    assert "was not at its end after 0.01 seconds" in late.faults["tools"]
+    assert "did not end within 0.01 seconds" in late.faults["tools"]
 
 
 @pytest.mark.covers("hostchat.catalog.duplicates-hidden")

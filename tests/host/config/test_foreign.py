@@ -377,7 +377,8 @@ def test_zed_keeps_servers_as_context_servers(tmp_path):
     for servers in (direct.servers, again):
         assert [("c", "1"), ("d", "2"), ()] == [servers[n].command for n in "abc"]
         assert {"E": "e"} == servers["b"].env
-        assert (60.0, False) == (servers["a"].options.timeouts.call, servers["c"].options.enabled)
+        assert 60.0 == servers["a"].options.timeouts.call
+        assert not servers["c"].options.enabled
     assert "extension of Zed" in direct.broken["d"]
 
 
@@ -400,7 +401,8 @@ def test_opencode_keeps_servers_under_mcp(tmp_path, where):
         assert (("c", "1"), {"K": "the-canary"}) == (found["a"].command, found["a"].env)
         assert ("read", "write") == chosen_of(found["a"])
         assert ("https://x/mcp", "none") == (found["b"].url, found["b"].options.auth["kind"])
-        assert (False, ()) == (found["b"].options.enabled, chosen_of(found["b"]))
+        assert () == chosen_of(found["b"])
+        assert not found["b"].options.enabled
     assert "isthmus fills in no files" in direct.broken["c"]
 
 
@@ -457,7 +459,8 @@ extensions:
         assert ("uvx", "mcp-server-fetch", "NO") == found["fetch"].command
         assert {"LANG": "no", "A_TOKEN": "the-canary"} == found["fetch"].env
         assert (300.0, TOOLS) == (found["fetch"].options.timeouts.call, chosen_of(found["fetch"]))
-        assert ("http", False) == (found["far"].kind, found["far"].options.enabled)
+        assert "http" == found["far"].kind
+        assert not found["far"].options.enabled
         assert ("read",) == chosen_of(found["far"])
     assert (
         f"{tmp_path / 'goose/config.yaml'}:20:5: extensions.odd.toolFilter" in direct.broken["odd"]
@@ -505,7 +508,8 @@ def test_a_sandbox_of_vs_code_holds_here(tmp_path):
     direct, again, _ = read_both(tmp_path, {"servers": {"x": entry}})
 
     for found in (direct.servers["x"], again["x"]):
-        assert (("/k",), False) == (found.options.sandbox.deny_read, found.options.sandbox.network)
+        assert ("/k",) == found.options.sandbox.deny_read
+        assert not found.options.sandbox.network
 
 
 def test_a_files_own_login_is_shown_without_its_secrets(tmp_path):

@@ -95,7 +95,7 @@ def test_a_server_that_stands_twice_in_a_file_is_broken(layers):
     path = layers.workspace / "a.json"
     path.write_text('{"mcpServers": {"a": {"command": "x"},\n"a": {"command": "y"}}}')
 
-    assert {"a": f"{path}:2:1: mcpServers.a: it stands twice, also in {path}:2:1"} == dict(
+    assert {"a": f"{path}:2:1: mcpServers.a: it is defined twice, also in {path}:2:1"} == dict(
         layers.load(path).broken
     )
 
@@ -125,7 +125,8 @@ def test_a_trusted_workspace_is_read_as_others_are(layers):
     layers.write(layers.workspace, mcpServers={"a": {"command": "x", "args": ["${TOKEN}"]}})
     entry = layers.load(trusted=All()).servers["a"]
 
-    assert (("x", "env-secret"), True) == (entry.command, entry.trusted)
+    assert ("x", "env-secret") == entry.command
+    assert entry.trusted
     assert str(layers.workspace) == entry.cwd
 
 
@@ -247,10 +248,8 @@ def test_an_option_nobody_knows_is_noted(layers):
     )
     config = layers.load(path)
 
-    assert (["a"], True) == (
-        list(config.servers),
-        "host.holograms, which is passed over" in config.notes[0],
-    )
+    assert ["a"] == list(config.servers)
+    assert "unknown option mcpServers.a.host.holograms is passed over" in config.notes[0]
 
 
 @pytest.mark.covers("hostconfig.layers.workspace-narrow")
@@ -264,7 +263,7 @@ def test_a_workspace_does_not_vouch_for_its_own_servers(layers):
         name: one.options.trust for name, one in config.servers.items()
     }
     assert ["mcpServers.x.host.trust"] == [
-        note.split("has no say in ")[1].split(",")[0] for note in config.notes
+        note.split("may not set ")[1].split(",")[0] for note in config.notes
     ]
 
 

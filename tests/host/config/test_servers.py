@@ -91,7 +91,7 @@ def test_words_of_others_for_being_off(tmp_path):
         ({"url": "http://x", "type": "stdio"}, "does not go with a url"),
         ({"url": "ws://x", "type": "http"}, "does not go with a url"),
         ({"command": "x", "type": "sse"}, "does not go with a command"),
-        ({"command": "x", "type": "smoke"}, "nobody knows the type 'smoke'"),
+        ({"command": "x", "type": "smoke"}, "unknown type 'smoke'"),
         ({"url": "http://x", "headers": {"a b": "c"}}, "'a b' is no header"),
         ({"url": "http://x", "headers": {"A": "b\r\nC: d"}}, "'A' is no header"),
         ({"url": "${HOST}"}, r"x\.url: \$\{HOST\} is not set"),

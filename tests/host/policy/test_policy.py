@@ -183,7 +183,7 @@ def test_where_nobody_can_be_asked_it_is_denied():
         effect(found, make_attempt("sure"), make_facts(assurance="local_ui")),
         effect(found, make_attempt("sure"), make_facts(assurance="second_person")),
     ]
-    assert "nobody is there" in found.decide(make_attempt(), make_facts(attended=False)).reason
+    assert "nobody can be asked" in found.decide(make_attempt(), make_facts(attended=False)).reason
 
 
 @pytest.mark.covers("hostpolicy.grants.no-override")

@@ -77,10 +77,8 @@ def test_doubt_counts_against_whoever_wants_something(text, negation):
         else {"x": "no number"}
     )
 
-    assert (False, True) == (
-        fits(negation + text, doubtful),
-        fits(negation + text, doubtful, forbids=True),
-    )
+    assert not fits(negation + text, doubtful)
+    assert fits(negation + text, doubtful, forbids=True)
 
 
 @pytest.mark.parametrize(
@@ -92,27 +90,21 @@ def test_what_is_too_long_to_be_judged_counts_against_whoever_wants_something(op
     """Ours: a program may well read a path that is made longer than any path by ``./``."""
     long = {"x": "/etc/" + "./" * 600_000 + "passwd"}
 
-    assert (False, True) == (
-        fits(f"{negation}args.x {operator}", long),
-        fits(f"{negation}args.x {operator}", long, forbids=True),
-    )
+    assert not fits(f"{negation}args.x {operator}", long)
+    assert fits(f"{negation}args.x {operator}", long, forbids=True)
 
 
 def test_a_number_is_no_path_and_lies_nowhere():
     """Ours: what cannot be a path leads nowhere, so that a rule about paths is not about it."""
-    assert (False, False, True) == (
-        fits("args.x under '/etc'", {"x": 3}),
-        fits("args.x under '/etc'", {"x": 3}, forbids=True),
-        fits("not args.x under '/etc'", {"x": 3}),
-    )
+    assert not fits("args.x under '/etc'", {"x": 3})
+    assert not fits("args.x under '/etc'", {"x": 3}, forbids=True)
+    assert fits("not args.x under '/etc'", {"x": 3})
 
 
 def test_a_star_stands_for_every_argument():
     """Ours: whatever it is called, and also where an argument is called ``*``."""
-    assert (True, False) == (
-        fits("args.* under '/etc'", {"*": "/tmp", "y": "/etc/x"}, forbids=True),
-        fits("args.* under '/tmp'", {"*": "/tmp", "y": "/etc/x"}),
-    )
+    assert fits("args.* under '/etc'", {"*": "/tmp", "y": "/etc/x"}, forbids=True)
+    assert not fits("args.* under '/tmp'", {"*": "/tmp", "y": "/etc/x"})
 
 
 @pytest.mark.parametrize(("folds", "forbidden"), [(True, True), (False, False)])
@@ -120,10 +112,8 @@ def test_case_is_folded_by_what_forbids_where_files_ignore_case(monkeypatch, fol
     """Ours: /TMP/X is another file on Linux, and the same one on macOS and Windows."""
     monkeypatch.setattr(predicates, "CASE_INSENSITIVE", folds)
 
-    assert (forbidden, False) == (
-        fits("args.x under '/tmp'", {"x": "/TMP/X"}, forbids=True),
-        fits("args.x under '/tmp'", {"x": "/TMP/X"}),
-    )
+    assert forbidden == fits("args.x under '/tmp'", {"x": "/TMP/X"}, forbids=True)
+    assert not fits("args.x under '/tmp'", {"x": "/TMP/X"})
 
 
 @pytest.mark.covers("hostpolicy.predicates.doubt")
@@ -133,7 +123,8 @@ def test_what_is_not_there_fits_nothing_and_its_absence_allows_nothing():
         fits("args.x == 1", {}), fits("not args.x == 1", {}),
         fits("args.x == 1", {}, forbids=True), fits("not args.x == 1", {}, forbids=True),
     ]  # fmt: skip
-    assert (True, False) == (fits("not args.x exists", {}), fits("not args.x exists", {"x": 1}))
+    assert fits("not args.x exists", {})
+    assert not fits("not args.x exists", {"x": 1})
 
 
 @pytest.mark.covers("hostpolicy.under.no-escape", "hostpolicy.predicates.doubt")
@@ -152,10 +143,8 @@ def test_more_values_than_anybody_looks_at_cannot_be_judged():
     """Ours: a list of a million is not gone through to the end."""
     many = {"x": ["a"] * 20_000}
 
-    assert (False, True) == (
-        fits("args.x.* == 'a'", many),
-        fits("args.** == 'b'", many, forbids=True),
-    )
+    assert not fits("args.x.* == 'a'", many)
+    assert fits("args.** == 'b'", many, forbids=True)
 
 
 @pytest.mark.parametrize(

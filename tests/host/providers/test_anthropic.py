@@ -152,7 +152,8 @@ async def test_tools_and_pictures_go_both_ways():
     picture, use, result = (message["content"][0] for message in fake.asked[0]["messages"])
     assert {"type": "base64", "media_type": "image/png", "data": "aGk="} == picture["source"]
     assert {"type": "tool_use", "id": "1", "name": "a_b", "input": {"x": 1}} == use
-    assert ([{"type": "text", "text": "2"}], False) == (result["content"], result["is_error"])
+    assert [{"type": "text", "text": "2"}] == result["content"]
+    assert result["is_error"] is False
     assert {"type": "any"} == fake.asked[0]["tool_choice"]
     assert "a_b" == fake.asked[0]["tools"][0]["name"]
 

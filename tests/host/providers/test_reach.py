@@ -59,7 +59,7 @@ async def test_a_missing_key_is_told_when_the_provider_is_needed():
     [
         (ProviderEntry(base_url=URL, key="sk-verbatim"), "a key does not stand in a file"),
         (ProviderEntry(base_url="localhost:1"), "providers.a, base_url: where it is"),
-        (ProviderEntry(kind="manual"), "nobody here to write by hand"),
+        (ProviderEntry(kind="manual"), "needs a person to ask"),
     ],
 )
 async def test_what_cannot_be_is_an_error_that_never_shows_a_key(entry, why):

@@ -50,7 +50,10 @@ def test_what_a_file_says_is_read_in_its_order():
         (("context = 4096", 'context = "long"'), "m.toml, line 14: model 'a', context: Expected"),
         (("context = 4096", "contxt = 4096"), "line 14: model 'a', contxt: .*known are id"),
         (("context = 4096", "context = 0"), "line 14: model 'a', context: 0 is not more"),
-        (("context = 4096", "cost_in = -1.0"), "line 14: model 'a', cost_in: -1.0 is no cost"),
+        (
+            ("context = 4096", "cost_in = -1.0"),
+            "line 14: model 'a', cost_in: -1.0 is negative or infinite",
+        ),
         (("context = 4096", "intelligence = 101"), "line 14: model 'a', intelligence: 101"),
         (('id = "b"', 'id = "a"'), "line 17: model 'a', id: model 1 of the file has this id"),
         (('id = "b"', 'id = " "'), "line 17: model ' ', id: a model has a name"),
@@ -84,7 +87,7 @@ def test_models_of_a_program_are_checked_as_well():
     """We demand: what cannot be in a file cannot be in a program."""
     with pytest.raises(ConfigError, match="two models are called 'a'"):
         Models([Model(id="a", provider="p"), Model(id="a", provider="p")])
-    with pytest.raises(ConfigError, match="model 'a', tok_s: 0 is not more than nothing"):
+    with pytest.raises(ConfigError, match="model 'a', tok_s: 0 is not more than 0"):
         Models([Model(id="a", provider="p", tok_s=0)])
 
 

@@ -261,7 +261,8 @@ def test_a_stop_waits_for_calls_in_flight_and_not_for_ever():
             await until(lambda: any(b'"wait"' in one for one in fleet.calls))
             stopping = asyncio.ensure_future(server.stop())
             await asyncio.sleep(5)
-            assert ("draining", False) == (server.state, stopping.done())
+            assert "draining" == server.state
+            assert not stopping.done()
             gate.set()
             await stopping
             assert ("done", "idle", 5) == (await first, server.state, round(loop.time()))
@@ -323,10 +324,8 @@ async def test_a_server_that_takes_the_tokens_no_more_wants_a_login_again():
 
         with pytest.raises(AuthRequired):
             await call()
-        assert ("needs_auth", True) == (
-            supervisor.servers["a"].state,
-            "isthmus login" in supervisor.servers["a"].status().error,
-        )
+        assert "needs_auth" == supervisor.servers["a"].state
+        assert "isthmus login" in supervisor.servers["a"].status().error
         assert "3" == await add(supervisor)
 
 
@@ -341,7 +340,7 @@ async def test_a_server_that_nobody_agreed_to_is_not_started():
     supervisor = Supervisor(make_configuration("a"), fleet.client_for, consented=consented)
     async with supervisor:
         for _ in range(2):
-            with pytest.raises(ServerUnavailable, match="nobody has agreed") as refusal:
+            with pytest.raises(ServerUnavailable, match="has not agreed") as refusal:
                 await add(supervisor)
         assert ("quarantined", []) == (refusal.value.state, fleet.starts)
         agreed.append("yes")

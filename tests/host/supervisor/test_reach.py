@@ -38,8 +38,10 @@ def test_the_era_in_an_entry_pins_how_it_is_opened():
     """Ours: who knows what a server speaks spares it the question."""
     entry = ServerEntry(name="a", command=("run",), options=ServerOptions(era="legacy"))
     modern = ServerEntry(name="a", command=("run",), options=ServerOptions(era="modern"))
-    assert (True, None) == (make_target(entry).handshake, get_pinned_revision(entry))
-    assert (False, "2026-07-28") == (make_target(modern).handshake, get_pinned_revision(modern))
+    assert get_pinned_revision(entry) is None
+    assert make_target(entry).handshake
+    assert "2026-07-28" == get_pinned_revision(modern)
+    assert not make_target(modern).handshake
 
 
 @pytest.mark.covers("hostservers.era.pinned")

@@ -336,7 +336,7 @@ class HostCatalog:
             final = isinstance(error, Denied) or getattr(error, "state", "") in FINAL_STATES
             later = 0.0 if isinstance(error, ConnectionLost) else RELIST_AFTER_S
             self._failed[key] = math.inf if final else self._clock() + later, str(error)
-            self._notify_once(server, f"what {server} has cannot be known: {error}")
+            self._notify_once(server, f"{server} cannot be listed: {error}")
 
     async def _list_server(
         self, key: tuple[str, str], client: ListingClient, kinds: tuple[str, ...]
@@ -365,7 +365,9 @@ class HostCatalog:
         try:
             await kept.keep(self._identity(self._entries[key[0]]), listed)
         except IsthmusError as error:
-            self._notify_once(key[0], f"what {key[0]} has cannot be kept for the next run: {error}")
+            self._notify_once(
+                key[0], f"the lists of {key[0]} cannot be kept for the next run: {error}"
+            )
 
     def _store_lists(self, key: tuple[str, str], listed: ServerLists) -> None:
         self._known[key] = listed

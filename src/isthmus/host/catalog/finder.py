@@ -222,9 +222,7 @@ class ToolFinder:
             data = msgspec.json.encode(tool)
             if len(data) <= MAX_DEFINITION_BYTES:
                 return data.decode()
-            return (
-                f"{item.name}: its definition has {len(data)} bytes, which is too much to be read"
-            )
+            return f"{item.name}: its definition has {len(data)} bytes, too many to be read"
         if detail == "name":
             return item.name
         about = shorten_description(tool.description or tool.title or "")

@@ -232,7 +232,7 @@ async def _fetch_list(
     except (CallTimedOut, Refused, HttpRefused) as error:
         return None, f"the list of {kind} did not come: {error}"
     except TimeoutError:
-        return None, f"the list of {kind} was not at its end after {patience:g} seconds"
+        return None, f"the list of {kind} did not end within {patience:g} seconds"
     except IsthmusError as error:
         return (), f"the list of {kind} cannot be had: {error}"
     return _select_items(kind, found, key)

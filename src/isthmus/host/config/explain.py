@@ -11,7 +11,7 @@ from isthmus.core.redaction.lines import redact_log
 from isthmus.host.config.load import LoadedConfig, format_keys
 from isthmus.host.config.syntax import MemberKey
 from isthmus.host.config.variables import VARIABLE, is_secret_name
-from isthmus.host.model.entries import ServerEntry, ServerOptions
+from isthmus.host.model.entries import ServerEntry, ServerOptions, mask_command
 from isthmus.host.model.errors import ConfigError
 
 __all__ = ["ExplainedMember", "describe_server", "explain_server", "mask_entry"]
@@ -95,7 +95,6 @@ def explain_server(loaded: LoadedConfig, name: str) -> list[ExplainedMember]:
 
 def describe_server(entry: ServerEntry) -> str:
     """Describe a server in one line: its command or address, without secrets."""
-    from isthmus.host.model.entries import mask_command
     from isthmus.transports.http.client.address import redact_url
 
     if entry.url:

@@ -198,7 +198,7 @@ def _parse_members(
         near = difflib.get_close_matches(name, known, 1, 0.75)
         if near and near[0] not in value:
             # a mistyped "sandbox" must not mean that there is none
-            raise BadMember((*keys, name), f"nobody knows {name!r}; did you mean {near[0]!r}?")
+            raise BadMember((*keys, name), f"unknown option {name!r}; did you mean {near[0]!r}?")
         unknown.append((*keys, name))
     return {
         name: _parse_forms(known[name], part, (*keys, name), unknown)

@@ -294,7 +294,7 @@ class _ConfigMerger:
         doubled = document.twice(*raw.keys[:-1]).get(str(raw.keys[-1]))
         if doubled:
             self._broken[raw.name] = describe_fault(
-                document, raw.keys, f"it stands twice, also in {doubled}"
+                document, raw.keys, f"it is defined twice, also in {doubled}"
             )
             return
         try:
@@ -302,11 +302,11 @@ class _ConfigMerger:
         except (BadMember, UnresolvedVariable) as error:
             self._broken[raw.name] = describe_fault(document, error.keys, str(error))
         self._notes += (
-            f"{document.place(*keys)}: nobody knows {format_keys(keys)}, which is passed over"
+            f"{document.place(*keys)}: the unknown option {format_keys(keys)} is passed over"
             for keys in reading.unknown
         )
         self._notes += (
-            f"{document.place(*keys)}: a workspace has no say in {format_keys(keys)}, which is passed over; "
+            f"{document.place(*keys)}: a workspace may not set {format_keys(keys)}, which is passed over; "
             "to trust the server, write it into your own file"
             for keys in reading.withheld
         )
@@ -378,7 +378,7 @@ def read_options(
         way = ".".join(map(str, error.keys))
         raise ConfigError(f"{document.place(*error.keys)}: {way}: {error}") from None
     notes += (
-        f"{document.place(*keys)}: nobody knows {'.'.join(map(str, keys))}, which is passed over"
+        f"{document.place(*keys)}: the unknown option {'.'.join(map(str, keys))} is passed over"
         for keys in unknown
     )
     files = {name: _resolve_path(getattr(options, name), document) for name in PATH_MEMBERS}
@@ -388,7 +388,7 @@ def read_options(
     if layer == "workspace":
         for name in sorted(named.difference(WORKSPACE_MEMBERS)):
             notes.append(
-                f"{document.place('host', name)}: a workspace has no say in host.{name}, which is "
+                f"{document.place('host', name)}: a workspace may not set host.{name}, which is "
                 "passed over"
             )
         named = named.intersection(WORKSPACE_MEMBERS)

@@ -339,7 +339,7 @@ class _EntryReader:
         kind = KINDS_BY_WORD.get(said.lower())
         if said and kind is None:
             raise BadMember(
-                (*self.keys, word), f"nobody knows the type {said!r}: stdio, http, sse or ws"
+                (*self.keys, word), f"unknown type {said!r}: write stdio, http, sse or ws"
             )
         possible = KINDS_BY_SCHEME[url.partition("://")[0].lower()] if url else ("stdio",)
         if kind is not None and kind not in possible:

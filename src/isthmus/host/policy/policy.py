@@ -273,9 +273,9 @@ NO_RULE = _RuleAnswer(DEFAULT_RULE, "no rule is about it", (), Obligations())
 def _check_attendance(facts: Facts, obligations: Obligations) -> tuple[Effect, str]:
     """Check whether somebody can be asked whose yes is sure enough."""
     if not facts.attended:
-        return "deny", "; nobody is there who could be asked"
+        return "deny", "; nobody can be asked"
     if ASSURANCES.index(facts.assurance) < ASSURANCES.index(obligations.assurance):
-        return "deny", f"; nobody is there whose yes is sure enough ({obligations.assurance})"
+        return "deny", f"; nobody can be asked whose yes is sure enough ({obligations.assurance})"
     return "ask", ""
 
 

@@ -97,7 +97,7 @@ def make_provider(
     """
     if entry.kind == "manual":
         if ask is None:
-            raise ConfigError(f"{where}: there is nobody here to write by hand")
+            raise ConfigError(f"{where}: a manual provider needs a person to ask")
         from isthmus.host.providers.manual import Manual
 
         return Manual(ask, name=name)

@@ -165,7 +165,7 @@ class CompletionRunner:
             if place.locked() and not progress.written:
                 raise Exhausted(f"provider {model.provider!r} has too much to do") from error
             raise ProviderBroke(
-                f"provider {model.provider!r} was not done within {seconds:g} s",
+                f"provider {model.provider!r} did not finish within {seconds:g} s",
                 provider=model.provider,
             ) from error
         wrong = find_result_flaw(params, written.result)
@@ -229,7 +229,7 @@ class CompletionRunner:
                     # leaving the block closes the connection
                     break
             else:
-                raise ProviderBroke(f"provider {provider.name!r} gave no end to its answer")
+                raise ProviderBroke(f"provider {provider.name!r} did not end its answer")
         return stop_answer("".join(texts), completion, tokens_in)
 
 

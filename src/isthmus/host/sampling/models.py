@@ -88,13 +88,13 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for key in ("context", "max_output", "tok_s"):
             value = getattr(self, key)
             if value is not None and not 0 < value < float("inf"):
-                return key, f"{value} is not more than nothing"
+                return key, f"{value} is not more than 0"
         for key in ("cost_in", "cost_out", "ttft_ms"):
             value = getattr(self, key)
             if value is not None and not 0 <= value < float("inf"):
-                return key, f"{value} is no cost and no time"
+                return key, f"{value} is negative or infinite"
         if self.intelligence is not None and not 0 <= self.intelligence <= 100:
-            return "intelligence", f"{self.intelligence} does not lie from 0 to 100"
+            return "intelligence", f"{self.intelligence} is not between 0 and 100"
         return None
 
     @property

@@ -341,7 +341,7 @@ class ServerConnection:
         """
         agreed = self._hooks.consented(self.entry)
         if not (agreed if isinstance(agreed, bool) else await agreed):
-            raise Denied(f"nobody has agreed that {self.entry.name} is started as it is now")
+            raise Denied(f"the user has not agreed to start {self.entry.name} as it is now")
 
     def _on_open(self, client: Client) -> None:
         now = self._hooks.clock()

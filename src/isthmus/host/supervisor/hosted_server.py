@@ -24,9 +24,8 @@ MAX_CONNECTIONS = 256  # of one server, for different users or sessions
 MAX_LOG_LINES = 200
 MAX_LOG_CHARS = 500
 MAX_NAME_CHARS = 100
+# the beginning of any JSON, in a time that does not grow with the rest
 BRIEF_REPR = Repr()
-"""Shows the beginning of any JSON, in a time that does not grow with the rest of it."""
-
 BRIEF_REPR.maxlevel = 10
 BRIEF_REPR.maxdict = BRIEF_REPR.maxlist = BRIEF_REPR.maxstring = BRIEF_REPR.maxlong = MAX_LOG_CHARS
 

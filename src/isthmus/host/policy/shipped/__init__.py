@@ -33,7 +33,7 @@ def _read_file(name: str, file: str) -> str:
 
     if name not in SHIPPED_POLICIES:
         raise PolicyError(
-            f"no policy comes with isthmus that is called {name!r}; there are {', '.join(SHIPPED_POLICIES)}"
+            f"no shipped policy is called {name!r}; there are {', '.join(SHIPPED_POLICIES)}"
         )
     return files(__name__).joinpath(file).read_text(encoding="utf-8")
 
