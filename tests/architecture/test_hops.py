@@ -3,12 +3,13 @@
 import asyncio
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import isthmus
-from isthmus import Server
+from isthmus import Accepted, Context, Server
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.transports.memory import open_pair
@@ -16,20 +17,24 @@ from isthmus.transports.memory import open_pair
 ROOT = str(Path(isthmus.__file__).parent)
 # The design's budget is 40 functions in 14 files. A pipe keeps it but for the file that fits
 # structured content to old revisions; the rungs of the HTTP ladder are small and many.
-PIPE = (40, 15)
-HTTP = (60, 22)
-
-LEGACY, MODERN = "2025-06-18", "2026-07-28"
+PIPE = (35, 13)
+HTTP = (57, 20)
+LEGACY_SSE = (77, 23)
+# What a tool that asks the user goes through: a request of the server's and its answer, or two calls.
+LEGACY, RESUMABLE, MODERN = "2025-06-18", "2025-11-25", "2026-07-28"
+ELICIT = {LEGACY: (103, 28), MODERN: (111, 29)}
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
 }
 OPENING = {
     "protocolVersion": LEGACY,
-    "capabilities": {},
+    "capabilities": {"elicitation": {}},
     "clientInfo": {"name": "test", "version": "1"},
 }
+ARGUMENTS = {"a": 20, "b": 22}
+ACCEPTED = {"action": "accept", "content": {"name": "Ada"}}
 
 
 class Hops:
@@ -59,14 +64,28 @@ class Hops:
         return len(self.met), len(files)
 
 
+@dataclass
+class Person:
+    """Whom a user says it is."""
+
+    name: str
+
+
 @pytest.fixture
 def server():
-    """A server with one tool."""
+    """A server with a tool that computes, and one that asks."""
     server = Server("hops", version="1")
 
     @server.tool
     async def add(a: int, b: int) -> int:
         return a + b
+
+    @server.tool
+    async def greet(ctx: Context) -> str:
+        match await ctx.elicit("Who is it?", Person):
+            case Accepted(person):
+                return f"Hello {person.name}"
+        return "nobody"
 
     return server
 
@@ -77,9 +96,9 @@ def message(id, method, params=None):
     return json.dumps(frame if id is None else {**frame, "id": id}).encode()
 
 
-def call(id, revision):
+def call(id, revision, name="add", arguments=ARGUMENTS, **more):
     """A ``tools/call`` as the revision wants it."""
-    params = {"name": "add", "arguments": {"a": 20, "b": 22}}
+    params = {"name": name, "arguments": arguments, **more}
     return message(id, "tools/call", params | ({"_meta": META} if revision == MODERN else {}))
 
 
@@ -161,3 +180,58 @@ async def test_a_call_over_http_stays_within_the_budget(server, revision):
     assert 200 == status
     assert b'"result":42' in body
     held(f"http, {revision}", hops, HTTP)
+
+
+async def test_a_legacy_call_answered_on_a_stream_stays_within_the_budget(server):
+    """Ours: an event stream adds its own parts, and what keeps it for a client that comes back."""
+    app = server.asgi(stream_answers=True)
+    headers = {"mcp_protocol_version": RESUMABLE}
+    _, found, _ = await post(
+        app, message(0, "initialize", OPENING | {"protocolVersion": RESUMABLE})
+    )
+    headers["mcp_session_id"] = found["mcp-session-id"]
+    await post(app, message(None, "notifications/initialized"), **headers)
+    await post(app, call(1, RESUMABLE), **headers)
+    with Hops() as hops:
+        status, _, body = await post(app, call(2, RESUMABLE), **headers)
+
+    assert 200 == status
+    assert b"id: " in body
+    assert b'"result":42' in body
+    held(f"http with a stream, {RESUMABLE}", hops, LEGACY_SSE)
+
+
+async def elicited(ours, revision, id):
+    """Call the tool that asks, answer its question, and give back the answer to the call."""
+    await ours.send(Outgoing(call(id, revision, "greet", {})))
+    asked = json.loads((await ours.receive()).data)
+    if revision == LEGACY:
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": ACCEPTED}
+        await ours.send(Outgoing(json.dumps(answer).encode()))
+    else:
+        ((key, _),) = asked["result"]["inputRequests"].items()
+        answers = {
+            "inputResponses": {key: ACCEPTED},
+            "requestState": asked["result"]["requestState"],
+        }
+        await ours.send(Outgoing(call(id + 1, revision, "greet", {}, **answers)))
+    return (await ours.receive()).data
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_a_question_to_the_user_stays_within_the_budget(server, revision):
+    """Ours: one ``ctx.elicit`` is a request of the server's up to 2025-11-25, and two calls since."""
+    ours, theirs = open_pair()
+    running = asyncio.ensure_future(Peer(theirs, server.router, side="server").run())
+    if revision == LEGACY:
+        await ours.send(Outgoing(message(0, "initialize", OPENING)))
+        await ours.receive()
+        await ours.send(Outgoing(message(None, "notifications/initialized")))
+    await elicited(ours, revision, 1)
+    with Hops() as hops:
+        answer = await elicited(ours, revision, 3)
+    await ours.close()
+    await running
+
+    assert b"Hello Ada" in answer
+    held(f"elicit, {revision}", hops, ELICIT[revision])
