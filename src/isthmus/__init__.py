@@ -7,7 +7,9 @@ Servers: :class:`Server`, :class:`Context`, :class:`Principal`, and what tools r
 Names are imported when they are first used, so that a server does not pay for the client.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isthmus.lazy import lazy_getattr
 
 if TYPE_CHECKING:
     from isthmus.client.client import Client as Client
@@ -66,16 +68,7 @@ _HOMES = {
     "ToolError": "isthmus.errors",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on its first use, and keep it (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'isthmus' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+__getattr__ = lazy_getattr(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 
 LAYERS = (
-    {"wire", "errors"},
+    {"wire", "errors", "lazy"},
     {"revisions"},
     {"core"},
     {"runtime"},

@@ -1,6 +1,7 @@
 """`isthmus host` as a command: what it needs, and how it ends."""
 
 import asyncio
+import importlib.util
 import json
 import os
 import signal
@@ -11,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from isthmus.cli.commands import host
 from isthmus.cli.commands.host import HostCommandOptions, run_host
 from isthmus.errors import UsageError
 from isthmus.host.model.events import HostNotice
@@ -47,7 +47,7 @@ def words(tmp_path):
 @pytest.mark.covers("hostterminal.command.extra")
 def test_without_the_extra_the_full_screen_says_what_to_install(monkeypatch):
     """Ours: one sentence with the command, and what works without."""
-    monkeypatch.setattr(host.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
     with pytest.raises(UsageError) as error:
         run_host(HostCommandOptions())

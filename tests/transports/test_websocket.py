@@ -154,7 +154,7 @@ async def test_more_connections_than_may_be_are_refused():
 async def test_a_server_without_the_package_says_what_to_install(monkeypatch):
     """Ours: the extra is named."""
     monkeypatch.setitem(sys.modules, "websockets", None)
-    monkeypatch.setattr(http_serve, "find_spec", lambda name: name != "websockets" or None)
+    monkeypatch.setattr(http_serve, "is_installed", lambda name: name != "websockets")
     with pytest.raises(ConnectFailed, match=r"pip install 'isthmus\[websocket\]'"):
         async with serving(make_echo_server(), websocket=True):
             pytest.fail("it serves")

@@ -8,10 +8,10 @@ Names are imported when they are first used. A name that needs ``pip install 'is
 so then.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isthmus.auth import redaction
+from isthmus.lazy import lazy_getattr
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.core.requests import Limits
@@ -208,14 +208,7 @@ _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for nam
 
 redaction.install()  # before anything of authorization can say anything
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on its first use, and keep it (PEP 562)."""
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module 'isthmus.auth' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(module), name)
-    return value
+__getattr__ = lazy_getattr(__name__, _MODULE_OF)
 
 
 def __dir__() -> list[str]:

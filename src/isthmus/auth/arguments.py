@@ -1,6 +1,7 @@
 """Checks of constructor arguments: numbers in range, and libraries of the extra ``auth`` that are installed."""
 
 from isthmus.errors import UsageError
+from isthmus.lazy import is_installed
 
 __all__ = ["check_number", "missing_library_error", "require_library"]
 
@@ -64,7 +65,5 @@ def require_library(library: str, what: str) -> None:
     Raises:
         UsageError: it is not there.
     """
-    from importlib.util import find_spec
-
-    if find_spec(library) is None:
+    if not is_installed(library):
         raise missing_library_error(what, ImportError(name=library))

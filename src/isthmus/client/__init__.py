@@ -4,7 +4,9 @@ Names are imported when they are first used: a command line that only serves rea
 package, too.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isthmus.lazy import lazy_getattr
 
 if TYPE_CHECKING:
     from isthmus.client.cache import Caching as Caching
@@ -41,16 +43,7 @@ _HOMES = {
     "concerns": "isthmus.client.features.elicitation",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on its first use, and keep it (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'isthmus.client' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+__getattr__ = lazy_getattr(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, structs
 
 from isthmus.client.features.answering import Answering
 from isthmus.client.handshake import ConnectionOpener, SessionRenewal, set_revision
-from isthmus.client.model.callbacks import CallbackQueue, log_warning, only_increasing
+from isthmus.client.model.callbacks import CallbackQueue, only_increasing
 from isthmus.client.model.limits import ClientSettings, OnProgress
 from isthmus.client.targets import Target
 from isthmus.core.negotiation import Agreement, make_facts_meta, states_facts
@@ -37,6 +37,7 @@ from isthmus.errors import (
 )
 from isthmus.revisions import METHODS, Method
 from isthmus.runtime.clocks import Clocks
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
 from isthmus.tasks.shapes import LenientCreateTaskResult, LenientTaskCreated
@@ -479,11 +480,7 @@ class Connection:
         if before is not None and before.link is not None:
             before.forget_calls()
             self._renewal.leave(before.link)
-        import logging  # not needed until a session ends
-
-        logging.getLogger("isthmus").warning(
-            "%s has ended the session; a new one was started", self.target.name
-        )
+        log_warning("%s has ended the session; a new one was started", self.target.name)
         if self.on_renewed is not None:
             self.peer.start(self.on_renewed())
 

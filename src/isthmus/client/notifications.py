@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import UNSET
 
 from isthmus.client.connection import Connection
-from isthmus.client.model.callbacks import CallbackQueue, log_warning
+from isthmus.client.model.callbacks import CallbackQueue
 from isthmus.client.model.limits import Limits
 from isthmus.client.model.questions import RequestGate
 from isthmus.client.subscriptions import (
@@ -20,6 +20,7 @@ from isthmus.client.subscriptions import (
     limit_to_offered,
 )
 from isthmus.errors import CapabilityMissing, IsthmusError
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import NoticeHandler
 from isthmus.store.meter import Rate

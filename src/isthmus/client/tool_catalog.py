@@ -12,6 +12,7 @@ from isthmus.core.http.params import (
     find_header_params,
     mirror_arguments,
 )
+from isthmus.runtime.failures import log_warning
 from isthmus.wire import CallToolResult, Tool
 
 __all__ = ["ToolCatalog"]
@@ -54,7 +55,7 @@ class ToolCatalog:
             except BadAnnotation as error:
                 # spec 2026-07-28 basic/transports/streamable-http#schema-extension: clients MUST
                 # exclude the tool, and SHOULD log why
-                log_left_out_tool(tool.name, error)
+                log_warning("tool %r is left out: %s", tool.name, error)
                 continue
             task = tool.execution.task_support if tool.execution else None
             entries[tool.name] = ToolEntry(params, OutputValidator(tool), task or None)
@@ -96,10 +97,3 @@ class ToolCatalog:
         entry = self._entries.get(name)
         if entry is not None:
             entry.output.check(result)
-
-
-def log_left_out_tool(name: str, error: BadAnnotation) -> None:
-    """Say which tool is left out, and why."""
-    import logging  # not needed until something is wrong
-
-    logging.getLogger("isthmus").warning("tool %r is left out: %s", name, error)

@@ -7,10 +7,10 @@ from msgspec import UNSET
 from isthmus.client.connection import Connection
 from isthmus.client.features.answering import Answering
 from isthmus.client.features.roots import watch_for_changes
-from isthmus.client.model.callbacks import log_warning
 from isthmus.client.notifications import Notifications
 from isthmus.core.negotiation import states_facts
 from isthmus.errors import IsthmusError
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.pings import keep_pinging
 from isthmus.wire import (
     DiscoverParams,

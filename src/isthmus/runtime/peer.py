@@ -44,6 +44,7 @@ from isthmus.errors import (
 from isthmus.revisions import METHODS, Feature, Revision
 from isthmus.runtime.batches import send_batch
 from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
+from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import RequestServer
 from isthmus.runtime.waiting import (
@@ -209,7 +210,7 @@ class Peer:
             try:
                 waiting.on_progress(event.params)
             except Exception as error:  # noqa: BLE001 - a listener's bug must not end the connection
-                self._report(f"progress callback of {waiting.method}", error)
+                log_failure(f"progress callback of {waiting.method}", error)
 
     def _on_withdrawn(self, event: RequestWithdrawn, _delivery: Delivery) -> None:
         task = self._serving.get(event.id)
@@ -229,9 +230,7 @@ class Peer:
             self._dropped_kinds = set()
         if event.kind not in self._dropped_kinds:
             self._dropped_kinds.add(event.kind)
-            import logging  # not needed until something is wrong
-
-            logging.getLogger("isthmus").warning("%s sent %s", self.other_name, event.what)
+            log_warning("%s sent %s", self.other_name, event.what)
 
     def _fail(self, id: Id, error: Exception) -> AwaitedCall | None:
         """Let one of our calls end with an error; its record, if it had not ended before."""
@@ -530,11 +529,6 @@ class Peer:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_WAIT_S)
-
-    def _report(self, what: str, error: Exception) -> None:
-        import logging  # not needed until something fails
-
-        logging.getLogger("isthmus").error("%s failed", what, exc_info=error)
 
 
 CANCELLED_ERROR = ErrorBody(code=-32603, message="cancelled")

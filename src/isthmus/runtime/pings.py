@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from isthmus.errors import CallTimedOut, ConnectionLost, OutOfPhase, PeerError
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 
 __all__ = ["keep_pinging"]
@@ -40,7 +41,8 @@ async def keep_pinging(
             return
         except CallTimedOut:
             missed += 1
-            log_missed_ping("ping %d of %d was not answered within %g s", missed, misses, every)
+            # spec 2025-11-25 basic/utilities/ping#error-handling: SHOULD log ping failures
+            log_warning("ping %d of %d was not answered within %g s", missed, misses, every)
         except PeerError:
             missed = 0  # it said no, so it is there
         else:
@@ -53,11 +55,3 @@ async def keep_pinging(
             )
             await peer.close()
             return
-
-
-def log_missed_ping(message: str, *values: object) -> None:
-    """Log a ping that failed."""
-    import logging  # not needed until something fails
-
-    # spec 2025-11-25 basic/utilities/ping#error-handling: SHOULD log ping failures
-    logging.getLogger("isthmus").warning(message, *values)

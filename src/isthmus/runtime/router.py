@@ -17,9 +17,10 @@ from msgspec import Raw, UnsetType
 from isthmus.core.encoding import replace_surrogates
 from isthmus.core.principal import Principal
 from isthmus.core.session import MAX_IN_FLIGHT
-from isthmus.errors import IsthmusError, Refuse, Refused
+from isthmus.errors import Refuse
 from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept, project
 from isthmus.revisions.codes import permitted_code
+from isthmus.runtime.failures import log_request_failure
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
@@ -35,7 +36,6 @@ __all__ = [
     "RequestServer",
     "Router",
     "is_cancellation",
-    "log_failure",
 ]
 
 NoticeHandler = Callable[[Any, Inbound], None]
@@ -204,7 +204,7 @@ class Router:
         try:
             handler(accept(read, inbound.caller.revision), inbound)
         except Exception as error:  # noqa: BLE001 - a notification has no answer to carry it
-            log_failure(method, error)
+            log_request_failure(method, error)
 
     def plan(self, method: str, revision: Revision) -> Plan | None:
         """How a method is served in a revision; None where it is not."""
@@ -229,7 +229,7 @@ class Router:
 
     def _failure(self, inbound: Inbound, error: BaseException) -> ErrorBody:
         """-32603, logged; the text stays here unless debugging (never a code 0)."""
-        log_failure(inbound.method, error)
+        log_request_failure(inbound.method, error)
         text = f": {type(error).__name__}: {error}" if self._debug else ""
         return ErrorBody(code=-32603, message=f"Internal error in {shorten(inbound.method)}{text}")
 
@@ -276,7 +276,7 @@ def _make_sendable(error: ErrorBody) -> ErrorBody:
     except UnicodeEncodeError:
         return _make_sendable(replace_surrogates(error))
     except (TypeError, ValueError, RecursionError) as problem:
-        log_failure("the data of an error", problem)
+        log_request_failure("the data of an error", problem)
         return ErrorBody(code=error.code, message=error.message)
     return error
 
@@ -297,11 +297,3 @@ def is_cancellation(error: BaseException) -> bool:
     except RuntimeError:  # the loop has gone, and what it left behind is being cleared away
         task = None
     return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)
-
-
-def log_failure(method: str, error: BaseException) -> None:
-    """Log what kept something from coming to its end, with its traceback."""
-    import logging  # not needed until something fails
-
-    level = logging.WARNING if isinstance(error, Refused | IsthmusError) else logging.ERROR
-    logging.getLogger("isthmus").log(level, "%s failed", method, exc_info=error)

@@ -1,9 +1,10 @@
 """Servers: functions in, the protocol out."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isthmus.core.redaction.messages import Redact
 from isthmus.core.schema_bounds import Bounds
+from isthmus.lazy import lazy_getattr
 from isthmus.server.asking.context import Context
 from isthmus.server.features.tools import mirrored
 from isthmus.server.guard.limits import Limits
@@ -27,12 +28,4 @@ __all__ = [
     "mirrored",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import what few servers use on its first use (PEP 562)."""
-    if name != "SampledMessage":
-        raise AttributeError(f"module 'isthmus.server' has no attribute {name!r}")
-    from isthmus.server.asking.sampling import SampledMessage
-
-    globals()[name] = SampledMessage
-    return SampledMessage
+__getattr__ = lazy_getattr(__name__, {"SampledMessage": "isthmus.server.asking.sampling"})

@@ -1,6 +1,5 @@
 """Declarations of a server: its tools, resources, prompts, completers, methods and extensions."""
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ from msgspec import UNSET
 
 from isthmus.core.principal import NO_SCOPES
 from isthmus.errors import UsageError
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.logging import set_level
 from isthmus.server.features.completion import Completions
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from isthmus.server.options import FolderOptions, PromptOptions, ResourceOptions, ToolOptions
 
 __all__ = ["Declarations"]
-
-logger = logging.getLogger("isthmus")
 
 
 class Declarations:
@@ -198,7 +196,7 @@ class Declarations:
     def warn_of_unasked_scopes(self) -> None:
         """Say that scopes were declared, and that nobody is asked for a token."""
         if self._list_demands():
-            logger.warning(
+            log_warning(
                 "some of what this server offers takes scopes, and everybody may use it: over HTTP "
                 "nobody is asked for a token without Server(auth=ResourceAuth(…))"
             )

@@ -1,6 +1,8 @@
 """What a server keeps: one file per primitive, each a protocol and a form of it in memory."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isthmus.lazy import lazy_getattr
 
 if TYPE_CHECKING:
     from isthmus.store.kv import KV, MemoryKV
@@ -19,13 +21,4 @@ _HOMES = {
     "Rate": "isthmus.store.meter",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name on its first use: most servers keep little (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'isthmus.store' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+__getattr__ = lazy_getattr(__name__, _HOMES)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from isthmus.runtime.failures import log_warning
+
 __all__ = ["create_file", "replace_file", "restrict_to_owner"]
 
 
@@ -49,9 +51,7 @@ def restrict_to_owner(path: str | os.PathLike[str], *, create: bool = True) -> N
     os.chmod(path, 0o600)  # noqa: PTH101 - what was made before may be open to others
     folder = Path(path).absolute().parent
     if is_open_to_others(folder):
-        import logging  # for what rarely happens
-
-        logging.getLogger("isthmus").warning(
+        log_warning(
             "%s can be changed by other users of this machine, who could put another file in the "
             "place of %s: chmod 700 it, or choose another folder",
             folder,

@@ -12,7 +12,6 @@ One piece of work for a store's thread, and how whoever asked for it learns how 
 """
 
 import asyncio
-import logging
 import math
 import os
 import threading
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 from msgspec import Struct
 
 from isthmus.errors import IsthmusError, UsageError
+from isthmus.runtime.failures import log_error
 from isthmus.store.files import restrict_to_owner
 
 if TYPE_CHECKING:
@@ -419,9 +419,7 @@ class Database:
 
     def _complain(self, error: BaseException | None) -> None:
         if error is not None:
-            logging.getLogger("isthmus").error(
-                "what was to be kept in %s is lost: %s", self.path, error
-            )
+            log_error("what was to be kept in %s is lost: %s", self.path, error)
 
     # In the store's thread
 

@@ -14,8 +14,9 @@ from msgspec import UNSET, structs
 
 from isthmus.core.pagination import BadCursor, paginate
 from isthmus.errors import Refuse
+from isthmus.runtime.failures import log_request_failure
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import is_cancellation, log_failure
+from isthmus.runtime.router import is_cancellation
 from isthmus.tasks.jobs import Job, TaskBook
 from isthmus.tasks.records import TaskRecord, task_owner
 from isthmus.tasks.shapes import CORE_SHAPE, TaskShape, decode_task_result, related_task_meta
@@ -188,7 +189,7 @@ async def end_without_result(job: Job, error: BaseException) -> None:
         await job.cancel("The task was cancelled.")
     else:
         what = f"the task of tool {record.tool!r}" if record.tool else f"a task of {record.method}"
-        log_failure(what, error)
+        log_request_failure(what, error)
         await job.fail(ErrorBody(code=-32603, message=f"Internal error in {record.method}"))
 
 

@@ -7,8 +7,9 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from importlib.util import find_spec
 from typing import Any
+
+from isthmus.lazy import is_installed
 
 __all__ = ["choose_loop_factory", "exit_with_host", "run_to_end"]
 
@@ -99,7 +100,7 @@ def _wait_for_hangup(
 
 def choose_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """What makes event loops for many connections: uvloop where it is installed."""
-    if find_spec("uvloop") is None:
+    if not is_installed("uvloop"):
         return None
     import uvloop
 

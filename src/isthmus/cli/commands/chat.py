@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from isthmus.cli.exits import Exit, finish, handle_signals, set_on_signals
 from isthmus.cli.output import print_note
 from isthmus.core.text import clean_text
 from isthmus.errors import UsageError
+from isthmus.lazy import is_installed
 
 if TYPE_CHECKING:
     from isthmus.host.host import Host
@@ -146,7 +146,7 @@ def can_fill_screen(*, plain: bool) -> bool:
     """Whether there is a screen to fill, and the library that fills it."""
     if plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    if find_spec("textual") is None:
+    if not is_installed("textual"):
         print_note("line by line, since the full screen needs: pip install 'isthmus[host]'")
         return False
     return True

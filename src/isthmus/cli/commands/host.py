@@ -1,7 +1,6 @@
 """``isthmus host``: run the servers of a configuration, and answer questions at this terminal."""
 
 import asyncio
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -22,6 +21,7 @@ from isthmus.host.model.view import HostView
 from isthmus.host.remote.attached import AttachedHost
 from isthmus.host.remote.control import Control
 from isthmus.host.state.database import find_user_folder
+from isthmus.lazy import is_installed
 from isthmus.terminal.prompt.prompt import TerminalPrompt, run_prompt
 
 __all__ = ["HostCommandOptions", "app", "run_host"]
@@ -119,7 +119,7 @@ def require_full_screen() -> None:
         UsageError: it cannot; the message says what to do instead.
     """
     other = "--approve=prompt asks line by line"
-    if importlib.util.find_spec("textual") is None:
+    if not is_installed("textual"):
         raise UsageError(f"the full screen needs pip install 'isthmus[host]'; {other} without it")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"the full screen needs a terminal; {other}, --approve=none nowhere here")
@@ -148,7 +148,7 @@ async def _start_host(said: HostCommandOptions) -> Exit:
         print_note(f"isthmus: {passed}")
     if not (host.config.servers or host.config.broken):
         print_note(f"isthmus: {NO_SERVERS_HINT}")
-    if importlib.util.find_spec("watchfiles") is None:
+    if not is_installed("watchfiles"):
         print_note(f"isthmus: {RELOAD_HINT}")
     async with AsyncExitStack() as stack:
         end = stack.enter_context(set_on_signals())

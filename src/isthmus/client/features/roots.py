@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 
 from isthmus.client.model.callbacks import maybe_await
 from isthmus.errors import UsageError
+from isthmus.runtime.failures import log_warning
 from isthmus.wire import Root
 
 __all__ = [
@@ -155,12 +156,8 @@ class RootWatch:
             self._warned.discard(one.uri)
         elif one.uri not in self._warned:
             self._warned.add(one.uri)
-            import logging  # not needed until a place is missing
-
             what = "is left out until it is" if self._watched else "is told to servers all the same"
-            logging.getLogger("isthmus").warning(
-                "root %s is no directory that can be read: it %s", one.uri, what
-            )
+            log_warning("root %s is no directory that can be read: it %s", one.uri, what)
 
 
 class HasRoots(Protocol):
@@ -189,7 +186,5 @@ async def watch_for_changes(
             if roots is not None and await roots.changed():
                 await tell()
         except UsageError as error:
-            import logging  # not needed until a function gives nonsense
-
-            logging.getLogger("isthmus").warning("the roots cannot be told: %s", error)
+            log_warning("the roots cannot be told: %s", error)
         await asyncio.sleep(every)

@@ -4,7 +4,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-__all__ = ["CallbackQueue", "log_warning", "maybe_await", "only_increasing"]
+from isthmus.runtime.failures import log_failure, log_warning
+
+__all__ = ["CallbackQueue", "maybe_await", "only_increasing"]
 
 StartWork = Callable[[Coroutine[Any, Any, None]], object]
 
@@ -60,9 +62,7 @@ class CallbackQueue:
             return
         if len(waiting) == waiting.maxlen:
             if not self.dropped:
-                import logging  # not needed until something is lost
-
-                logging.getLogger("isthmus").warning(
+                log_warning(
                     "%r is too slow: what waits for it beyond %d is dropped",
                     self._told,
                     len(waiting),
@@ -80,18 +80,11 @@ class CallbackQueue:
                     done = self._told(self._waiting.popleft()) if self._waiting else None
                 except Exception as error:  # noqa: BLE001 - a listener's bug must not silence it
                     done = None
-                    log_callback_failure(self._told, error)
+                    log_failure(repr(self._told), error)
                 if done is None and not self._waiting:
                     return
         finally:
             self._busy = False
-
-
-def log_callback_failure(told: object, error: Exception) -> None:
-    """Log that a callback failed."""
-    import logging  # not needed until something fails
-
-    logging.getLogger("isthmus").error("%r failed", told, exc_info=error)
 
 
 def only_increasing(told: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -110,10 +103,3 @@ def only_increasing(told: Callable[[Any], None]) -> Callable[[Any], None]:
         told(params)
 
     return progressed
-
-
-def log_warning(message: str, *values: object) -> None:
-    """Log what the program should know of its connection."""
-    import logging  # not needed until something is wrong
-
-    logging.getLogger("isthmus").warning(message, *values)

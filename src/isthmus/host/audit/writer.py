@@ -5,7 +5,6 @@ drops bodies one by one and rows in whole segments: the last checkpoint before t
 more, as the one from which the chain now begins, and only rows up to it can be removed.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -37,6 +36,7 @@ from isthmus.host.audit.row_queue import RowQueue
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
 from isthmus.host.state.presence import ProcessPresence
+from isthmus.runtime.failures import log_error
 
 if TYPE_CHECKING:
     import sqlite3
@@ -236,7 +236,7 @@ class AuditWriter:
             if self._keys is not None:
                 self.head_file(self._keys).advance(update)
         except OSError as error:  # the rows are there; the next one is refused while this lasts
-            logging.getLogger("isthmus").error(  # noqa: TRY400 - the error says it all
+            log_error(
                 "the head of the audit log cannot be written, its last rows are unproved: %s", error
             )
 

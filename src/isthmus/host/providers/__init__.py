@@ -3,7 +3,9 @@
 Names are imported when they are first used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from isthmus.lazy import lazy_getattr
 
 if TYPE_CHECKING:
     from isthmus.host.providers.anthropic import Anthropic as Anthropic
@@ -69,13 +71,4 @@ _HOMES = {
     "When": "isthmus.host.providers.scripted",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on its first use, and keep it (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'isthmus.host.providers' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+__getattr__ = lazy_getattr(__name__, _HOMES)

@@ -5,7 +5,6 @@ Rows of the state that another version may have written.
 The tables of a host's state: what must outlive it, or be known to a second process.
 """
 
-import logging
 import os
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from isthmus.runtime.failures import log_warning
 from isthmus.store.files import create_file as make_file
 from isthmus.store.sqlite import Database, DatabaseSchema, Durability, StoreUnusable
 
@@ -200,7 +200,7 @@ def decode_row(decoder: msgspec.json.Decoder[T], body: bytes | str, what: str) -
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:
-        logging.getLogger("isthmus").warning("%s of the state cannot be read: %s", what, error)
+        log_warning("%s of the state cannot be read: %s", what, error)
         return None
 
 

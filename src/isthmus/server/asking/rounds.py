@@ -37,6 +37,7 @@ from isthmus.core.principal import owner_of
 from isthmus.errors import CapabilityMissing, Misbehaved, Refuse, UrlRequired
 from isthmus.revisions import METHODS, Era, project
 from isthmus.revisions.codes import url_required_code
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.askers import DirectAsker, JournalAsker, SilentAsker
 from isthmus.server.asking.context import Body, Context
@@ -290,9 +291,7 @@ def _open_journal(
             max_chars=facilities.limits.request_state,
         )
     except Unsealed as error:
-        import logging  # not needed until somebody tampers
-
-        logging.getLogger("isthmus").warning("%s of %s: %s", inbound.method, target, error)
+        log_warning("%s of %s: %s", inbound.method, target, error)
         # One answer for every reason, so that it tells an attacker nothing.
         raise Refuse(-32602, UNUSABLE_STATE) from error
     kept = journal.effects.pop(RETURNED_KEY, None)

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias, TypeVar
 
 from isthmus.errors import CapabilityMissing, Refuse, ToolError
+from isthmus.runtime.failures import log_failure
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_cancellation
 from isthmus.server.asking.context import Body, Context
@@ -100,10 +101,8 @@ def report_failure(what: str, error: BaseException, fn: Callable[..., Any] | Non
         error: the exception.
         fn: the author's function, for a return value that is wrong: no traceback leads there.
     """
-    import logging  # not needed until something fails
-
     why = f"{_locate_function(fn)}: {error}" if isinstance(error, WrongReturn) else ""
-    logging.getLogger("isthmus").error("%s failed%s", what, why, exc_info=error)
+    log_failure(what, error, detail=why)
 
 
 def _locate_function(function: Any) -> str:

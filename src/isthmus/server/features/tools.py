@@ -29,6 +29,7 @@ from isthmus.errors import (
     UrlRequired,
     UsageError,
 )
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_cancellation
 from isthmus.server.asking.context import Body, Context
@@ -509,22 +510,16 @@ def warn_of_definition(name: str, mirrored: Iterable[HeaderParam]) -> None:
     """Log what is allowed and yet unwise."""
     if not re.fullmatch(TOOL_NAME_PATTERN, name):
         # spec 2026-07-28 server/tools#tool-names: SHOULD be of these, and of 1 to 128
-        _warn(
+        log_warning(
             "tool %r: some clients take only names of up to 128 letters, digits, '_', '-' and '.'",
             name,
         )
     for param in mirrored:
         if is_secret_name(param.path[-1]):
             # spec 2026-07-28 server/tools#x-mcp-header: SHOULD NOT mark sensitive parameters
-            _warn(
+            log_warning(
                 "tool %r: %s travels in the header %s, which every proxy on the way reads",
                 name,
                 ".".join(param.path),
                 param.header,
             )
-
-
-def _warn(message: str, *values: Any) -> None:
-    import logging  # not needed until something is unwise
-
-    logging.getLogger("isthmus").warning(message, *values)

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Raw
 
 from isthmus.errors import LifespanFailed, OutOfPhase, Refuse
+from isthmus.runtime.failures import log_error
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext
 from isthmus.wire.struct import Wire
@@ -75,9 +76,7 @@ class Lifespan:
         try:
             await self.open()
         except LifespanFailed as failed:
-            import logging  # not needed until something fails
-
-            logging.getLogger("isthmus").exception("the server cannot start")
+            log_error("the server cannot start", error=failed)
             kind = type(failed.__cause__).__name__
             raise Refuse(
                 -32603, f"The server cannot start: its lifespan failed: {kind}"

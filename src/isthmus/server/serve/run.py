@@ -2,13 +2,13 @@
 
 import asyncio
 import gc
-import logging
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from isthmus.errors import UsageError
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 from isthmus.server.options import SocketOptions, TcpOptions, check_options
 
@@ -69,7 +69,7 @@ def _run_http(server: "Server", given: RunOptions) -> None:
     host, port = given.pop("host", DEFAULT_ADDRESS[0]), given.pop("port", DEFAULT_ADDRESS[1])
     resource = None if server.auth is None else server.auth.resource
     if resource is not None and has_other_port(resource, port):
-        logging.getLogger("isthmus").warning(
+        log_warning(
             "auth= says that clients know this server as %s, and it listens on port %s: they log in "
             "by the first alone",
             resource,

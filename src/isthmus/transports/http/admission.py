@@ -15,8 +15,9 @@ from isthmus.core.http.rules import Refusal
 from isthmus.core.principal import Principal
 from isthmus.revisions import MODERN
 from isthmus.revisions.codes import UNAUTHENTICATED_CODE
+from isthmus.runtime.failures import log_request_failure, log_warning
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.router import Router, log_failure
+from isthmus.runtime.router import Router
 from isthmus.transports.http.authorizer import AsgiApp, Authorizer, MethodScopes
 from isthmus.transports.http.origin_guard import OriginGuard
 from isthmus.transports.http.reply import Scope
@@ -81,7 +82,7 @@ class Admission:
         try:
             found = await self.auth.admit(scope)
         except Exception as error:  # noqa: BLE001 - whatever breaks in there must let nobody in
-            log_failure("authorization", error)
+            log_request_failure("authorization", error)
             return ADMISSION_FAILED
         task = asyncio.current_task()
         if isinstance(found, Principal) and task is not None:
@@ -90,12 +91,10 @@ class Admission:
 
     def _tell_of_pages(self, prefix: str) -> None:
         """Say once what is missing where the app has only a part of its origin."""
-        import logging  # not needed until something is missing
-
         self._placed = True
         pages = [path for path in self.routes if not path.startswith(prefix)]
         if pages:
-            logging.getLogger("isthmus").warning(
+            log_warning(
                 "this server is mounted under %s, and clients look for %s at the root of its origin: "
                 "put it there by app.attach(outer, %r), by a route for each of auth.routes, or by "
                 "having the proxy pass these paths on",
@@ -169,7 +168,7 @@ class Admission:
                 principal, asked, modern=modern, known=self._router.known_scopes
             )
         except Exception as error:  # noqa: BLE001 - an author's function may raise anything, and must let nobody in
-            log_failure("finding out which scopes a request takes", error)
+            log_request_failure("finding out which scopes a request takes", error)
             return ADMISSION_FAILED
 
     def scoped(self, principal: Principal | None) -> "ScopedRouter":
@@ -231,7 +230,7 @@ class Admission:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 return await self.auth.lasts(principal)
         except Exception as error:  # noqa: BLE001 - not to know is no reason to end what was permitted
-            log_failure("finding out whether a stream may stay open", error)
+            log_request_failure("finding out whether a stream may stay open", error)
             return True
 
 

@@ -19,6 +19,7 @@ from isthmus.core.http.rules import LegacyRequest, ModernRequest, Refusal, judge
 from isthmus.errors import UsageError
 from isthmus.revisions import LEGACY
 from isthmus.runtime.channel import Delivery
+from isthmus.runtime.failures import log_error
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log, MemoryLog
@@ -546,7 +547,7 @@ class HttpApp:
         try:
             await self.start()
         except Exception as error:  # noqa: BLE001 - the author's hook may raise anything
-            _report(error)
+            log_error("the server could not start", error=error)
             return False
         return True
 
@@ -577,9 +578,3 @@ def _find_progress_token(envelope: Envelope | MalformedEnvelope) -> Id | None:
     """What progress is reported under, or None where nobody asked for it."""
     meta = UNSET if isinstance(envelope, MalformedEnvelope) else envelope.meta
     return None if meta is UNSET or meta.progress_token is UNSET else meta.progress_token
-
-
-def _report(error: Exception) -> None:
-    import logging  # not needed until something fails
-
-    logging.getLogger("isthmus").error("the server could not start", exc_info=error)

@@ -15,6 +15,7 @@ from os import urandom
 from typing import Protocol
 
 from isthmus.core.http.sse import encode_event, make_event_id, parse_event_id
+from isthmus.runtime.failures import log_failure
 from isthmus.store.log import Forgotten, Log, MemoryLog
 from isthmus.transports.http.reply import EventWriter
 
@@ -218,7 +219,7 @@ class ResumableStream:
                 self._last = await self._book.log.append(self.key, message)
             except Exception as error:  # noqa: BLE001 - a log elsewhere may fail in any way; the call goes on
                 self._broken = True
-                _report(error)
+                log_failure("the log of streams", error)
             else:
                 return encode_event(message, id=make_event_id(self._name, self._last))
         return encode_event(message)
@@ -401,9 +402,3 @@ class PostedStream:
         if stream is not None and not stream.over:
             stream.leave(self)
             stream.abandon()
-
-
-def _report(error: Exception) -> None:
-    import logging  # not needed until something fails
-
-    logging.getLogger("isthmus").error("the log of streams failed", exc_info=error)

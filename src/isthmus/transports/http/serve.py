@@ -9,10 +9,10 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable, Collection
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, LifespanFailed
+from isthmus.lazy import is_installed
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.pipes import MAX_UNREAD_BYTES
 from isthmus.transports.shutdown import run_to_end
@@ -150,7 +150,7 @@ def run(
 
 def _choose_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """What makes event loops: uvloop where it is installed, else asyncio's default."""
-    if find_spec("uvloop") is None:
+    if not is_installed("uvloop"):
         return None
     import uvloop
 
@@ -216,7 +216,7 @@ def load_websocket_protocol() -> Any:
     Raises:
         ConnectFailed: the package that uvicorn needs for WebSockets is not installed.
     """
-    if find_spec("websockets") is None:
+    if not is_installed("websockets"):
         raise ConnectFailed(
             "WebSockets need the package websockets: pip install 'isthmus[websocket]'"
         )

@@ -7,7 +7,6 @@ to say after a closing handshake, so unlike a pipe's end of input it ends the wo
 """
 
 import asyncio
-import logging
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from isthmus.core.http.rules import Refusal, read_head
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import RequestServer, Router
 from isthmus.transports.http.origin_guard import OriginGuard
@@ -140,7 +140,7 @@ class WebSockets:
         if self._noted_missing_subprotocol:
             return
         self._noted_missing_subprotocol = True
-        logging.getLogger("isthmus").warning(
+        log_warning(
             "a WebSocket client offers no subprotocol: it is served without; clients should offer %r",
             SUBPROTOCOL,
         )

@@ -30,6 +30,7 @@ from isthmus.errors import (
 )
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.runtime.failures import log_info
 from isthmus.transports.http.client.address import MAX_MESSAGE_BYTES, redact_url
 from isthmus.transports.http.client.requests import (
     CREDENTIAL_STATUSES,
@@ -463,9 +464,9 @@ class HttpClientChannel:
             response.close()
             self._check_session(response)
             if response.status >= 300:
-                self._report("the server refused our answer: HTTP %s", response.status)
+                log_info("the server refused our answer: HTTP %s", response.status)
         except (ConnectionLost, TimeoutError) as error:
-            self._report("our answer did not reach the server: %s", error)
+            log_info("our answer did not reach the server: %s", error)
 
     async def _part(self) -> None:
         """End the session, as a courtesy: its result does not matter."""
@@ -509,8 +510,3 @@ class HttpClientChannel:
             del self._exchanges[id]
             exchange.cancel()
         self._wake()
-
-    def _report(self, message: str, *what: object) -> None:
-        import logging  # not needed until something fails
-
-        logging.getLogger("isthmus").info(message, *what)

@@ -14,6 +14,7 @@ from isthmus.core.http.sse import SseEvent, SseParser
 from isthmus.errors import ConnectionLost, Misbehaved, SessionEnded, copy_error
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.runtime.failures import log_info
 from isthmus.transports.http.client.address import MAX_MESSAGE_BYTES, redact_url
 from isthmus.transports.http.client.requests import (
     REDIRECT_STATUSES,
@@ -283,6 +284,4 @@ class HttpSseChannel:
         try:
             await self._bounded(out)
         except Exception as error:  # noqa: BLE001 - nobody waits for it: the log is where it is said
-            import logging  # not needed until something fails
-
-            logging.getLogger("isthmus").info("our answer did not reach the server: %s", error)
+            log_info("our answer did not reach the server: %s", error)

@@ -19,6 +19,7 @@ from isthmus.core.framing import Oversize
 from isthmus.core.http.sse import SseEvent, SseParser
 from isthmus.errors import ConnectionLost, HttpRefused, Misbehaved
 from isthmus.runtime.channel import Outgoing
+from isthmus.runtime.failures import log_info
 from isthmus.transports.http.client.requests import Response
 
 __all__ = ["ChannelTasks", "EventStreams", "ReconnectBackoff"]
@@ -280,13 +281,6 @@ def draw_chance() -> float:
     from random import random  # not needed until something fails
 
     return random()  # noqa: S311 - it spreads attempts over time, and guards nothing
-
-
-def log_info(message: str, *what: object) -> None:
-    """Say in the log what nobody waits for."""
-    import logging  # not needed until something fails
-
-    logging.getLogger("isthmus").info(message, *what)
 
 
 async def finish_stream(response: Response) -> None:

@@ -1,12 +1,12 @@
 """The client's end of a WebSocket, through aiohttp."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
+from isthmus.runtime.failures import log_warning
 from isthmus.transports.http.client.address import redact_url
 from isthmus.transports.http.client.requests import describe_error, find_hint, resolve_redirect
 from isthmus.transports.pipes import MAX_LINE_BYTES
@@ -74,7 +74,7 @@ async def connect_websocket(
     if auth is not None:
         await requests.close()  # the connection has left it
     if not channel.agreed:  # some servers speak MCP all the same; what does not fails the handshake
-        logging.getLogger("isthmus").warning(
+        log_warning(
             "%s did not agree to the subprotocol %r: is it an MCP server?",
             redact_url(url),
             SUBPROTOCOL,
