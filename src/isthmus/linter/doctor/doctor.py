@@ -16,8 +16,8 @@ import msgspec
 
 from isthmus.client.targets import ClientTarget, read_server_entry, resolve_target
 from isthmus.errors import ConnectFailed, ConnectionLost
-from isthmus.linter.doctor.http import HttpProbeSession, HttpTarget
-from isthmus.linter.doctor.lines import LineProbeSession, LineTarget
+from isthmus.linter.doctor.http import HttpTarget
+from isthmus.linter.doctor.lines import LineTarget
 from isthmus.linter.doctor.probes import PROBES, Probe
 from isthmus.linter.rules.catalog import RULES, judge_visit
 from isthmus.linter.rules.conversation import ObservedConversation
@@ -71,6 +71,16 @@ class ProbeSession(Protocol):
 
     conversation: ObservedConversation
 
+    @property
+    def session(self) -> str | None:
+        """The id of the session that the server gave over HTTP."""
+        ...
+
+    @property
+    def one_connection(self) -> bool:
+        """Whether all questions are asked on one connection, which may end."""
+        ...
+
     async def ask(self, probe: Probe, message: Any) -> ProbeOutcome:
         """Send a request, and wait for its answer."""
         ...
@@ -81,6 +91,10 @@ class ProbeSession(Protocol):
 
     async def tell(self, method: str) -> ProbeOutcome:
         """Send a notification that is in order."""
+        ...
+
+    async def wait_lost(self) -> str | None:
+        """Why the connection ended, if it ends in a moment; None where it goes on."""
         ...
 
     async def close(self) -> None:
@@ -111,7 +125,7 @@ class Doctor:
     """Examines one server.
 
     Args:
-        site: where it is.
+        target: where it is.
         timeout: seconds to wait for an answer.
         rules: the ids of the rules to apply.
         calls: tools to call, and their arguments.
@@ -120,14 +134,14 @@ class Doctor:
 
     def __init__(
         self,
-        site: ProbeTarget,
+        target: ProbeTarget,
         *,
         timeout: float = 5.0,
         rules: Collection[str] | None = None,
         calls: Calls | None = None,
         call_read_only: bool = False,
     ) -> None:
-        self._site = site
+        self._target = target
         self._timeout = timeout
         self._rules = frozenset(RULES) if rules is None else rules
         self._calls = calls or {}
@@ -140,7 +154,7 @@ class Doctor:
         report = Report()
         fell: ProbeOutcome | None = None
         for revision in reversed(revisions):
-            visit = ServerVisit(revision, self._site.over, [], {}, {}, {}, self._site.loopback)
+            visit = ServerVisit(revision, self._target.over, [], {}, {}, {}, self._target.loopback)
             try:
                 reason = await self._visit(visit)
             except (ConnectFailed, ConnectionLost) as error:
@@ -169,31 +183,31 @@ class Doctor:
 
     async def _visit(self, visit: ServerVisit) -> str | None:
         """Ask everything; None if the revision is spoken, else why it is not."""
-        talk = await self._enter(visit)
+        session = await self._enter(visit)
         self._asked_last = None
         try:
-            reason = await self._open(talk, visit)
+            reason = await self._open(session, visit)
             if reason is not None:
                 return reason
-            await self._list(talk, visit)
+            await self._list(session, visit)
             for when in ("during", "end"):
                 for probe in PROBES:
                     if probe.when == when and probe.suits(visit):
-                        talk = await self._probe(talk, probe, visit)
+                        session = await self._probe(session, probe, visit)
                 if when == "during":
-                    talk = await self._call(talk, visit)
+                    session = await self._call(session, visit)
         finally:
-            await talk.close()
-            visit.noise = self._site.noise()
+            await session.close()
+            visit.noise = self._target.noise()
         await self._before(visit)
         return None
 
     async def _enter(self, visit: ServerVisit) -> ProbeSession:
-        talk = await self._site.enter(visit.revision, self._timeout)
-        visit.conversations.append(talk.conversation)
-        return talk
+        session = await self._target.enter(visit.revision, self._timeout)
+        visit.conversations.append(session.conversation)
+        return session
 
-    async def _open(self, talk: ProbeSession, visit: ServerVisit) -> str | None:
+    async def _open(self, session: ProbeSession, visit: ServerVisit) -> str | None:
         """The first words; None if all went well, else what came instead."""
         revision = visit.revision
         if revision in MODERN:
@@ -206,7 +220,7 @@ class Doctor:
                 "clientInfo": CLIENT_IDENTITY,
             }
         probe = Probe(method, method, params)
-        outcome = await talk.ask(probe, self._request(probe, params, visit))
+        outcome = await session.ask(probe, self._request(probe, params, visit))
         visit.outcomes[method] = outcome
         result = outcome.result
         if outcome.lost is not None:
@@ -222,23 +236,22 @@ class Doctor:
         elif result.get("protocolVersion") != revision.name:
             return f"it offers {result.get('protocolVersion')}"
         visit.opening = result
-        if isinstance(talk, HttpProbeSession):
-            visit.session = talk.web.session
+        visit.session = session.session
         if revision not in MODERN:
-            visit.outcomes[INITIALIZED_METHOD] = await talk.tell(INITIALIZED_METHOD)
+            visit.outcomes[INITIALIZED_METHOD] = await session.tell(INITIALIZED_METHOD)
         return None
 
-    async def _list(self, talk: ProbeSession, visit: ServerVisit) -> None:
+    async def _list(self, session: ProbeSession, visit: ServerVisit) -> None:
         """Read every list that was declared, to its end."""
         for method, kind in LISTS.items():
             capability = method.partition("/")[0]
             if not visit.declares(capability):
                 continue
             name = {"resourceTemplates": "resource templates"}.get(kind, kind)
-            await self._pages(talk, visit, method, kind, f"the list of {name}")
+            await self._pages(session, visit, method, kind, f"the list of {name}")
 
     async def _pages(
-        self, talk: ProbeSession, visit: ServerVisit, method: str, kind: str, name: str
+        self, session: ProbeSession, visit: ServerVisit, method: str, kind: str, name: str
     ) -> None:
         seen: set[str] = set()
         cursor: Any = None
@@ -246,7 +259,7 @@ class Doctor:
         for page in range(MAX_PAGES):
             params = {} if cursor is None else {"cursor": cursor}
             probe = Probe(name if page == 0 else f"{name}, page {page + 1}", method, params)
-            outcome = await talk.ask(probe, self._request(probe, params, visit))
+            outcome = await session.ask(probe, self._request(probe, params, visit))
             visit.outcomes[probe.name] = outcome
             listed = outcome.result.get(kind) if outcome.result else None
             items += [item for item in listed or () if isinstance(item, dict)]
@@ -259,7 +272,7 @@ class Doctor:
             seen.add(str(cursor))
         visit.paging[method] = f"it did not end within {MAX_PAGES} pages"
 
-    async def _call(self, talk: ProbeSession, visit: ServerVisit) -> ProbeSession:
+    async def _call(self, session: ProbeSession, visit: ServerVisit) -> ProbeSession:
         """Call the tools that may be called; gives the conversation to go on with."""
         calls = dict(self._calls)
         if self._call_read_only:
@@ -271,102 +284,104 @@ class Doctor:
             patience = self._timeout * CALL_TIMEOUT_FACTOR
             probe = Probe(f"calling {name}", "tools/call", timeout=patience)
             params = {"name": name, "arguments": arguments}
-            visit.called[name] = await talk.ask(probe, self._request(probe, params, visit))
-            if visit.called[name].silent and not isinstance(talk, HttpProbeSession):
-                talk = await self._anew(talk, visit, probe.name)  # this one may be busy for long
-        return talk
+            visit.called[name] = await session.ask(probe, self._request(probe, params, visit))
+            if visit.called[name].silent and session.one_connection:
+                session = await self._anew(
+                    session, visit, probe.name
+                )  # this one may be busy for long
+        return session
 
     async def _before(self, visit: ServerVisit) -> None:
         """What is asked on a connection without a handshake."""
         probes = [probe for probe in PROBES if probe.when == "before" and probe.suits(visit)]
         if not probes:
             return
-        talk = await self._enter(visit)
+        session = await self._enter(visit)
         self._asked_last = None
         opened = False
         try:
             for probe in probes:
                 if probe.method == "initialize" and opened:  # a second one would be refused as such
-                    talk = await self._anew(talk, visit, probe.name, opens=False)
+                    session = await self._anew(session, visit, probe.name, opens=False)
                 opened = opened or probe.method == "initialize"
-                talk = await self._probe(talk, probe, visit, reopen=False)
+                session = await self._probe(session, probe, visit, reopen=False)
         finally:
-            await talk.close()
+            await session.close()
 
     async def _probe(
-        self, talk: ProbeSession, probe: Probe, visit: ServerVisit, *, reopen: bool = True
+        self, session: ProbeSession, probe: Probe, visit: ServerVisit, *, reopen: bool = True
     ) -> ProbeSession:
         """Ask one question; gives the conversation to go on with."""
         params = probe.params(visit) if callable(probe.params) else probe.params or {}
         lost = sum(one.lost is not None for one in visit.outcomes.values())
         silent = sum(one.silent for one in visit.outcomes.values())
         if params is None or lost >= MAX_LOST or silent >= MAX_SILENT:
-            return talk
-        visit.outcomes[probe.name] = outcome = await self._sent(talk, probe, params, visit)
+            return session
+        visit.outcomes[probe.name] = outcome = await self._sent(session, probe, params, visit)
         before, self._asked_last = self._asked_last, probe
-        if outcome.lost is None or isinstance(talk, HttpProbeSession):
-            return talk
+        if outcome.lost is None or not session.one_connection:
+            return session
         self._asked_last = None
-        talk = await self._anew(talk, visit, probe.name, opens=reopen)
+        session = await self._anew(session, visit, probe.name, opens=reopen)
         if before is not None and reopen:
-            talk = await self._blame(talk, before, probe, visit)
-        return talk
+            session = await self._blame(session, before, probe, visit)
+        return session
 
     async def _anew(
-        self, talk: ProbeSession, visit: ServerVisit, name: str, *, opens: bool = True
+        self, session: ProbeSession, visit: ServerVisit, name: str, *, opens: bool = True
     ) -> ProbeSession:
         """Another conversation in place of one that is of no use any more."""
-        await talk.close()
-        talk = await self._enter(visit)
+        await session.close()
+        session = await self._enter(visit)
         again = ServerVisit(visit.revision, visit.over, [])
-        if opens and await self._open(talk, again) is not None:
+        if opens and await self._open(session, again) is not None:
             raise ConnectionLost(f"the server is gone after {name}")
-        return talk
+        return session
 
     async def _blame(
-        self, talk: ProbeSession, before: Probe, probe: Probe, visit: ServerVisit
+        self, session: ProbeSession, before: Probe, probe: Probe, visit: ServerVisit
     ) -> ProbeSession:
         """Find out which of two questions the server fell over: each is asked by itself.
 
         A server may answer the one, and be gone while the next one is on its way.
         """
         lost = visit.outcomes[probe.name]
-        alone = await self._again(talk, probe, visit)
+        alone = await self._again(session, probe, visit)
         if alone.lost is not None:
             visit.outcomes[probe.name] = alone
-            return await self._anew(talk, visit, probe.name)
+            return await self._anew(session, visit, probe.name)
         visit.outcomes[probe.name] = alone
-        talk = await self._anew(talk, visit, probe.name)
-        earlier = await self._again(talk, before, visit)
+        session = await self._anew(session, visit, probe.name)
+        earlier = await self._again(session, before, visit)
         if earlier.lost is None:
             name = f"{before.name}, then {probe.name}"
             visit.outcomes[name] = msgspec.structs.replace(lost, probe=name)
-            return talk
+            return session
         visit.outcomes[before.name].lost = earlier.lost
-        return await self._anew(talk, visit, before.name)
+        return await self._anew(session, visit, before.name)
 
-    async def _again(self, talk: ProbeSession, probe: Probe, visit: ServerVisit) -> ProbeOutcome:
+    async def _again(self, session: ProbeSession, probe: Probe, visit: ServerVisit) -> ProbeOutcome:
         """Ask a question once more, and see whether the server is still there a moment later."""
         params = probe.params(visit) if callable(probe.params) else probe.params or {}
-        outcome = await self._sent(talk, probe, params, visit)
-        if outcome.lost is None and isinstance(talk, LineProbeSession):
-            outcome.lost = await talk.lines.wait_lost()
+        outcome = await self._sent(session, probe, params, visit)
+        if outcome.lost is None and session.one_connection:
+            outcome.lost = await session.wait_lost()
         return outcome
 
     async def _sent(
-        self, talk: ProbeSession, probe: Probe, params: Any, visit: ServerVisit
+        self, session: ProbeSession, probe: Probe, params: Any, visit: ServerVisit
     ) -> ProbeOutcome:
         fence_probe = Probe("fence", "server/discover" if visit.revision in MODERN else "ping")
         if probe.raw or probe.verb != "POST":
             data = probe.raw.replace(b"%(meta)s", self._meta(visit))
             fence = self._request(fence_probe, {}, visit)
-            return await talk.say(probe, data, None, fence)
+            return await session.say(probe, data, None, fence)
         message = self._request(probe, params, visit)
         if not probe.note:
-            return await talk.ask(probe, message)
+            return await session.ask(probe, message)
         del message["id"]
         fence = self._request(fence_probe, {}, visit)
-        return await talk.say(probe, msgspec.json.encode(message), message, fence)
+        return await session.say(probe, msgspec.json.encode(message), message, fence)
 
     def _request(self, probe: Probe, params: dict[str, Any], visit: ServerVisit) -> dict[str, Any]:
         """A request, in the way of its revision."""
@@ -430,10 +445,10 @@ async def examine(
         UsageError: the target is of no known kind.
         AuthError: the server wants authorization, and none was to be had.
     """
-    async with _open_targets(target, headers, auth) as sites:
-        for site in sites:
+    async with _open_targets(target, headers, auth) as ways:
+        for way in ways:
             doctor = Doctor(
-                site, timeout=timeout, rules=rules, calls=calls, call_read_only=call_read_only
+                way, timeout=timeout, rules=rules, calls=calls, call_read_only=call_read_only
             )
             report = await doctor.examine(revisions)
             if report.spoken:

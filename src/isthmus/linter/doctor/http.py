@@ -1,4 +1,4 @@
-"""How a server is talked to over HTTP: each question is a request of its own."""
+"""Probe session over HTTP: each question is a request of its own."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from isthmus.linter.rules.visit import ProbeOutcome
 from isthmus.revisions import METHODS, MODERN, Revision
 from isthmus.transports.http.client.requests import Requests, Response
 
-__all__ = ["HttpProbeClient", "HttpTarget"]
+__all__ = ["HttpProbeSession", "HttpTarget"]
 
 MAX_RESPONSE_BYTES = 16 * 2**20
 MAX_BODY_BYTES = 2000
 ACCEPT_BOTH = "application/json, text/event-stream"
 
 
-class HttpProbeClient:
-    """A conversation over HTTP.
+class HttpProbeSession:
+    """A :class:`ProbeSession` over HTTP.
 
     Args:
         url: the endpoint.
@@ -38,6 +38,8 @@ class HttpProbeClient:
         session: the session's id, once there is one.
     """
 
+    one_connection = False
+
     def __init__(
         self,
         url: str,
@@ -50,14 +52,47 @@ class HttpProbeClient:
     ) -> None:
         self.conversation = conversation
         self.session: str | None = None
-        self.opened = False
+        self._opened = False
         self._url = url
         self._requests = requests
         self._headers = headers
         self._timeout = timeout
         self._revision = revision
 
-    async def send(
+    async def ask(self, probe: Probe, message: Any) -> ProbeOutcome:
+        """Send a request, and wait for its answer."""
+        outcome = await self._post(
+            probe.name,
+            msgspec.json.encode(message),
+            message=message,
+            headers=probe.headers,
+            stops=probe.stops,
+            timeout=probe.timeout,
+        )
+        if message["method"] == "initialize" and outcome.result is not None:
+            self.session = outcome.headers.get("mcp-session-id")
+            self._opened = True
+        return outcome
+
+    async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> ProbeOutcome:
+        """Send what may have no answer."""
+        del fence
+        if probe.verb != "POST":
+            return await self._post(probe.name, None, verb=probe.verb, headers=probe.headers)
+        return await self._post(probe.name, data, message=message, headers=probe.headers)
+
+    async def tell(self, method: str) -> ProbeOutcome:
+        """Send a notification that is in order."""
+        message = {"jsonrpc": "2.0", "method": method}
+        return await self._post(method, msgspec.json.encode(message), message=message)
+
+    async def wait_lost(self) -> None:
+        """Nothing is open between two requests, so nothing is lost."""
+
+    async def close(self) -> None:
+        """Nothing is open between two requests."""
+
+    async def _post(
         self,
         probe: str,
         body: bytes | None,
@@ -83,7 +118,7 @@ class HttpProbeClient:
         outcome = ProbeOutcome(probe, message if message is not None else body, others=[])
         if body is not None:
             self.conversation.add("client", body)
-        sent = {**self._usual(message), **(headers or {})}
+        sent = {**self._make_headers(message), **(headers or {})}
         try:
             async with asyncio.timeout(timeout or self._timeout):
                 response = await self._requests.send(
@@ -99,7 +134,7 @@ class HttpProbeClient:
             outcome.lost = str(error)
         return outcome
 
-    def _usual(self, message: Any) -> dict[str, str | None]:
+    def _make_headers(self, message: Any) -> dict[str, str | None]:
         """The headers that a request of the revision has."""
         usual: dict[str, str | None] = {
             "accept": ACCEPT_BOTH,
@@ -109,7 +144,7 @@ class HttpProbeClient:
         name = self._revision.name
         if self._revision in MODERN:
             usual |= {"mcp-protocol-version": name, **_make_routing_headers(message)}
-        elif self.opened and name >= "2025-06-18":
+        elif self._opened and name >= "2025-06-18":
             usual["mcp-protocol-version"] = name
         if self.session is not None:
             usual["mcp-session-id"] = self.session
@@ -174,45 +209,6 @@ def _make_routing_headers(message: Any) -> dict[str, str | None]:
     return headers
 
 
-class HttpProbeSession:
-    """A conversation over HTTP."""
-
-    def __init__(self, web: HttpProbeClient) -> None:
-        self.web = web
-        self.conversation = web.conversation
-
-    async def ask(self, probe: Probe, message: Any) -> ProbeOutcome:
-        """Send a request, and wait for its answer."""
-        body = msgspec.json.encode(message)
-        outcome = await self.web.send(
-            probe.name,
-            body,
-            message=message,
-            headers=probe.headers,
-            stops=probe.stops,
-            timeout=probe.timeout,
-        )
-        if message["method"] == "initialize" and outcome.result is not None:
-            self.web.session = outcome.headers.get("mcp-session-id")
-            self.web.opened = True
-        return outcome
-
-    async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> ProbeOutcome:
-        """Send what may have no answer."""
-        del fence
-        if probe.verb != "POST":
-            return await self.web.send(probe.name, None, verb=probe.verb, headers=probe.headers)
-        return await self.web.send(probe.name, data, message=message, headers=probe.headers)
-
-    async def tell(self, method: str) -> ProbeOutcome:
-        """Send a notification that is in order."""
-        message = {"jsonrpc": "2.0", "method": method}
-        return await self.web.send(method, msgspec.json.encode(message), message=message)
-
-    async def close(self) -> None:
-        """Nothing is open between two requests."""
-
-
 class HttpTarget:
     """A server at a URL.
 
@@ -242,14 +238,12 @@ class HttpTarget:
         """Prepare to ask; no connection is needed before."""
         conversation = ObservedConversation(judged=SERVER_ONLY, expected=revision)
         return HttpProbeSession(
-            HttpProbeClient(
-                self._url,
-                self._requests,
-                self._headers,
-                conversation=conversation,
-                timeout=timeout,
-                revision=revision,
-            )
+            self._url,
+            self._requests,
+            self._headers,
+            conversation=conversation,
+            timeout=timeout,
+            revision=revision,
         )
 
     def noise(self) -> list[str]:

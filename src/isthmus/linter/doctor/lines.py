@@ -1,7 +1,8 @@
-"""How a server is talked to over lines: pipes, sockets, memory, WebSockets."""
+"""Probe session over lines: pipes, sockets, memory, WebSockets."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -13,30 +14,32 @@ from isthmus.linter.rules.visit import ProbeOutcome
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Channel, Outgoing
 
-__all__ = ["LineProbeClient", "LineTarget"]
+__all__ = ["LineProbeSession", "LineTarget"]
 
-MAX_READ_AHEAD = 64
-"""Messages that are read before they are looked at."""
+MAX_READ_AHEAD = 64  # messages that are read before they are looked at
 
 ENDLESS = "the server says more than anybody asked for, without end"
 
+# An answer to what has no legible id may come so long after the answer to what follows it; less
+# where little is waited for at all.
 STRAY_DELAY_S = 0.1
-"""Seconds that an answer to what has no legible id may come after the answer to what follows it;
-less where little is waited for at all."""
+DEATH_TIMEOUT_DIVISOR = 10  # a server that fell over is gone in this part of the time for an answer
 
 
-DEATH_TIMEOUT_DIVISOR = 10
-"""The part of the time for an answer in which a server that fell over is gone."""
-
-
-class LineProbeClient:
-    """A conversation over one channel, that one question is asked on at a time.
+class LineProbeSession:
+    """A :class:`ProbeSession` over one channel, on which one question is asked at a time.
 
     Args:
         channel: the channel.
         conversation: takes down what is said.
         timeout: seconds to wait for an answer.
+
+    Attributes:
+        lost: why the connection ended, or None.
     """
+
+    session = None
+    one_connection = True
 
     def __init__(
         self, channel: Channel, conversation: ObservedConversation, timeout: float
@@ -49,59 +52,60 @@ class LineProbeClient:
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_READ_AHEAD)
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
-    async def ask(
-        self, probe: str, message: Any, *, stops: str = "", timeout: float | None = None
-    ) -> ProbeOutcome:
-        """Send a request and wait for its answer.
-
-        Args:
-            probe: what the outcome is called.
-            message: the request, decoded.
-            stops: a notification that ends the waiting, too.
-            timeout: seconds to wait, where it is not the usual.
-        """
-        outcome = ProbeOutcome(probe, message, others=[])
-        try:
-            async with asyncio.timeout(timeout or self._timeout):
-                await self._send(msgspec.json.encode(message))
-                await self._hear(outcome, message["id"], stops)
-        except TimeoutError:
-            outcome.silent = True
-        except ConnectionLost as error:
-            outcome.lost = self.lost = str(error)
-        except HttpRefused as refused:  # HTTP+SSE: a message that is refused when it is posted
-            outcome.status, outcome.body = refused.status, refused.body.encode()
+    async def ask(self, probe: Probe, message: Any) -> ProbeOutcome:
+        """Send a request, and wait for its answer."""
+        outcome = ProbeOutcome(probe.name, message, others=[])
+        async with self._observing(outcome, probe.timeout):
+            await self._send(msgspec.json.encode(message))
+            await self._hear(outcome, message["id"], probe.stops)
+        waited = probe.stops or (probe.timeout and outcome.silent)
+        if waited and outcome.reply is None and outcome.lost is None:
+            await self._notify("notifications/cancelled", {"requestId": message["id"]})
         return outcome
 
-    async def say(self, probe: str, data: bytes, fence: Any) -> ProbeOutcome:
+    async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> ProbeOutcome:
         """Send what may have no answer, then a request that has one; what comes before is about it.
 
         Args:
-            probe: what the outcome is called.
+            probe: the question.
             data: the bytes.
+            message: the same, decoded.
             fence: the request, decoded.
         """
-        outcome = ProbeOutcome(probe, data, others=[])
-        try:
-            async with asyncio.timeout(self._timeout):
-                await self._send(data)
-                await self._send(msgspec.json.encode(fence))
-                await self._until(outcome, fence["id"])
-        except TimeoutError:
-            outcome.silent = True
-        except ConnectionLost as error:
-            outcome.lost = self.lost = str(error)
-        except HttpRefused as refused:  # HTTP+SSE: a message that is refused when it is posted
-            outcome.status, outcome.body = refused.status, refused.body.encode()
+        del message
+        outcome = ProbeOutcome(probe.name, data, others=[])
+        async with self._observing(outcome):
+            await self._send(data)
+            await self._send(msgspec.json.encode(fence))
+            await self._until(outcome, fence["id"])
         return outcome
 
-    async def tell(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification."""
+    async def tell(self, method: str) -> ProbeOutcome:
+        """Send a notification that is in order."""
+        await self._notify(method, {})
+        return ProbeOutcome(method)
+
+    async def _notify(self, method: str, params: dict[str, Any]) -> None:
         note = {"jsonrpc": "2.0", "method": method, "params": params}
         try:
             await self._send(msgspec.json.encode(note))
         except (ConnectionLost, HttpRefused) as error:
             self.lost = str(error)
+
+    @asynccontextmanager
+    async def _observing(
+        self, outcome: ProbeOutcome, timeout: float | None = None
+    ) -> AsyncIterator[None]:
+        """Note how an exchange ended, where it did not end by an answer."""
+        try:
+            async with asyncio.timeout(timeout or self._timeout):
+                yield
+        except TimeoutError:
+            outcome.silent = True
+        except ConnectionLost as error:
+            outcome.lost = self.lost = str(error)
+        except HttpRefused as refused:  # HTTP+SSE: a message that is refused when it is posted
+            outcome.status, outcome.body = refused.status, refused.body.encode()
 
     async def wait_lost(self) -> str | None:
         """Why the connection ended, if it ends in a moment; None where it goes on."""
@@ -188,38 +192,6 @@ class LineProbeClient:
         await self._send(msgspec.json.encode({"jsonrpc": "2.0", "id": message["id"], **what}))
 
 
-class LineProbeSession:
-    """A conversation over lines."""
-
-    def __init__(self, lines: LineProbeClient) -> None:
-        self.lines = lines
-        self.conversation = lines.conversation
-
-    async def ask(self, probe: Probe, message: Any) -> ProbeOutcome:
-        """Send a request, and wait for its answer."""
-        outcome = await self.lines.ask(
-            probe.name, message, stops=probe.stops, timeout=probe.timeout
-        )
-        waited = probe.stops or (probe.timeout and outcome.silent)
-        if waited and outcome.reply is None and outcome.lost is None:
-            await self.lines.tell("notifications/cancelled", {"requestId": message["id"]})
-        return outcome
-
-    async def say(self, probe: Probe, data: bytes, message: Any, fence: Any) -> ProbeOutcome:
-        """Send what may have no answer."""
-        del message
-        return await self.lines.say(probe.name, data, fence)
-
-    async def tell(self, method: str) -> ProbeOutcome:
-        """Send a notification that is in order."""
-        await self.lines.tell(method, {})
-        return ProbeOutcome(method)
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self.lines.close()
-
-
 class LineTarget:
     """A server at the other end of a pipe, a socket, or in memory.
 
@@ -238,7 +210,7 @@ class LineTarget:
         """Connect."""
         self._channel = await self._dial()
         conversation = ObservedConversation(judged=SERVER_ONLY, expected=revision)
-        return LineProbeSession(LineProbeClient(self._channel, conversation, timeout))
+        return LineProbeSession(self._channel, conversation, timeout)
 
     def noise(self) -> list[str]:
         """What a launched server wrote that is no message."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from isthmus.core.http.params import BadAnnotation, find_header_params
+from isthmus.core.schema_bounds import DIALECTS
 from isthmus.core.uri_template import UriTemplate
 from isthmus.errors import UsageError
 from isthmus.linter.rules.conversation import ObservedConversation, ObservedMessage
@@ -122,15 +123,6 @@ def find_schema_flaw(schema: dict[str, Any]) -> str | None:
     except (jsonschema_rs.ReferencingError, ValueError, RecursionError) as error:
         return f"no valid JSON Schema: {str(error)[:200]}"
     return None
-
-
-DIALECTS = (
-    "https://json-schema.org/draft/2020-12/schema",
-    "https://json-schema.org/draft/2019-09/schema",
-    "http://json-schema.org/draft-07/schema",
-    "http://json-schema.org/draft-06/schema",
-    "http://json-schema.org/draft-04/schema",
-)
 
 
 def _check_network_refs(conversation: ObservedConversation) -> Iterator[Violation]:
