@@ -10,6 +10,8 @@ import pytest
 
 import isthmus
 from isthmus import Accepted, Context, Server
+from isthmus.host import Host, Policy
+from isthmus.host.policy.rule_file import read_layers
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.transports.memory import open_pair
@@ -19,6 +21,7 @@ ROOT = str(Path(isthmus.__file__).parent)
 # and many; a stream adds its own parts, and what keeps it for a client that comes back.
 PIPE = (37, 15)
 HTTP = (60, 22)
+HOST = (120, 40)  # of the host's own; the client, the wire and the server of the call come on top
 LEGACY_SSE = (79, 24)
 LEGACY, RESUMABLE, MODERN = "2025-06-18", "2025-11-25", "2026-07-28"
 # A tool that asks the user: a request of the server's and its answer up to 2025-11-25, two calls since.
@@ -54,6 +57,12 @@ class Hops:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(ROOT):
             self.met.setdefault((code.co_filename[len(ROOT) + 1 :], code.co_qualname))
+
+    def only(self, folder):
+        """What was met in one folder of isthmus."""
+        found = Hops()
+        found.met = {key: None for key in self.met if key[0].startswith(folder)}
+        return found
 
     def report(self, name):
         """What was met, printed; the two numbers."""
@@ -235,3 +244,28 @@ async def test_a_question_to_the_user_stays_within_the_budget(server, revision):
 
     assert b"Hello Ada" in answer
     held(f"elicit, {revision}", hops, ELICIT[revision])
+
+
+ALLOWED = """
+[[rule]]
+id = "mine"
+effect = "allow"
+when = { action = "tool.call" }
+"""
+
+
+async def test_a_call_through_a_host_stays_within_the_budget(server, tmp_path):
+    """Ours: policy, consent, limits and the audit log are met once each, and a server is looked up once."""
+    policy = Policy.of(read_layers(ALLOWED, "user"))
+    host = Host(policy=policy, state=tmp_path)  # a thread of its own writes the log
+    host.add("hops", server)
+    async with host:
+        for _ in range(2):  # the first learns what the server has
+            await host.call("hops__add", {"a": 1, "b": 2})
+            await host.audit.flush()
+        with Hops() as hops:
+            result = await host.call("hops__add", {"a": 20, "b": 22})
+    hops.report("host, with client and server")
+
+    assert 42 == result.data
+    held("host", hops.only("host/"), HOST)

@@ -323,7 +323,7 @@ async def test_a_tool_that_was_never_called_cannot_change_what_a_model_reads_of_
             await host.servers["shop"].start()
             # until then a model is told what an earlier run knew
             client = host.servers["shop"].connections[""].client
-            await host.parts.servers.learned("shop", client)
+            await host.parts.servers.learn("shop", client)
             offer = await host.catalog.for_model("user:local")
             offered.append([one.name for one in offer.tools])
 

@@ -54,7 +54,7 @@ async def test_a_tool_that_has_changed_is_kept_from_the_model_until_it_is_review
         chat = session(after)
         await entered(chat, "/servers start shop")
         servers = after.parts.servers
-        await servers.learned("shop", servers.client("shop", ""))
+        await servers.learn("shop", servers.client("shop", ""))
 
         assert "shop__book is left out: it has changed" in await entered(chat, "/tools")
         assert [] == asked

@@ -386,7 +386,7 @@ class Host:
             UserDeclined: the user refused what the server asked in its course.
             IsthmusError: what the server answered, or how it broke the rules.
         """
-        return await self.calls.call(
+        return await self.parts.calls.call(
             name,
             arguments,
             server=server,
@@ -418,7 +418,9 @@ class Host:
         Raises:
             HostError, IsthmusError: as :meth:`call`.
         """
-        return await self.calls.read(uri, server=server, principal=principal, run=run, fresh=fresh)
+        return await self.parts.calls.read(
+            uri, server=server, principal=principal, run=run, fresh=fresh
+        )
 
     async def subscribe(
         self,
@@ -430,7 +432,7 @@ class Host:
         run: Run | str | None = None,
     ) -> None:
         """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
-        await self.calls.subscribe(server, uri, on=on, principal=principal, run=run)
+        await self.parts.calls.subscribe(server, uri, on=on, principal=principal, run=run)
 
     async def prompt(
         self,
@@ -446,7 +448,9 @@ class Host:
         Raises:
             HostError, IsthmusError: as :meth:`call`.
         """
-        return await self.calls.prompt(name, arguments, server=server, principal=principal, run=run)
+        return await self.parts.calls.prompt(
+            name, arguments, server=server, principal=principal, run=run
+        )
 
     async def complete(
         self,
@@ -470,7 +474,7 @@ class Host:
             principal: who types.
             run: in which run.
         """
-        return await self.calls.complete(
+        return await self.parts.calls.complete(
             server, ref, argument, value, context=context, principal=principal, run=run
         )
 
@@ -478,7 +482,7 @@ class Host:
         self, server: str, task: str, *, principal: str = "user:local", run: Run | str | None = None
     ) -> None:
         """Have a server stop a task, by its name there."""
-        await self.calls.cancel_task(server, task, principal=principal, run=run)
+        await self.parts.calls.cancel_task(server, task, principal=principal, run=run)
 
     # Parts
 

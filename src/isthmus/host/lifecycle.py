@@ -86,11 +86,11 @@ class ServerLifecycle:
 
     async def _learn(self, server: str, client: "Client") -> None:
         with suppress(IsthmusError):  # what is wrong with a list stands in the catalog
-            await self._servers.learned(server, client)
+            await self._servers.learn(server, client)
 
     def on_gone(self, server: str, isolation: str = "") -> None:
         """A connection is no more."""
-        self._servers.gone(server, isolation)
+        self._servers.forget_connection(server, isolation)
 
     def on_changed(self, server: str, kind: str, isolation: str = "") -> None:
         """A list of the server is another one."""

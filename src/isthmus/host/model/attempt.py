@@ -51,7 +51,7 @@ def new_id(clock: Callable[[], float] = time.time) -> str:
         clock: says the seconds since the epoch.
     """
     number = (int(clock() * 1000) << 80) | int.from_bytes(os.urandom(10), "big")
-    return "".join(ID_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([ID_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5)])
 
 
 class Attempt(Struct, frozen=True, kw_only=True):

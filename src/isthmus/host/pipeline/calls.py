@@ -105,7 +105,7 @@ class HostCalls:
             self.servers,
             "" if server else name,
             timeout=timeout,
-            on_progress=self._progress(attempt, on_progress),
+            on_progress=self._report(attempt, on_progress) if self._events else on_progress,
         )
         return await self.pipeline.run(attempt, act)
 
@@ -249,20 +249,18 @@ class HostCalls:
             asker=asker.words,
         )
 
-    def _progress(self, attempt: Attempt, told: OnProgress | None) -> OnProgress | None:
-        events = self._events
-        if not events:
-            return told
+    def _report(self, attempt: Attempt, told: OnProgress | None) -> OnProgress:
+        """Report progress to whoever watches the host, and to the caller."""
 
-        def progressed(progress: Any) -> Any:
+        def report(progress: Any) -> Any:
             total, message = progress.total or None, (progress.message or "")[:MAX_MESSAGE_CHARS]
             said = AttemptProgressed(
                 id=attempt.id, progress=progress.progress, total=total, message=message
             )
-            events.tell(said)
+            self._events.tell(said)
             return None if told is None else told(progress)
 
-        return progressed
+        return report
 
 
 def make_read_row(

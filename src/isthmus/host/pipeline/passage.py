@@ -19,6 +19,7 @@ from isthmus.host.pipeline.acts.act import ActOutcome
 
 if TYPE_CHECKING:
     from isthmus.host.pipeline.runs import Run
+    from isthmus.host.pipeline.servers import ResolvedServer
 
 __all__ = ["AttemptsInFlight", "Passage", "rate_risk", "restore_hidden"]
 
@@ -41,6 +42,7 @@ class Passage:
 
     Attributes:
         attempt: as it is by now.
+        server: the server that it goes to, looked up once; None where it goes to none.
         facts, trace: what policy saw, and said.
         decision: what a person said; None where nobody was asked.
         run: the run it belongs to.
@@ -52,12 +54,13 @@ class Passage:
     """
 
     __slots__ = (
-        "attempt", "began", "counted", "decision", "facts", "intended", "judged", "run", "trace",
-        "used_up", "waited",
+        "attempt", "began", "counted", "decision", "facts", "intended", "judged", "run", "server",
+        "trace", "used_up", "waited",
     )  # fmt: skip
 
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
+        self.server: ResolvedServer | None = None
         self.facts = NO_FACTS
         self.trace = NO_TRACE
         self.decision: Decision | None = None

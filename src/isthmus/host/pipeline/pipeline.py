@@ -166,33 +166,33 @@ class Pipeline:
         except HostError:
             passage.attempt = act.meant or passage.attempt
             raise
+        passage.server = act.server
         passage.facts = self._facts(attempt, act)
         act.check(attempt)
         if self.grants is not None:
             with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
                 await self.grants.fresh()
         self._judge(passage)
-        if not self._dry:
+        if not self._is_dry_run:
             await self._decided(passage, act)
-        if self._dry:  # or became so while somebody was asked
+        if self._is_dry_run:  # or became so while somebody was asked
             return self._imagined(passage, act)
         if passage.attempt.action not in SERVER_ACTIONS:
             return await self._do(passage, act)
         slots = await self._enter(passage, act)
         attempt = passage.attempt
         if self.mode == "dry-run":  # since it waited
-            self._leave(attempt, slots)
+            self._limits.leave(attempt, slots)
             return self._imagined(passage, act)
         self.flying.add(attempt)
         try:
             return await self._do(passage, act)
         finally:
             self.flying.remove(attempt)
-            self._leave(attempt, slots)
+            self._limits.leave(attempt, slots)
 
     @property
-    def _dry(self) -> bool:
-        """Whether it is only said what would be done."""
+    def _is_dry_run(self) -> bool:
         return self.mode == "dry-run"
 
     async def _enter(self, passage: Passage, act: Act[T]) -> ServerSlots | None:
@@ -213,9 +213,9 @@ class Pipeline:
                 if await self._may_still(passage, act):
                     return slots
             except BaseException:
-                self._leave(attempt, slots)
+                self._limits.leave(attempt, slots)
                 raise
-            self._leave(attempt, slots)  # nobody waits for a person's answer
+            self._limits.leave(attempt, slots)  # nobody waits for a person's answer
             await self._consent(passage, act)
             again = True
 
@@ -249,9 +249,6 @@ class Pipeline:
         if trace.grant and trace.grant != before.grant and grants is not None:
             return await grants.use(trace.grant)
         return True
-
-    def _leave(self, attempt: Attempt, slots: ServerSlots | None) -> None:
-        self._limits.leave(attempt, slots)
 
     # Policy
 
@@ -410,9 +407,15 @@ class Pipeline:
             trace=trace,
             risk=rate_risk(attempt, passage.facts),
             opened=now,
-            deadline=now + (self._patience(attempt.server) if timeout is None else timeout),
+            deadline=now + (self._find_patience(passage) if timeout is None else timeout),
             coalesce=act.coalesce(attempt),
         )
+
+    def _find_patience(self, passage: Passage) -> float:
+        """Seconds that a person has to answer."""
+        if passage.server is None:
+            return self._patience(passage.attempt.server)
+        return passage.server.hosted.entry.options.timeouts.interaction
 
     @staticmethod
     def _lasting(passage: Passage) -> TaskQuestion | None:
@@ -498,8 +501,9 @@ class Pipeline:
 
 def find_counted_rules(trace: Trace) -> list[str]:
     """The rules that an attempt counts for: the deciding one, and where it asks all that ask."""
-    asks = bool(trace.matches) and trace.matches[0].effect == "ask"
-    others = (match.rule for match in trace.matches if asks and match.effect == "ask")
+    if not trace.matches or trace.matches[0].effect != "ask":
+        return [trace.rule]
+    others = (match.rule for match in trace.matches if match.effect == "ask")
     return list(dict.fromkeys((trace.rule, *others)))
 
 

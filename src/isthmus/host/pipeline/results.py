@@ -104,7 +104,7 @@ class KeptResults:
         link = partial(self._link, principal, most, source)
         structured = result.structured_content
         data = b"" if structured is UNSET else encode(structured)
-        sizes = [measure_block(block) for block in result.content]
+        sizes = list(map(measure_block, result.content))
         if sum(sizes) + len(data) <= most:
             return result
         content: list[ContentBlock] = []

@@ -1,4 +1,4 @@
-"""What acts need to know of servers, and how they reach them: worked out once, kept while it holds."""
+"""Servers as acts see them: resolved by name, with their tools, identities and facts for policy."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,19 +12,21 @@ from isthmus.client.client import Client
 from isthmus.errors import ConnectionLost
 from isthmus.host.approvals.fingerprints import Fingerprints, ToolChange
 from isthmus.host.catalog.catalog import HostCatalog
+from isthmus.host.catalog.names import make_namespace
 from isthmus.host.model.attempt import Attempt
-from isthmus.host.model.entries import Labels, ServerEntry
+from isthmus.host.model.entries import HostConfig, Labels, ServerEntry
 from isthmus.host.model.errors import Denied, Quarantined, ServerUnavailable, Unknown
 from isthmus.host.model.facts import Facts
 from isthmus.host.pipeline.results import KeptResults
 from isthmus.host.pipeline.runs import RunLinks
 from isthmus.host.pipeline.tasks import HostTasks
-from isthmus.host.pipeline.validation import ToolSchemas
+from isthmus.host.pipeline.validation import ToolSchemas, is_app_only
+from isthmus.host.supervisor.hosted_server import HostedServer
 from isthmus.host.supervisor.identity import identify_server
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.wire import Tool
 
-__all__ = ["KnownServers", "KnownTool", "ServerIdentities", "find_labels"]
+__all__ = ["KnownServers", "KnownTool", "ResolvedServer", "ServerIdentities", "find_labels"]
 
 MAX_KNOWN_TOOLS = 10_000
 """Tools that are kept with what is known of them."""
@@ -40,15 +42,37 @@ class KnownTool:
         entry: its server, as the configuration has it.
         tool: its definition, and ``client`` whom it was learned with.
         facts: what policy is to know of it.
+        app_only: whether it is for the server's own pages, and for no model or program.
     """
 
-    __slots__ = ("client", "entry", "facts", "tool")
+    __slots__ = ("app_only", "client", "entry", "facts", "tool")
 
     def __init__(self, entry: ServerEntry, tool: Tool, client: Client, facts: Facts) -> None:
         self.entry = entry
         self.tool = tool
         self.client = client
         self.facts = facts
+        self.app_only = is_app_only(tool)
+
+
+class ResolvedServer:
+    """A server as one act uses it: looked up once, and carried through the passage of its attempt.
+
+    Attributes:
+        hosted: the server, and ``isolation`` whose connection to it is used.
+    """
+
+    __slots__ = ("hosted", "isolation")
+
+    def __init__(self, hosted: HostedServer, isolation: str) -> None:
+        self.hosted = hosted
+        self.isolation = isolation
+
+    @property
+    def client(self) -> Client | None:
+        """The client that is open just now, if one is."""
+        connection = self.hosted.connections.get(self.isolation)
+        return None if connection is None else connection.client
 
 
 class ServerIdentities:
@@ -116,6 +140,8 @@ class KnownServers:
         self._release = release
         self._workspace = workspace
         self._known: dict[tuple[str, str, str], KnownTool] = {}
+        self._owners_of: HostConfig | None = None
+        self._owners: dict[str, str] = {}
         self._learning: dict[tuple[str, str], tuple[Client, asyncio.Task[None]]] = {}
 
     # Who is meant
@@ -128,23 +154,41 @@ class KnownServers:
         """
         return self.supervisor.server(name).entry
 
-    def isolation(self, server: str, principal: str, run: str) -> str:
-        """Whose connection somebody uses.
+    def resolve(self, server: str, principal: str, run: str) -> ResolvedServer:
+        """Look a server up, and whose connection to it somebody uses.
 
         Raises:
             Unknown: there is no such server, or it wants a run and there is none.
         """
-        instance = self.entry(server).options.instance
+        hosted = self.supervisor.server(server)
+        instance = hosted.entry.options.instance
         if instance == "shared":
-            return ""
+            return ResolvedServer(hosted, "")
         if instance == "per-user":
-            return principal
+            return ResolvedServer(hosted, principal)
         if not run:
             raise Unknown(
                 f"server {server!r} has a connection for each session: call it within a run, "
                 "run=host.run()"
             )
-        return run
+        return ResolvedServer(hosted, run)
+
+    def isolation(self, server: str, principal: str, run: str) -> str:
+        """Whose connection somebody uses.
+
+        Raises:
+            Unknown: as :meth:`resolve`.
+        """
+        return self.resolve(server, principal, run).isolation
+
+    def find_owner(self, namespace: str) -> str:
+        """The server whose tools have names that begin so; empty where there is none."""
+        config = self.supervisor.config
+        if self._owners_of is not config:
+            self._owners_of, self._owners = config, {}
+            for name in self.supervisor.servers:
+                self._owners.setdefault(make_namespace(name), name)
+        return self._owners.get(namespace, "")
 
     def client(self, server: str, isolation: str) -> Client | None:
         """The client that is open just now, if one is."""
@@ -164,7 +208,7 @@ class KnownServers:
         """
         entry, client = self.entry(server), self.client(server, isolation)
         return Facts(
-            identity=self.identity_of(entry, isolation),
+            identity=self._identities.identify(entry, isolation),
             trust=entry.options.trust,
             target=find_labels(entry, object),
             era=client.revision.name if client is not None else "",
@@ -175,11 +219,17 @@ class KnownServers:
 
     # Tools
 
-    async def known(self, attempt: Attempt) -> KnownTool:
-        """The tool that an attempt means, if it is what it was when it was approved.
+    async def find_tool(
+        self, attempt: Attempt, resolved: ResolvedServer | None = None
+    ) -> KnownTool:
+        """Find the tool that an attempt means, if it is what it was when it was approved.
 
         Its server is started for that: nobody is to be asked about what cannot be done, or about
         what it once was.
+
+        Args:
+            attempt: with the server, the tool and the isolation.
+            resolved: the server, where it was looked up just now.
 
         Raises:
             Unknown: there is no such tool.
@@ -187,12 +237,12 @@ class KnownServers:
             Quarantined: it has changed, and nobody released it.
         """
         server, own, isolation = attempt.server, attempt.object, attempt.isolation
-        client = self.client(server, isolation)
+        client = self.client(server, isolation) if resolved is None else resolved.client
         if client is None:  # what it had in an earlier run may be something else by now
             async with self.supervisor.use(server, isolation, again=True) as client:
-                await self.learned(server, client, isolation)
+                await self.learn(server, client, isolation)
         elif not self._has_learned(server, client, isolation):
-            await self.learned(server, client, isolation)
+            await self.learn(server, client, isolation)
         try:
             tool = self.catalog.tool(server, own, isolation)
         except Unknown:
@@ -203,9 +253,9 @@ class KnownServers:
         known = self._known.get(key)
         if known is not None and known.tool is tool and known.client is client:
             return known
-        return await self._learn(key, attempt, tool, client)
+        return await self._judge_tool(key, attempt, tool, client)
 
-    async def _learn(
+    async def _judge_tool(
         self, key: tuple[str, str, str], attempt: Attempt, tool: Tool, client: Client
     ) -> KnownTool:
         server, own, isolation = key
@@ -223,8 +273,8 @@ class KnownServers:
         known = self._known[key] = KnownTool(entry, tool, client, facts)
         return known
 
-    async def still(self, attempt: Attempt, known: KnownTool, *, waited: bool) -> None:
-        """See whether a tool is still what it was a while ago.
+    async def check_tool(self, attempt: Attempt, known: KnownTool, *, waited: bool) -> None:
+        """See that a tool is still what it was a while ago.
 
         Where a person was asked meanwhile, what the server has told since then is waited for.
 
@@ -234,7 +284,7 @@ class KnownServers:
             Unknown: it is gone.
         """
         server, isolation = attempt.server, attempt.isolation
-        self.same(attempt, known.entry, known.facts.identity)
+        self.check_server(attempt, known.entry, known.facts.identity)
         if waited:
             async with self.supervisor.use(server, isolation, again=True) as client:
                 if client is known.client:
@@ -243,8 +293,8 @@ class KnownServers:
                         tells = not known.entry.url and announces_tools(client)
                         await self.catalog.settle(server, "tools", isolation, tells=tells)
                 else:
-                    await self.learned(server, client, isolation)
-            self.same(attempt, known.entry, known.facts.identity)
+                    await self.learn(server, client, isolation)
+            self.check_server(attempt, known.entry, known.facts.identity)
         now = self.catalog.tool(server, attempt.object, isolation)
         if now is known.tool:
             return
@@ -256,7 +306,7 @@ class KnownServers:
                 by="fingerprint",
             )
 
-    def same(self, attempt: Attempt, entry: ServerEntry, bound: str) -> None:
+    def check_server(self, attempt: Attempt, entry: ServerEntry, bound: str) -> None:
         """See that a server is the one that somebody decided about.
 
         Args:
@@ -267,10 +317,10 @@ class KnownServers:
         Raises:
             Denied: another one has its name.
         """
-        name, now = attempt.server, self.entry(attempt.server)
+        name, now = attempt.server, self.supervisor.server(attempt.server).entry
         if now is not entry and now != entry:
             what = "its entry in the configuration is another one"
-        elif self.identity_of(now, attempt.isolation) != bound:
+        elif self._identities.identify(now, attempt.isolation) != bound:
             what = "its program or its address is another one"
         else:
             return
@@ -285,8 +335,8 @@ class KnownServers:
         learning = self._learning.get((server, isolation))
         return learning is not None and learning[0] is client and has_succeeded(learning[1])
 
-    async def learned(self, server: str, client: Client, isolation: str = "") -> None:
-        """See to it that the catalog has heard this client: once for each."""
+    async def learn(self, server: str, client: Client, isolation: str = "") -> None:
+        """Have the catalog learn what this client's server has: once for each."""
         key = server, isolation
         learning = self._learning.get(key)
         broke = learning is not None and learning[1].done() and not has_succeeded(learning[1])
@@ -296,8 +346,8 @@ class KnownServers:
         with report_lost_listing(server):
             await asyncio.shield(learning[1])
 
-    def gone(self, server: str, isolation: str = "") -> None:
-        """A connection is no more."""
+    def forget_connection(self, server: str, isolation: str = "") -> None:
+        """Forget a connection that is no more."""
         self._learning.pop((server, isolation), None)
         self.catalog.on_stopped(server, isolation)
 

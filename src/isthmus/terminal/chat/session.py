@@ -213,7 +213,7 @@ class ChatSession:
             run=talk.run.id,
             isolation=servers.isolation(server, talk.principal, talk.run.id),
         )
-        await servers.known(attempt)  # asks, where it is not what it was
+        await servers.find_tool(attempt)  # asks, where it is not what it was
         return [StyledLine(f"  {display_name(words[0])} may be used as it is now.")]
 
     async def _on_prompts(self, *_words: str) -> Sequence[StyledLine]:

@@ -12,6 +12,7 @@ from isthmus.host.model.trace import Trace
 
 if TYPE_CHECKING:
     from isthmus.host.model.facts import Facts
+    from isthmus.host.pipeline.servers import ResolvedServer
 
 __all__ = ["Act", "ActOutcome", "parse_edited_arguments"]
 
@@ -61,10 +62,12 @@ class Act(Protocol[T]):
         begun: it was let through before, and goes on: nobody has to be there for that.
         meant: the attempt, as far as it is known what is meant; for what is written down where that
             cannot be found out, or cannot be done.
+        server: the server, where it is an act on one, once it is resolved.
     """
 
     begun: bool = False
     meant: Attempt | None = None
+    server: "ResolvedServer | None" = None
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """Find out what exactly is meant; the attempt with it.

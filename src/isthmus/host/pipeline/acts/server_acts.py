@@ -69,7 +69,7 @@ def make_coalesce_key(attempt: Attempt) -> str:
 
 
 class ServerAct(Act[T]):
-    """Something that is done with a server.
+    """An act on a server.
 
     Args:
         servers: what is known of servers.
@@ -90,10 +90,10 @@ class ServerAct(Act[T]):
         """To ask twice for what changes nothing is to ask once."""
         return make_coalesce_key(attempt)
 
-    def isolated(self, attempt: Attempt, server: str) -> Attempt:
-        """The attempt, at a server, on the connection that it uses there."""
-        isolation = self.servers.isolation(server, attempt.principal, attempt.run)
-        return structs.replace(attempt, server=server, isolation=isolation)
+    def resolve_server(self, attempt: Attempt, server: str) -> Attempt:
+        """Look up a server: the attempt at it, on the connection that it uses there."""
+        self.server = self.servers.resolve(server, attempt.principal, attempt.run)
+        return structs.replace(attempt, server=server, isolation=self.server.isolation)
 
     async def recheck(self, attempt: Attempt, *, waited: bool) -> None:  # noqa: ARG002 - as Act has it
         """See whether it is still the server that was decided on.
@@ -102,7 +102,7 @@ class ServerAct(Act[T]):
             Denied: it is another one.
         """
         if self._decided is not None:
-            self.servers.same(attempt, *self._decided)
+            self.servers.check_server(attempt, *self._decided)
 
 
 class UneditableAct(ServerAct[T]):
@@ -283,7 +283,7 @@ class ReadAct(UneditableAct[ReadResourceResult]):
             except Unknown:
                 await catalog.load()  # somebody may list it who was not asked yet
                 server, uri = catalog.resolve_resource(uri)
-        return structs.replace(self.isolated(attempt, server), object=uri)
+        return structs.replace(self.resolve_server(attempt, server), object=uri)
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
         """The URI."""
@@ -316,7 +316,7 @@ class SubscribeAct(UneditableAct[None]):
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """On which connection."""
-        return self.isolated(attempt, attempt.server)
+        return self.resolve_server(attempt, attempt.server)
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
         """The URI."""
@@ -347,7 +347,7 @@ class PromptAct(ServerAct[GetPromptResult]):
         if self._name:
             server, own = await catalog.find_prompt(self._name)
             attempt = structs.replace(attempt, server=server, object=own)
-        attempt = self.isolated(attempt, attempt.server)
+        attempt = self.resolve_server(attempt, attempt.server)
         listed = catalog.listed(attempt.server, attempt.isolation)
         found = () if listed is None else listed.prompts
         self._prompt = next((one for one in found if one.name == attempt.object), None)
@@ -390,7 +390,7 @@ class CompletionAct(ServerAct[Completion]):
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """On which connection."""
-        return self.isolated(attempt, attempt.server)
+        return self.resolve_server(attempt, attempt.server)
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
         """What would be told to the server."""

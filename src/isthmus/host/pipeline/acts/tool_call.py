@@ -9,7 +9,6 @@ from msgspec import structs
 from isthmus.client.model.limits import OnProgress
 from isthmus.client.model.results import ToolResult
 from isthmus.errors import CallTimedOut, ConnectionLost, HttpRefused
-from isthmus.host.catalog.names import make_namespace
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import OutcomeUnknown, ServerUnavailable, Unknown
 from isthmus.host.model.facts import Facts
@@ -19,11 +18,9 @@ from isthmus.host.pipeline.acts.act import ActOutcome
 from isthmus.host.pipeline.acts.server_acts import ServerAct, UneditableAct, make_coalesce_key
 from isthmus.host.pipeline.results import redact_result
 from isthmus.host.pipeline.servers import KnownServers, KnownTool
-from isthmus.host.pipeline.validation import is_app_only
 from isthmus.wire import (
     CallToolResult,
     TextContent,
-    Tool,
 )
 
 __all__ = [
@@ -46,7 +43,12 @@ class ToolCallAct(ServerAct[ToolResult]):
         name: the tool's name in the catalog; empty where the attempt says server and tool.
         timeout: seconds without answer or progress; None for the server's.
         on_progress: told of progress.
+
+    Attributes:
+        known: what is known of the tool, once it is resolved.
     """
+
+    known: KnownTool
 
     def __init__(
         self,
@@ -60,72 +62,60 @@ class ToolCallAct(ServerAct[ToolResult]):
         self._name = name
         self._timeout = timeout
         self._on_progress = on_progress
-        self._known: KnownTool | None = None
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """Find the tool, and see whether it is what it was."""
-        attempt = await self._named(attempt) if self._name else self._told(attempt)
+        if self._name:
+            attempt = await self._find_named(attempt)
+        else:
+            attempt = self.resolve_server(attempt, attempt.server)
         self.meant = attempt
-        if attempt.server:
-            await self._heard(attempt.server, attempt.isolation)
-        known = self._known = await self.servers.known(attempt)
-        if attempt.origin != "app" and is_app_only(known.tool):
+        if await self._ensure_listed(attempt.server, attempt.isolation):
+            attempt = self.resolve_server(attempt, attempt.server)  # it may be another one by now
+        known = self.known = await self.servers.find_tool(attempt, self.server)
+        if attempt.origin != "app" and known.app_only:
             raise Unknown(
                 f"tool {attempt.object!r} of server {attempt.server!r} is for the server's own "
                 "pages, and for no model or program"
             )
         return attempt
 
-    async def _heard(self, server: str, isolation: str) -> None:
-        """See to it that it is known what a server has.
+    async def _ensure_listed(self, server: str, isolation: str) -> bool:
+        """Have the server list what it has, where that is not known; whether that was needed.
 
         Raises:
             ServerUnavailable: it is not there to say so.
         """
         catalog = self.servers.catalog
-        if catalog.listed(server, isolation) is None:
-            await catalog.load([server], isolation)
+        if catalog.listed(server, isolation) is not None:
+            return False
+        await catalog.load([server], isolation)
         if catalog.listed(server, isolation) is None:
             async with self.servers.supervisor.use(server, isolation, again=True):
                 pass  # where it cannot be reached, this says why
+        return True
 
-    def _told(self, attempt: Attempt) -> Attempt:
-        return self.isolated(attempt, attempt.server)
-
-    async def _named(self, attempt: Attempt) -> Attempt:
-        """The attempt at the tool of this name in the catalog."""
+    async def _find_named(self, attempt: Attempt) -> Attempt:
+        """Find the tool of this name in the catalog; the attempt at it."""
         servers, name = self.servers, self._name
         before = name.partition("__")[0]
-        owner = next(
-            (one for one in servers.supervisor.servers if make_namespace(one) == before), ""
-        )
-        isolation = servers.isolation(owner, attempt.principal, attempt.run) if owner else ""
+        owner, isolation = servers.find_owner(before), ""
         if owner:
+            at_owner = self.resolve_server(attempt, owner)
+            isolation = at_owner.isolation
             self.meant = structs.replace(attempt, server=owner, object=name[:MAX_NAME_CHARS])
         try:
             server, own = servers.catalog.resolve(name, isolation)
+            if server == owner:
+                return structs.replace(at_owner, object=own)
         except Unknown:
             broken = servers.supervisor.config.broken.get(before)
             if broken is not None:
                 raise Unknown(f"server {before!r} cannot be used: {broken}") from None
             if owner:
-                await self._heard(owner, isolation)
+                await self._ensure_listed(owner, isolation)
             server, own = await servers.catalog.find(name, isolation)
-        if server != owner:
-            isolation = servers.isolation(server, attempt.principal, attempt.run)
-        return structs.replace(attempt, server=server, object=own, isolation=isolation)
-
-    @property
-    def tool(self) -> Tool:
-        """The tool's definition."""
-        return self.known.tool
-
-    @property
-    def known(self) -> KnownTool:
-        """What is known of the tool, once it is resolved."""
-        if self._known is None:
-            raise Unknown("the tool was not looked up yet")
-        return self._known
+        return structs.replace(self.resolve_server(attempt, server), object=own)
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as Act has it
         """What is known of the tool."""
@@ -133,7 +123,7 @@ class ToolCallAct(ServerAct[ToolResult]):
 
     def check(self, attempt: Attempt) -> None:
         """Hold the arguments against the input schema."""
-        self.servers.schemas.check(attempt.server, self.tool, attempt.arguments)
+        self.servers.schemas.check(attempt.server, self.known.tool, attempt.arguments)
 
     def coalesce(self, attempt: Attempt) -> str:
         """One answer is for two calls only where a call more or less makes no difference."""
@@ -147,11 +137,11 @@ class ToolCallAct(ServerAct[ToolResult]):
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
         """The tool as its server describes it, and every argument."""
         trusted = self.known.facts.trust != "untrusted"
-        return CallAsked(tool=self.tool, arguments=attempt.arguments, trusted=trusted)
+        return CallAsked(tool=self.known.tool, arguments=attempt.arguments, trusted=trusted)
 
     async def recheck(self, attempt: Attempt, *, waited: bool) -> None:
         """See whether the tool is still the one that was decided on."""
-        await self.servers.still(attempt, self.known, waited=waited)
+        await self.servers.check_tool(attempt, self.known, waited=waited)
 
     def imagined(self, attempt: Attempt, trace: Trace) -> ToolResult:
         """A result that says what would have been called."""
@@ -172,7 +162,7 @@ class ToolCallAct(ServerAct[ToolResult]):
         try:
             async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
                 if client is not self.known.client:  # it was started anew since it was decided on
-                    await servers.still(attempt, self.known, waited=True)
+                    await servers.check_tool(attempt, self.known, waited=True)
                 result = await client.call_tool(
                     attempt.object,
                     attempt.arguments,
@@ -181,7 +171,7 @@ class ToolCallAct(ServerAct[ToolResult]):
                     on_task=keep,
                 )
         except (CallTimedOut, HttpRefused) as error:
-            self.over(attempt)
+            tasks.over(attempt.id)
             if not is_ambiguous(error):
                 raise
             raise OutcomeUnknown(
@@ -196,14 +186,10 @@ class ToolCallAct(ServerAct[ToolResult]):
                 ) from error
             raise
         except BaseException:
-            self.over(attempt)
+            tasks.over(attempt.id)
             raise
-        self.over(attempt)
+        tasks.over(attempt.id)
         return result
-
-    def over(self, attempt: Attempt) -> None:
-        """The call is over: it is no open task any more, if it was one."""
-        self.servers.tasks.over(attempt.id)
 
     async def review(self, attempt: Attempt, result: ToolResult) -> ToolResult:
         """Keep what is too large behind a link, and what the server links to."""
@@ -237,7 +223,7 @@ class TaskAct(UneditableAct[T]):
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """On which connection."""
-        return self.isolated(attempt, attempt.server)
+        return self.resolve_server(attempt, attempt.server)
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
         """Which task."""
@@ -291,7 +277,7 @@ class TaskResumeAct(ToolCallAct):
         except (ServerUnavailable, ConnectionLost, asyncio.CancelledError):
             raise  # the task goes on without us
         except BaseException:
-            self.over(attempt)
+            tasks.over(attempt.id)
             raise
-        self.over(attempt)
+        tasks.over(attempt.id)
         return result
