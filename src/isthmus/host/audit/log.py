@@ -317,11 +317,6 @@ def make_audit_log(
 ) -> AuditLog:
     """Make the audit log of a state with the settings of a configuration.
 
-    Args:
-        state: where it is.
-        said: the member ``host.audit``.
-        more: further arguments of :class:`~isthmus.host.audit.log.AuditLog`.
-
     Raises:
         ConfigError: the member says what cannot be.
     """

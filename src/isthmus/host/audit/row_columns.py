@@ -112,15 +112,7 @@ def take_snapshot(row: AuditRow, at: float, redactor: Redactor) -> RowSnapshot:
 def make_columns(
     taken: RowSnapshot, seq: int, node: str, redactor: Redactor, key: bytes
 ) -> tuple[list[Any], AuditRow]:
-    """Make the redacted values of a row in the order of :data:`COLUMNS`, and the decoded row.
-
-    Args:
-        taken: the row.
-        seq: its number.
-        node: who writes it.
-        redactor: takes out what is secret.
-        key: for digests.
-    """
+    """Make the redacted values of a row in the order of :data:`COLUMNS`, and the decoded row."""
     row = decode_row(taken.data)
     known = sorted(taken.known, key=len, reverse=True)
     arguments, result = bytes(row.arguments), bytes(row.result)

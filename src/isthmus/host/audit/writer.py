@@ -86,13 +86,7 @@ class BodyStore:
         self._keys = keys
 
     def keep(self, db: "sqlite3.Connection", row: AuditRow, taken: RowSnapshot) -> None:
-        """Store the bodies of one row.
-
-        Args:
-            db: in a transaction.
-            row: with JSON for arguments and result.
-            taken: the same row, with the secrets in it.
-        """
+        """Store the bodies of one row."""
         if self._bodies == "hash":
             return
         expires_us = int((taken.at + self._life) * 1e6)

@@ -142,13 +142,7 @@ class HostCatalog:
         await asyncio.shield(self._listings[key])
 
     async def on_changed(self, server: str, kind: str, isolation: str = "") -> None:
-        """List a server anew after it announced a change; several announcements in a row are one.
-
-        Args:
-            server: its name.
-            kind: ``tools``, ``prompts`` or ``resources``.
-            isolation: whose connection said so.
-        """
+        """List a server anew after it announced a change; several announcements in a row are one."""
         if self.changed(server, kind, isolation):
             await self._get_renewal((server, isolation)).renew(*LISTS_BY_CHANGE.get(kind, ()))
 

@@ -10,12 +10,8 @@ from msgspec import UNSET, structs
 from isthmus.core.text import clean_text
 from isthmus.host.catalog.catalog import HostCatalog
 from isthmus.host.catalog.lists import ServerLists
-from isthmus.host.catalog.metatools import (
-    DetailsWanted,
-    SearchWanted,
-    ServersWanted,
-)
-from isthmus.host.catalog.names import CatalogItem, CatalogView, Viewer
+from isthmus.host.catalog.metatools import DetailsWanted, SearchWanted, ServersWanted
+from isthmus.host.catalog.names import CatalogItem, CatalogView, Viewer, suggest_names
 from isthmus.host.catalog.offer import (
     MAX_DEFINITION_BYTES,
     ToolCandidate,
@@ -74,10 +70,6 @@ class ToolFinder:
     async def answer(self, asked: Any, viewer: Viewer) -> CallToolResult:
         """Answer a call of a meta-tool.
 
-        Args:
-            asked: what it is asked for, one of the forms of :mod:`isthmus.host.catalog.metatools`.
-            viewer: who asks.
-
         Raises:
             BadArguments: there is no such server.
         """
@@ -113,11 +105,7 @@ class ToolFinder:
         visible = self.visible(viewer)
         isolations = await self._update_index(viewer)
         return self._index.search(
-            query,
-            server=server,
-            limit=limit,
-            visible=visible.__contains__,
-            isolations=isolations,
+            query, server=server, limit=limit, visible=visible.__contains__, isolations=isolations
         )
 
     async def _update_index(self, viewer: Viewer) -> Mapping[str, str]:
@@ -256,11 +244,3 @@ def list_arguments(schema: Any) -> str:
         f"{shorten_description(str(name))[:60]}{'*' if name in stars else ''}" for name in members
     ]
     return ", ".join(named[:20]) + (", …" if len(named) > 20 else "")
-
-
-def suggest_names(name: str, known: Iterable[str]) -> str:
-    """Suggest the nearest names for a mistyped one."""
-    import difflib  # only then
-
-    found = ", ".join(difflib.get_close_matches(name[:100], list(known), 3, 0.5))
-    return f"; near it: {found}" if found else ""

@@ -155,11 +155,6 @@ async def fetch_lists(
 ) -> FetchedLists:
     """Ask a server for its lists; a fault in one of them costs none of the others.
 
-    Args:
-        client: is open.
-        kinds: which lists.
-        patience: seconds that one list may take in all.
-
     Raises:
         ConnectionLost: nobody can know what the server has.
     """
@@ -272,9 +267,7 @@ class ListRenewal:
     """
 
     def __init__(
-        self,
-        fetch: Callable[[set[str]], Awaitable[None]],
-        clock: Callable[[], float] | None = None,
+        self, fetch: Callable[[set[str]], Awaitable[None]], clock: Callable[[], float] | None = None
     ) -> None:
         self.wanted: set[str] = set()
         self.fetching: set[str] = set()

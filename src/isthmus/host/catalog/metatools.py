@@ -49,11 +49,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     pinned: tuple[str, ...] = ()
 
     def most(self, window: int) -> int:
-        """The tokens that definitions may take before they are searched.
-
-        Args:
-            window: tokens that the model reads at most; 0 where that is not known.
-        """
+        """The tokens that definitions may take before they are searched."""
         if isinstance(self.threshold, int):
             return self.threshold
         said = PER_CENT.fullmatch(self.threshold.strip())

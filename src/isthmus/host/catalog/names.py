@@ -71,12 +71,7 @@ def make_namespace(server: str) -> str:
 
 
 def make_name(server: str, own: str) -> str:
-    """Make the name of a tool or prompt.
-
-    Args:
-        server: the server's name here.
-        own: the tool's or prompt's name there; any text.
-    """
+    """Make the name of a tool or prompt."""
     before = f"{make_namespace(server)}__"
     room = MAX_NAME_CHARS - len(before)
     if len(own) <= room and PLAIN_NAME.fullmatch(own) and not HASHED_NAME.fullmatch(own):
@@ -169,10 +164,16 @@ class NameTable:
         found = self.owners.get(name)
         if found is not None:
             return found
-        import difflib  # only for those who mistype
+        near = suggest_names(name[:MAX_NAME_CHARS], self.owners)
+        raise Unknown(f"there is no {what} {name!r}{near}")
 
-        near = ", ".join(difflib.get_close_matches(name[:MAX_NAME_CHARS], self.owners, 3, 0.5))
-        raise Unknown(f"there is no {what} {name!r}" + (f"; near it: {near}" if near else ""))
+
+def suggest_names(name: str, known: Iterable[str]) -> str:
+    """Suggest the nearest names for a mistyped one."""
+    import difflib  # only for those who mistype
+
+    found = ", ".join(difflib.get_close_matches(name[:100], list(known), 3, 0.5))
+    return f"; near it: {found}" if found else ""
 
 
 class CatalogItem(Struct, Generic[T], frozen=True):

@@ -100,13 +100,7 @@ class ToolIndex:
     def replace(
         self, server: str, tools: Iterable[tuple[str, Tool]], *, isolation: str = ""
     ) -> None:
-        """Replace the tools of a server.
-
-        Args:
-            server: whose they are.
-            tools: the name that each is found under, and its definition.
-            isolation: whose connection they were learned on.
-        """
+        """Replace the tools of a server."""
         self.remove(server, isolation=isolation)
         rows = self._rows[server, isolation] = []
         for name, tool in tools:

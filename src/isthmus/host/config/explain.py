@@ -56,10 +56,6 @@ class ExplainedMember(Struct, frozen=True):
 def explain_server(loaded: LoadedConfig, name: str) -> list[ExplainedMember]:
     """Explain a server, a line for each of its members.
 
-    Args:
-        loaded: the configuration.
-        name: which server.
-
     Raises:
         ConfigError: there is none of this name.
     """

@@ -112,10 +112,6 @@ def read_bytes(path: Path, largest: int = MAX_FILE_BYTES) -> bytes:
 def read_document(path: Path, largest: int = MAX_FILE_BYTES) -> ConfigDocument:
     """Read a file of a configuration: TOML or YAML by its name, else JSON with comments.
 
-    Args:
-        path: which one.
-        largest: bytes that it may have.
-
     Raises:
         ConfigError: it cannot be read, or is none of them; the message has the line and column.
     """

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from isthmus.host.config.files import ConfigDocument, read_document
+from isthmus.host.config.files import read_document
 from isthmus.host.config.forms import BadMember
-from isthmus.host.config.layouts import RawServer, find_section, find_servers, read_inputs
+from isthmus.host.config.layouts import RawServer, find_section, find_servers, get_part, read_inputs
 from isthmus.host.config.load import describe_fault
 from isthmus.host.config.servers import URL_MEMBERS, check_name, list_exposures
 from isthmus.host.config.translation import TranslatedEntry, translate_entry
@@ -151,7 +151,7 @@ def write_imported(taken: ImportedServers, path: "str | os.PathLike[str]") -> li
     """
     file = ConfigFile(path)
     section = find_section(file.document)
-    part = _get_section(file.document, section)
+    part = get_part(file.document.value, section) or {}
     written = []
     for name, entry in taken.servers.items():
         if name in part:
@@ -166,13 +166,6 @@ def write_imported(taken: ImportedServers, path: "str | os.PathLike[str]") -> li
     if written:
         file.save()
     return written
-
-
-def _get_section(document: ConfigDocument, section: tuple[str, ...]) -> dict[str, Any]:
-    part: Any = document.value
-    for key in section:
-        part = part.get(key, {}) if isinstance(part, dict) else {}
-    return part if isinstance(part, dict) else {}
 
 
 def _choose_name(name: str, taken: ImportedServers) -> str:

@@ -60,13 +60,7 @@ class TrustSource(Protocol):
     """Knows which parts of a workspace's files the user trusts."""
 
     def allows(self, path: str, name: str, digest: str) -> bool:
-        """Whether a part of a file is trusted as it is.
-
-        Args:
-            path: the file.
-            name: the server; empty for the member ``host``.
-            digest: what it says.
-        """
+        """Whether a part of a file is trusted as it is."""
         ...
 
 
@@ -351,12 +345,6 @@ def read_options(
     document: ConfigDocument, layer: Layer, scope: VariableScope, notes: list[str]
 ) -> FileOptions:
     """Read the member ``host`` of a file.
-
-    Args:
-        document: the file.
-        layer: where it stands.
-        scope: where variables are looked up.
-        notes: what is passed over is told here.
 
     Raises:
         ConfigError: it says what cannot be.

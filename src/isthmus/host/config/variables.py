@@ -93,10 +93,6 @@ class VariableFiller:
     def fill(self, value: Any, *keys: MemberKey) -> Any:
         """Fill variables into a value, at any depth.
 
-        Args:
-            value: plain data.
-            keys: the way to it, for messages.
-
         Raises:
             Unfilled: a variable is not there, or ``${…}`` names none.
         """

@@ -11,7 +11,7 @@ from typing import Any
 
 from isthmus.host.config import syntax
 from isthmus.host.config.files import ConfigDocument, digest_bytes, parse_document, read_document
-from isthmus.host.config.layouts import find_section, find_servers
+from isthmus.host.config.layouts import find_section, find_servers, get_part
 from isthmus.host.config.servers import check_name
 from isthmus.host.config.syntax import SyntaxMember, SyntaxNode
 from isthmus.host.model.errors import ConfigError
@@ -144,10 +144,7 @@ def add_server(path: str | os.PathLike[str], name: str, value: dict[str, Any]) -
         raise ConfigError(str(error)) from None
     file = ConfigFile(path)
     section = find_section(file.document)
-    part: Any = file.document.value
-    for key in section:
-        part = part.get(key, {}) if isinstance(part, dict) else {}
-    if name in part:
+    if name in (get_part(file.document.value, section) or {}):
         raise ConfigError(
             f"{file.document.place(*section, name)}: there is a server {name!r} already: remove it "
             "first, or use another name"
@@ -229,11 +226,6 @@ def _drop_none(value: Any) -> Any:
 
 def replace_member(text: str, keys: tuple[str, ...], value: Any) -> str:
     """Replace the value of a member; the member, and the objects around it, are made where missing.
-
-    Args:
-        text: JSON with comments.
-        keys: the way to the member, of names alone.
-        value: plain data.
 
     Raises:
         BadSyntax: the text is no JSON.

@@ -105,12 +105,7 @@ class ContextGatherer:
     def add_instructions(
         self, said: InstructionChoice, servers: Iterable[str] | None = None
     ) -> None:
-        """Add the instructions of servers.
-
-        Args:
-            said: of which of them, or what in its place.
-            servers: only of these; None for all.
-        """
+        """Add the instructions of servers."""
         only = None if servers is None else set(servers)
         for server, text in self._parts.catalog.instructions(self._viewer).items():
             own = said if isinstance(said, bool) else said.get(server, True)

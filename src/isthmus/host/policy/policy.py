@@ -151,11 +151,7 @@ class Policy:
 
     @classmethod
     def configured(cls, options: HostOptions) -> "Policy":
-        """The policy of a configuration; as :meth:`load`, it never fails.
-
-        Args:
-            options: with the policies that the files of each layer name.
-        """
+        """The policy of a configuration; as :meth:`load`, it never fails."""
         named = options.policies
         user = named.get("command_line") or named.get("user") or options.policy
         return cls.load(

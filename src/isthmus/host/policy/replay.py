@@ -83,10 +83,6 @@ def replay_policy(policy: Policy, past: Iterable[PastAttempt]) -> ReplayResult:
 
     Arguments are those that the audit log kept: where something secret was taken out of them, a
     predicate about it sees what stands in its place.
-
-    Args:
-        policy: the one that is tried.
-        past: what was done, in its order.
     """
     found: Counter[DecisionChange] = Counter()
     counts: dict[str, dict[str, int]] = {}

@@ -120,6 +120,7 @@ class AnthropicModels(Struct, frozen=True):
 
 
 EVENT_DECODER = msgspec.json.Decoder(AnthropicEvent)
+MODELS_DECODER = msgspec.json.Decoder(AnthropicModels)
 
 
 class Anthropic:
@@ -163,7 +164,7 @@ class Anthropic:
         answer = AnthropicAnswer(self.name, completion, names)
         async with aclosing(self._http.events("/v1/messages", body)) as events:
             async for part in events:
-                event = self._decoded(part.data)
+                event = self._http.decode(EVENT_DECODER, part.data)
                 if event.error is not None:
                     raise self._http.problem(event.error)
                 if event.type == "message_stop":
@@ -181,22 +182,13 @@ class Anthropic:
         Raises:
             ProviderError: the provider does not say.
         """
-        try:
-            body = await self._http.get("/v1/models?limit=1000")
-            listed = msgspec.json.decode(body, type=AnthropicModels)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._http.broken_json(error) from error
+        body = await self._http.get("/v1/models?limit=1000")
+        listed = self._http.decode(MODELS_DECODER, body)
         return [Offered(id=model.id, context=model.max_input_tokens) for model in listed.data]
 
     async def close(self) -> None:
         """Let go of every connection."""
         await self._http.close()
-
-    def _decoded(self, data: bytes) -> AnthropicEvent:
-        try:
-            return EVENT_DECODER.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._http.broken_json(error) from error
 
 
 class AnthropicAnswer:

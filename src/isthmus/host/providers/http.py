@@ -8,7 +8,7 @@ nowhere else; what a provider says about it is told without it.
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -39,6 +39,8 @@ from isthmus.wire import (
 )
 
 __all__ = ["ProviderHttp", "format_tool_result", "make_aliases", "make_provider_error"]
+
+T = TypeVar("T")
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -171,9 +173,16 @@ class ProviderHttp:
         if self._requests is not None:
             await self._requests.close()
 
-    def broken_json(self, error: Exception) -> ProviderBroke:
-        """Make the error of an event that makes no sense."""
-        return self._make_broken(f"an event makes no sense: {error}")
+    def decode(self, decoder: msgspec.json.Decoder[T], data: bytes) -> T:
+        """Decode JSON of the provider.
+
+        Raises:
+            ProviderBroke: it makes no sense.
+        """
+        try:
+            return decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._make_broken(f"an event makes no sense: {error}") from error
 
     def unfinished(self) -> ProviderBroke:
         """Make the error of an answer that ended before it was finished."""
@@ -265,15 +274,7 @@ def make_provider_error(
     after: float | None = None,
     key: Secret | None = None,
 ) -> ProviderError:
-    """Make the error that a provider tells of, without its key.
-
-    Args:
-        provider: its name.
-        said: what it says.
-        status: the status it says it with.
-        after: seconds it wants to be left alone.
-        key: what is taken out.
-    """
+    """Make the error that a provider tells of, without its key."""
     body = said if isinstance(said, ProviderProblem) else ProviderProblem(message=said or "")
     words = clean_text(str(body.message)).strip()
     if key:

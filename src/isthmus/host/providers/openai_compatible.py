@@ -124,6 +124,7 @@ class OpenAIModels(Struct, frozen=True):
 
 
 CHUNK_DECODER = msgspec.json.Decoder(OpenAIChunk)
+MODELS_DECODER = msgspec.json.Decoder(OpenAIModels)
 
 
 class OpenAICompatible:
@@ -199,10 +200,7 @@ class OpenAICompatible:
         Raises:
             ProviderError: the provider does not say.
         """
-        try:
-            listed = msgspec.json.decode(await self._http.get("/models"), type=OpenAIModels)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._http.broken_json(error) from error
+        listed = self._http.decode(MODELS_DECODER, await self._http.get("/models"))
         return [Offered(id=model.id, context=model.context) for model in listed.data]
 
     async def close(self) -> None:
@@ -210,10 +208,7 @@ class OpenAICompatible:
         await self._http.close()
 
     def _decode(self, answer: "OpenAIAnswer", data: bytes) -> list[Delta]:
-        try:
-            chunk = CHUNK_DECODER.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._http.broken_json(error) from error
+        chunk = self._http.decode(CHUNK_DECODER, data)
         if chunk.error is not None:
             raise self._http.problem(chunk.error)
         return answer.add(chunk)

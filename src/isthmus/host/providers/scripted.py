@@ -224,10 +224,6 @@ async def wait_pause(seconds: float) -> None:
 def read_script(path: str | os.PathLike[str], *, name: str = "scripted") -> Scripted:
     """Read the provider that plays a file.
 
-    Args:
-        path: the file.
-        name: what the provider is called.
-
     Raises:
         UsageError: there is no such file, or it is no script; the message says what and where.
     """

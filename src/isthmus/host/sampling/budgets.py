@@ -103,13 +103,6 @@ class SamplingBudgets:
     ) -> SamplingCharge:
         """Charge what an answer may cost at most; it is durable when this returns.
 
-        Args:
-            server: whose account.
-            limits: what a day may come to.
-            model: who writes.
-            tokens_in: the length of the prompt, about.
-            max_tokens: how much is to be written; less where the account has less.
-
         Raises:
             Exhausted: the account of this day is empty.
             StoreUnavailable: nothing can be written down.

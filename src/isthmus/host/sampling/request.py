@@ -107,11 +107,7 @@ def parse_wanted(data: Mapping[str, Any]) -> SamplingWanted:
 
 
 def find_fault(params: CreateMessageParams) -> str:
-    """Find the reason why a request may not be put to a model; empty where it may.
-
-    Args:
-        params: the request, in the newest shape.
-    """
+    """Find the reason why a request may not be put to a model; empty where it may."""
     if not params.messages:
         return "there is no message"
     # spec 2026-07-28 client/sampling#messages: a role of "user" or "assistant" MUST be there,

@@ -45,12 +45,7 @@ from isthmus.host.sampling.selection import NoModel, Selection, select
 from isthmus.host.state.database import HostState
 from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.store.meter import MemoryMeter, Rate
-from isthmus.wire import (
-    CreateMessageParams,
-    CreateMessageResult,
-    SamplingMessage,
-    TextContent,
-)
+from isthmus.wire import CreateMessageParams, CreateMessageResult, SamplingMessage, TextContent
 
 if TYPE_CHECKING:
     from isthmus.client.features.sampling import Sampled
@@ -134,10 +129,6 @@ class Sampler:
 
     async def answer(self, asking: ServerQuestion, params: CreateMessageParams) -> "Sampled":
         """Answer a request; ``Declined()`` where policy or a person says no.
-
-        Args:
-            asking: who asks, and in the course of what.
-            params: what they ask, in the newest shape.
 
         Raises:
             Refuse: the request cannot be answered, for a server that asked by a request of its own.

@@ -155,12 +155,7 @@ def select(
 
 
 def score_model(
-    id: str,
-    ranks: tuple[int, int, int],
-    weights: tuple[int, int, int],
-    scale: int,
-    *,
-    hinted: bool,
+    id: str, ranks: tuple[int, int, int], weights: tuple[int, int, int], scale: int, *, hinted: bool
 ) -> ConsideredModel:
     """Score a model that can be chosen."""
     score = sum(w * r for w, r in zip(weights, ranks, strict=True))

@@ -50,10 +50,7 @@ class HostedServer:
     """
 
     def __init__(
-        self,
-        entry: ServerEntry,
-        hooks: ConnectionHooks,
-        before: asyncio.Task[None] | None = None,
+        self, entry: ServerEntry, hooks: ConnectionHooks, before: asyncio.Task[None] | None = None
     ) -> None:
         self.entry = entry
         self.connections: dict[str, ServerConnection] = {}
@@ -184,11 +181,7 @@ class HostedServer:
             raise connection.make_unavailable()
 
     async def stop(self, *, drain: float = DRAIN_S) -> None:
-        """Close the connections once calls in flight have ended; the next use starts the server.
-
-        Args:
-            drain: seconds that it has for that.
-        """
+        """Close the connections once calls in flight have ended; the next use starts the server."""
         await self._each([one.stop(drain=drain) for one in self.connections.values()])
 
     drain = stop

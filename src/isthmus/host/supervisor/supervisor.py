@@ -127,11 +127,7 @@ class Supervisor:
         connection.start()
 
     async def close(self, *, drain: float = 0.0) -> None:
-        """End every connection; calls in flight end with ``OutcomeUnknown``. Safe to call twice.
-
-        Args:
-            drain: seconds that they have before that.
-        """
+        """End every connection; calls in flight end with ``OutcomeUnknown``. Safe to call twice."""
         self._drain = drain
         everybody = [*self._servers.values(), *self._old]
         work = [server.remove(drain=drain) for server in everybody]
@@ -156,13 +152,7 @@ class Supervisor:
         return task
 
     def find_connection(self, name: str, isolation: str, client: Client) -> ServerConnection | None:
-        """The connection that a client serves, also at a server that only ends its calls by now.
-
-        Args:
-            name: the server.
-            isolation: whose connection.
-            client: the client.
-        """
+        """The connection that a client serves, also at a server that only ends its calls by now."""
         for server in (self._servers.get(name), *self._old):
             connection = None if server is None else server.connections.get(isolation)
             if connection is not None and connection.client is client:
@@ -193,11 +183,6 @@ class Supervisor:
         self, name: str, isolation: str, work: Callable[[Client], Awaitable[R]]
     ) -> R:
         """Do what may be done twice, such as a list or a read: once more, if a connection breaks.
-
-        Args:
-            name: the server.
-            isolation: whose connection.
-            work: does it with a client.
 
         Raises:
             ServerUnavailable: it cannot be reached.
