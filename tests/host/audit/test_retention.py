@@ -1,4 +1,4 @@
-"""What has been kept for long enough goes: bodies by their time, rows in whole segments."""
+"""Retention of the audit log: bodies go by their time, rows in whole segments."""
 
 import pytest
 

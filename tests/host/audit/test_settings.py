@@ -1,4 +1,4 @@
-"""What a configuration says of the audit log."""
+"""Settings of the audit log in a configuration."""
 
 import pytest
 

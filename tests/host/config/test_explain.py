@@ -1,4 +1,4 @@
-"""Where each part of a configuration comes from, and no secret in it."""
+"""Explanation of a configuration: the source of each part, and no secret in it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which workspaces the user trusts."""
+"""Trust in workspaces."""
 
 import asyncio
 import json

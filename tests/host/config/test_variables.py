@@ -1,4 +1,4 @@
-"""What ``${…}`` stands for."""
+"""Variables of a configuration: ``${…}``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a model is given to read: within the budget, with a reason for each thing."""
+"""Fitting of context pieces: within the budget, with a reason for each."""
 
 import pytest
 from hypothesis import given, settings

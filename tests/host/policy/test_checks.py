@@ -1,4 +1,4 @@
-"""What a rule must not say where it stands."""
+"""Checks of rules: each must not say some things in its layer."""
 
 import pytest
 

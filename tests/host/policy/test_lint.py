@@ -1,4 +1,4 @@
-"""What is doubtful about a policy."""
+"""Policy lint."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What several rules demand together."""
+"""Obligations of several rules, merged."""
 
 import pytest
 

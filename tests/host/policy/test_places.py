@@ -1,4 +1,4 @@
-"""Where paths and addresses lead."""
+"""Canonical paths and hosts."""
 
 import os
 

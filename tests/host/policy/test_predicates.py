@@ -1,4 +1,4 @@
-"""What rules say about arguments."""
+"""Predicates of rules about arguments."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What servers have models write is counted by the day, where nothing is forgotten."""
+"""Sampling budgets: counted by the day, where nothing is forgotten."""
 
 import pytest
 

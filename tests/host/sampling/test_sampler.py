@@ -1,4 +1,4 @@
-"""What servers have models write, on its way through policy, people and budgets."""
+"""Sampling requests on their way through policy, people and budgets."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Which model is chosen, and what is said of the others."""
+"""Model selection, and the reasons about the other models."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a server is bound to: its program, its origin, its name."""
+"""Identity of a server: its program, its origin, its name."""
 
 import os
 import sys

@@ -233,7 +233,7 @@ class AuditLog:
 
         self._state.database.post(work, drain.on_end)
 
-    # In the store's thread
+    # Callbacks in the store's thread
 
     def _sign_end(self, db: "sqlite3.Connection") -> None:
         self._last_head = self._writer.end(db)
@@ -254,7 +254,7 @@ class AuditLog:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._schedule_post, error is not None)
 
-    # On the caller's side again
+    # Retries in the event loop
 
     def _schedule_post(self, later: bool) -> None:
         if self._closed or self._retrying is not None:

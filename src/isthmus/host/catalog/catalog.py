@@ -120,7 +120,7 @@ class HostCatalog:
         self._renewing: dict[tuple[str, str], ListRenewal] = {}
         self._looks = MemoryMeter(LOOK_RATE, clock=clock)
 
-    # What the supervisor and the configuration tell
+    # Events of the supervisor and the configuration
 
     async def on_ready(self, server: str, client: ListingClient, isolation: str = "") -> None:
         """List a server that has started.
@@ -272,7 +272,7 @@ class HostCatalog:
             await renewing.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # Learning
+    # Listing servers
 
     async def load(self, servers: Iterable[str] | None = None, isolation: Isolation = "") -> None:
         """List servers, starting those that were never seen; never raises for one of them.
@@ -377,7 +377,7 @@ class HostCatalog:
             self._notices.add((server, text))
             self._notice(HostNotice(about="catalog", server=server, text=text))
 
-    # What there is
+    # Resolving names, and reading lists
 
     def resolve(self, name: str, isolation: Isolation = "") -> tuple[str, str]:
         """Resolve the name of a tool to its server and its own name.
@@ -585,7 +585,7 @@ class HostCatalog:
             and self._find_lists(name, isolation) is None
         }
 
-    # Putting it together
+    # Views
 
     def _is_enabled(self, server: str) -> bool:
         return self._switched.get(server, self._entries[server].options.enabled)

@@ -145,7 +145,7 @@ class ToolFinder:
         known = self._indexed.get((server, key))
         return known is not None and known[0] is listed and known[1] is self._catalog.choice(server)
 
-    # What a model reads
+    # Answers for a model
 
     async def _answer_search(self, asked: SearchWanted, viewer: Viewer) -> str:
         visible = self.visible(viewer)

@@ -250,7 +250,7 @@ class ToolIndex:
             )
         return found
 
-    # Slips of the keyboard
+    # Mistyped words
 
     def _add_word(self, word: str) -> None:
         times = self._known[word] = self._known.get(word, 0) + 1

@@ -100,7 +100,7 @@ class ContextGatherer:
                 group.create_task(self._read(one))
         return GatheredContext(tuple(self._pieces), tuple(self._dropped))
 
-    # What is wanted
+    # Candidates
 
     def add_instructions(
         self, said: InstructionChoice, servers: Iterable[str] | None = None
@@ -204,7 +204,7 @@ class ContextGatherer:
             self._drop(piece.server, piece.uri, piece.kind, "others fit better: it was not read")
         return [*pinned, *(WantedResource(piece=piece) for piece in order[:MAX_READ_RESOURCES])]
 
-    # Reading
+    # Reading resources
 
     async def _read(self, wanted: WantedResource) -> None:
         about = wanted.piece

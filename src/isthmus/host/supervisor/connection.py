@@ -111,7 +111,7 @@ class ServerConnection:
         self._misses = 0
         self._last_stderr: list[str] = []
 
-    # For calls
+    # Uses by calls
 
     async def wait_until_ready(self) -> Client:
         """Wait for the open client, starting the server where needed.
@@ -181,7 +181,7 @@ class ServerConnection:
         cause = cause or self.error
         return ServerUnavailable(f"{what}: {cause}" if cause else what, server=name, state=state)
 
-    # For whoever decides about servers
+    # Starts and stops
 
     def start(self) -> None:
         """Start the server, if it is not on its way; earlier failures no longer count."""
@@ -245,7 +245,7 @@ class ServerConnection:
         self._off = not on
         self._follow("enable" if on else "disable")
 
-    # Its life
+    # Connecting and watching
 
     def _follow(self, signal: ConnectionSignal) -> None:
         """Follow a signal, where the state knows it."""

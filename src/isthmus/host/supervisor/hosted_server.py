@@ -97,7 +97,7 @@ class HostedServer:
             raise self.connections[""].make_unavailable()
         return self._get_connection(isolation)
 
-    # How it is
+    # Status
 
     @property
     def state(self) -> ConnectionState:
@@ -167,7 +167,7 @@ class HostedServer:
             clean_text(f"{message.level}{about}: {said[:MAX_LOG_CHARS]}").replace("\n", " ")
         )
 
-    # What can be done with it
+    # Starts and stops
 
     async def start(self) -> None:
         """Start the server, whatever went wrong before, and wait for success or failure.

@@ -159,7 +159,7 @@ class Supervisor:
                 return connection
         return None
 
-    # For calls
+    # Uses by calls
 
     def use(self, name: str, isolation: str = "", *, again: bool = False) -> "ConnectionUse":
         """The client of a server, started where need be: ``async with supervisor.use(…) as client``.
@@ -195,7 +195,7 @@ class Supervisor:
             async with self.use(name, isolation, again=True) as client:
                 return await work(client)
 
-    # What happens
+    # Events
 
     def changed(self, name: str, kind: str, isolation: str = "") -> None:
         """Announce that a list of a server has changed."""
@@ -223,7 +223,7 @@ class Supervisor:
         if now is None or now is connection or now.client is None:
             self.on_gone(connection.entry.name, connection.isolation)
 
-    # Another configuration
+    # Reloading
 
     async def reload(self, config: HostConfig) -> ConfigDiff:
         """Follow another configuration: stop the servers it lacks, start its new ones.

@@ -1,4 +1,4 @@
-"""What a process that is gone has left open: nobody can tell how it ended, and the log says so."""
+"""Presence of processes: calls that a gone process left open get an outcome that nobody knows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How entries are reached: launched, over HTTP, with which credentials."""
+"""Client targets of servers: launched, over HTTP, with which credentials."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What is different between two configurations."""
+"""Difference of two configurations."""
 
 from msgspec import structs
 
