@@ -14,13 +14,13 @@ from isthmus.auth.arguments import missing_library_error
 from isthmus.auth.resource_server.introspection import IntrospectionVerifier
 from isthmus.auth.resource_server.jwt import JWTVerifier
 from isthmus.auth.resource_server.verifier import ByIssuer, StaticTokens
+from isthmus.auth.tokens.audience import audiences_of
 from isthmus.auth.tokens.jose import (
     ALGORITHMS,
     InvalidToken,
     KeySet,
     PrivateKey,
     UnknownKey,
-    audiences_of,
     check_times,
     jwk_thumbprint,
     load_joserfc,
@@ -90,7 +90,7 @@ def test_keys_come_from_files_and_go_to_safe_places(made, alg):
         {"kty": "EC", "crv": "P-256"},
     ],
 )
-def test_what_is_no_private_key_is_told(material):
+def test_material_that_is_no_private_key_is_refused(material):
     """Ours: a wrong file is found when it is read, with what would be right."""
     with pytest.raises(UsageError, match="PEM, or as JWK"):
         PrivateKey(material)
@@ -105,7 +105,7 @@ def test_a_public_key_and_one_of_another_type_sign_nothing():
         PrivateKey(key.secret_jwk(), alg="RS256")
 
 
-def test_a_set_keeps_what_can_be_used():
+def test_a_set_keeps_usable_keys_only():
     """Ours: an issuer's set may hold anything, and the good keys in it are good."""
     good = PrivateKey.generate("ES256", kid="good")
     junk = [

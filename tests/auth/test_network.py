@@ -73,7 +73,7 @@ async def test_an_answer_of_no_use_is_one_error(said, told):
         await network.close()
 
 
-async def test_who_never_answers_is_not_waited_for():
+async def test_a_host_that_never_answers_times_out():
     """Ours: a request has a time, whatever its server does with it."""
     async with serve_responses(lambda asked: None) as web:
         network = Network(desktop(web.url), total=0.05)
@@ -142,7 +142,7 @@ async def test_connections_are_kept_or_not_as_one_likes():
             await network.close()
 
 
-def test_a_desktop_may_go_where_its_user_said():
+def test_a_desktop_policy_allows_the_typed_origins():
     """Ours: a server on this machine may name another port of it, one elsewhere may not."""
     assert not desktop("https://mcp.example/mcp").loopback
     assert desktop("http://localhost:8000/mcp").loopback
@@ -151,7 +151,7 @@ def test_a_desktop_may_go_where_its_user_said():
         desktop("mcp.example")
 
 
-async def test_a_refusal_says_what_and_where_to_allow_it():
+async def test_a_refusal_names_the_setting_that_would_allow_it():
     """Ours: errors tell how to mend them, and one kind covers all of authorization."""
     with pytest.raises(AuthError, match=r"127\.0\.0\.1 is loopback.*NetworkPolicy\(origins="):
         await Network().fetch("GET", "https://127.0.0.1/")

@@ -64,7 +64,7 @@ def test_clients_take_a_policy(made):
         made(network=Network(INSIDE))
 
 
-async def test_the_policy_that_was_given_is_the_one_that_counts():
+async def test_a_given_policy_replaces_the_default():
     """Ours: and not the usual one, which would go to the endpoint that was named."""
     verifier = SERVERS[1](network=NetworkPolicy())
     with pytest.raises(VerifierUnavailable, match=r"127\.0\.0\.1"):

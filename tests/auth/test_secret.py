@@ -22,7 +22,7 @@ from isthmus.core.redaction.live_secrets import list_live_secrets
 @pytest.mark.parametrize(
     "show", [str, repr, "{}".format, "{:>20}".format, "{!r}".format, lambda s: f"{[s]} {s!s}"]
 )
-def test_no_way_of_showing_shows_it(show):
+def test_no_representation_shows_a_secret(show):
     """Ours: whoever prints, formats or logs it by accident has told nobody."""
     assert "hunter2" not in show(Secret("hunter2-and-more"))
 

@@ -72,7 +72,7 @@ async def test_a_secret_in_a_page_or_a_refusal_is_seen(secret_watch, status, kin
     assert seen == bool(secret_watch.leaks())
 
 
-async def test_what_an_endpoint_hands_out_is_a_secret(secret_watch):
+async def test_an_endpoint_hands_out_live_secrets(secret_watch):
     """Ours: a token, and a code in a redirect, though nobody here wrapped them."""
     await fetch(page(200, "application/json", '{"access_token": "handed-out-token"}'))
     await fetch(page(302, "text/plain", "", location="https://c.example/cb?code=handed-out-code"))

@@ -39,7 +39,7 @@ def sending(*pieces, more=False):
     return receive
 
 
-async def test_a_form_is_read_however_it_comes():
+async def test_a_form_is_read_in_any_pieces():
     """We demand that fields in pieces are the same fields."""
     visit = await read_browser_request(scope("POST", FORM), sending(b"a=1&b", b"=x%20y", b"&c="))
     assert {"a": "1", "b": "x y", "c": ""} == visit.fields
@@ -70,7 +70,7 @@ async def test_the_fields_of_a_link_are_those_of_its_query():
         (scope("GET", query=b"request=a&request=b"), (b"",), 400),
     ],
 )
-async def test_what_no_page_of_ours_sends_is_refused(request_scope, pieces, status):
+async def test_a_form_of_another_shape_is_refused(request_scope, pieces, status):
     """We demand bounds on forms, and that a field that comes twice means nothing."""
     with pytest.raises(RequestRefused) as refused:
         await read_browser_request(request_scope, sending(*pieces))
@@ -122,7 +122,7 @@ async def test_a_cookie_of_another_shape_is_none_of_ours(value):
     assert cookies.opaque(visit, cookies.session) is None
 
 
-def test_what_is_kept_of_a_browser_does_not_let_anybody_be_it():
+def test_the_kept_digest_of_a_browser_is_no_cookie():
     """We demand that the binding is not the cookie."""
     cookie = Secret("c" * 43)
     assert "c" * 43 not in browser_binding(cookie)
@@ -130,7 +130,7 @@ def test_what_is_kept_of_a_browser_does_not_let_anybody_be_it():
     assert "" == browser_binding(None)
 
 
-def test_what_is_tied_together_cannot_be_taken_apart():
+def test_a_seal_holds_for_its_parts_only():
     """We demand that parts cannot be shifted from one place to the next."""
     seal = CsrfSeal(lambda text: text.encode())
     tied = seal.tie("a", "bc")
@@ -154,7 +154,7 @@ def test_what_is_tied_together_cannot_be_taken_apart():
         ({"origin": "http://login.example"}, True),
     ],
 )
-def test_a_form_of_another_page_is_told_by_what_browsers_say(headers, is_foreign):
+def test_a_cross_site_form_is_recognised_by_its_headers(headers, is_foreign):
     """We demand that either header is enough to refuse; the token decides where both are silent."""
     visit = BrowserRequest("POST", {}, headers, {}, "")
     assert is_foreign is is_cross_site(visit, "https://login.example")

@@ -50,7 +50,7 @@ def test_a_secret_may_come_in_the_header_or_in_the_body():
     assert not public.check_endpoint_auth_method("client_secret_post", "token")
 
 
-def test_a_client_without_a_secret_has_none_that_fits():
+def test_no_secret_fits_a_client_without_one():
     """Ours: neither an empty one."""
     assert not known().check_client_secret("")
     assert not known(secret=Secret("s")).check_client_secret("")
@@ -64,7 +64,7 @@ def test_only_codes_are_given_at_the_authorization_endpoint():
     assert not known(grant_types=("client_credentials",)).check_response_type("code")
 
 
-async def test_what_is_stored_of_a_client_holds_no_secret():
+async def test_a_stored_client_holds_no_secret():
     """Ours: its digest, under a key that is not in the file."""
     store = MemoryAuthStore()
     client = RegisteredClient(

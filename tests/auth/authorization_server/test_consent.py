@@ -32,7 +32,7 @@ ISSUER = "https://login.example"
     ],
 )
 @pytest.mark.covers("auth.authority.redirect-host-shown")
-def test_a_redirect_uri_is_shown_as_whom_it_leads_to(uri, target, local):
+def test_a_redirect_uri_is_shown_as_its_host_or_scheme(uri, target, local):
     """The specification demands the host, and a warning where that is this computer."""
     assert (target, local) == describe_target(uri)
 
@@ -85,7 +85,7 @@ async def test_two_answers_at_once_are_one(alice):
     assert [303, 410] == sorted(exchange.status for exchange in both)
 
 
-async def test_a_user_who_was_disabled_meanwhile_approves_nothing(alice, authority):
+async def test_a_disabled_user_approves_nothing(alice, authority):
     """We demand that disabling somebody counts at the next click."""
     page = await alice.log_in(request_url(ISSUER))
     authority.users.disable("alice")
@@ -94,7 +94,7 @@ async def test_a_user_who_was_disabled_meanwhile_approves_nothing(alice, authori
     assert b"Sign in</h1>" in (await alice.follow(sent)).body
 
 
-async def test_a_client_that_nobody_vouches_for_is_shown_as_such(alice, authority):
+async def test_an_unverified_client_is_shown_as_unverified(alice, authority):
     """We demand that the page tells registered names from names that were checked."""
     client = RegisteredClient(
         client_id="r1", name="<b>Bank</b>", redirect_uris=("https://notes.example/cb",),

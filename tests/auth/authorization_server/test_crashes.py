@@ -111,7 +111,7 @@ async def outcomes(folder, kind, judge):
 
 
 @pytest.mark.covers("auth.authority.codes-once")
-async def test_a_code_is_redeemed_once_wherever_the_server_dies(tmp_path):
+async def test_a_code_is_redeemed_once_over_any_crash(tmp_path):
     """Ours: either nothing happened and the code is good, or it was redeemed and is not."""
 
     async def judge(small, client_id, code, said):
@@ -129,7 +129,7 @@ async def test_a_code_is_redeemed_once_wherever_the_server_dies(tmp_path):
 
 
 @pytest.mark.covers("auth.authority.refresh-rotates")
-async def test_nobody_is_logged_out_wherever_the_server_dies_while_refreshing(tmp_path):
+async def test_a_crash_while_refreshing_logs_nobody_out(tmp_path):
     """Ours: the token that was sent gets the one successor, and what was answered stays good."""
 
     async def judge(small, client_id, token, said):
@@ -146,7 +146,7 @@ async def test_nobody_is_logged_out_wherever_the_server_dies_while_refreshing(tm
     assert len(found) > 3
 
 
-async def test_what_waits_for_its_user_waits_over_a_restart(tmp_path):
+async def test_a_pending_request_survives_a_restart(tmp_path):
     """Ours: requests, keys and the key behind refresh tokens are in the file, not in the process."""
     path = tmp_path / "auth.db"
     async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as before:

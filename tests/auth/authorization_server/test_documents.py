@@ -22,7 +22,7 @@ GOOD = {
 }
 
 
-async def test_those_who_ask_at_the_same_time_share_one_request():
+async def test_simultaneous_lookups_share_one_request():
     """Ours: a popular client's site is not asked by each of its users."""
     shelf = DocumentShelf()
     shelf.put(ID, GOOD, cache_control="no-store")
@@ -33,7 +33,7 @@ async def test_those_who_ask_at_the_same_time_share_one_request():
     assert {ID: 1} == shelf.asked
 
 
-async def test_who_gives_up_waiting_takes_nothing_from_the_others():
+async def test_a_cancelled_lookup_leaves_the_others_theirs():
     """Ours: the request goes on."""
     shelf = DocumentShelf()
     shelf.put(ID, GOOD)
@@ -46,7 +46,7 @@ async def test_who_gives_up_waiting_takes_nothing_from_the_others():
     assert ID == (await second).client_id
 
 
-async def test_a_client_whose_document_is_out_of_reach_goes_on_for_a_day():
+async def test_a_cached_document_is_used_for_a_day_while_its_host_is_down():
     """Ours: the outage of its site does not log its users out."""
     shelf, now = DocumentShelf(), [0.0]
     shelf.put(ID, GOOD)
@@ -123,7 +123,7 @@ async def test_only_so_many_documents_are_fetched_at_a_time():
     assert 20 == len(shelf.asked)
 
 
-async def test_slow_documents_of_one_address_keep_nobody_else_waiting():
+async def test_slow_documents_of_one_address_do_not_block_other_addresses():
     """Ours: each address has a share of what is fetched at a time; of IPv6 it is a whole /64."""
     shelf = Slow()
     shelf.put(ID, GOOD)
@@ -142,7 +142,7 @@ async def test_slow_documents_of_one_address_keep_nobody_else_waiting():
         await documents.find("https://app.example/other.json", "2001:db8::3")
 
 
-async def test_a_known_client_goes_on_where_all_slots_are_taken():
+async def test_a_cached_document_needs_no_slot():
     """Ours: its document is asked for again when there is room."""
     shelf, now = Slow(), [0.0]
     shelf.put(ID, GOOD)
@@ -156,7 +156,7 @@ async def test_a_known_client_goes_on_where_all_slots_are_taken():
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_what_may_not_and_what_cannot_be_fetched_are_one_answer():
+async def test_a_forbidden_and_an_unreachable_document_get_one_answer():
     """Ours: the answer tells nobody which addresses there are in our network."""
 
     class Guarded(DocumentShelf):
@@ -174,7 +174,7 @@ async def test_what_may_not_and_what_cannot_be_fetched_are_one_answer():
     assert answers[0].json == answers[1].json
 
 
-async def test_slow_keys_of_one_address_keep_nobody_else_waiting():
+async def test_slow_keys_of_one_address_do_not_block_other_addresses():
     """Ours: the keys that a client's document names are fetched in the same slots."""
     shelf, key = Slow(), PrivateKey.generate("ES256")
     for at in range(9):

@@ -22,7 +22,7 @@ from support.auth.small_authority import SmallAuthority
         ("unix:", "unix:"),
     ],
 )
-def test_of_ipv6_a_whole_network_counts_as_one(address, network):
+def test_an_ipv6_network_of_64_bits_counts_as_one_address(address, network):
     """Ours: everybody has 2**64 addresses there, and would change one to go on."""
     assert network == address_block(address)
 
@@ -41,7 +41,7 @@ def test_addresses_and_clients_are_counted_for_themselves():
         assert refused.value.retry_after > 0
 
 
-async def test_nobody_uses_up_the_requests_of_somebody_elses_client():
+async def test_failed_requests_do_not_use_up_a_clients_rate():
     """Ours: a client's name is no secret, and many clients are many users' at once."""
     limits = Limits(99, per_client=Rate(3, seconds=60))
     async with SmallAuthority(limits=limits) as small:
@@ -53,7 +53,7 @@ async def test_nobody_uses_up_the_requests_of_somebody_elses_client():
         assert [200, 200, 200, 429] == [one.status for one in done]
 
 
-async def test_strangers_do_not_use_up_what_a_resource_server_may_ask():
+async def test_introspection_does_not_use_up_the_rate_of_its_address():
     """Ours: it asks about whatever it is sent; a client that asks for itself is counted."""
     secret = {"secret": Secret("s" * 20), "grant_types": (), "auth_method": "client_secret_post"}
     files = RegisteredClient(client_id="files", introspects=True, **secret)

@@ -61,7 +61,7 @@ async def test_the_page_names_the_client_and_goes_on_after_a_mistake(hosting, tm
     assert 303 == right.status
 
 
-async def test_who_is_logged_in_is_not_asked_again(hosting, tmp_path):
+async def test_a_logged_in_browser_is_not_asked_to_log_in_again(hosting, tmp_path):
     """We demand one login for several clients."""
     alice = Visitor(hosting(make_users(tmp_path)), ISSUER)
     await alice.log_in(request_url(ISSUER))
@@ -119,7 +119,7 @@ async def test_a_user_of_a_proxy_is_asked_at_once_and_each_page_believes_the_pro
     assert "__Host-isthmus-session" not in alice.cookies
 
 
-async def test_a_visitor_who_is_not_the_proxy_is_nobody(hosting):
+async def test_a_browser_that_is_not_the_proxy_is_not_logged_in(hosting):
     """We demand that a header from elsewhere opens nothing."""
     users = HeaderUsers("X-User", trusted_proxies=["10.0.0.1"])
     mallory = Visitor(hosting(users), ISSUER)
@@ -152,14 +152,14 @@ class Elsewhere:
         (User(id="alice", disabled=True), 403, "This account is disabled."),
     ],
 )
-async def test_a_backend_that_lets_nobody_in_is_quoted(hosting, outcome, status, said):
+async def test_the_text_of_a_refused_login_is_shown(hosting, outcome, status, said):
     """We demand that backends of others can say what is wrong."""
     alice = Visitor(hosting(Elsewhere(outcome)), ISSUER)
     page = await alice.follow(await alice.get(request_url(ISSUER)))
     assert (status, True) == (page.status, said in page.body.decode())
 
 
-async def test_a_backend_may_send_people_elsewhere(hosting):
+async def test_a_backend_may_redirect_to_another_login(hosting):
     """We demand that a login page of one's own can be used."""
     away = LoginRedirect(url="https://sso.example/in", cookies=("a=b; Path=/",))
     alice = Visitor(hosting(Elsewhere(away)), ISSUER)
@@ -168,7 +168,7 @@ async def test_a_backend_may_send_people_elsewhere(hosting):
 
 
 @pytest.mark.parametrize(("wait", "span"), [(1, "a minute"), (60, "a minute"), (61, "2 minutes")])
-def test_who_has_to_wait_is_told_how_long(wait, span):
+def test_a_throttled_login_says_how_long_to_wait(wait, span):
     """We demand a time that people can read, rounded up."""
     assert span in make_throttled_page("alice", wait).notice
     assert wait == make_throttled_page("alice", wait).retry_after

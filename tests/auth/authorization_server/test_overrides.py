@@ -51,7 +51,7 @@ async def test_of_twenty_racers_for_one_code_one_wins():
         assert [200] + [400] * 19 == sorted(one.status for one in done)
 
 
-async def test_a_code_that_comes_back_revokes_what_it_gave():
+async def test_a_replayed_code_revokes_its_grant():
     """Ours, 5: the stock grant deletes the code, and knows no replay."""
     async with SmallAuthority() as small:
         client_id = await small.public()
@@ -135,7 +135,7 @@ async def test_a_public_client_gets_no_secret_and_keeps_its_type():
         assert "native" == client["application_type"]
 
 
-async def test_no_token_is_logged_even_where_everything_is(caplog):
+async def test_no_token_is_logged_at_debug_level(caplog):
     """Ours, 11: the stock grants log the whole answer at DEBUG."""
     for name in ("authlib", "authlib.oauth2.rfc6749.grants.authorization_code", ""):
         caplog.set_level(logging.DEBUG, name)

@@ -80,7 +80,7 @@ def all_pages():
 
 
 @pytest.mark.parametrize("page", list(all_pages()), ids=["login", "consent", "message"])
-def test_nothing_that_somebody_sent_becomes_markup(page):
+def test_foreign_text_is_escaped(page):
     """We demand that foreign text stays text, on every page and in every place of it."""
     tags = {tag for tag, _ in Elements(page).found}
     assert set() == tags & {"script", "img", "iframe", "object", "style", "svg", "base"}
@@ -125,7 +125,7 @@ def test_the_policy_of_content_allows_our_style_sheet_and_nothing_else():
         ("\u200b" * 1000 + "late", ""),
     ],
 )
-def test_foreign_text_is_cut_and_rid_of_what_hides_or_reorders(text, seen):
+def test_foreign_text_is_cut_and_loses_invisible_and_reordering_characters(text, seen):
     """We demand that a client's name cannot pass for another by invisible means."""
     assert seen == clean_text(text, 10)
 
@@ -137,7 +137,7 @@ def test_a_client_without_a_visible_name_is_called_so(name):
 
 
 @pytest.mark.parametrize("quotes", ['x" autofocus onfocus="alert(1)', "x' onfocus='alert(1)"])
-def test_what_was_typed_does_not_leave_its_attribute(quotes):
+def test_a_typed_account_stays_within_its_attribute(quotes):
     """We demand that quotes in a name end no attribute of the form."""
     view = LoginView(place="mcp.example", client="Notes", handle=quotes, token="k", account=quotes)
     found = Elements(render_login_page(view, PLACES)).found

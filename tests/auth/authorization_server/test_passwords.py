@@ -38,7 +38,7 @@ async def test_a_user_logs_in_by_name_and_password(users):
     assert await users.get("bob") is None
 
 
-async def test_the_answer_does_not_tell_what_was_wrong(users):
+async def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(users):
     """We demand one answer for unknown names, wrong passwords and disabled users."""
     users.add("carol", GOOD)
     users.disable("carol")
@@ -153,7 +153,7 @@ def test_a_file_that_is_open_to_others_is_tightened_at_its_first_use(users):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
-def test_a_folder_that_others_may_change_is_told(tmp_path, caplog):
+def test_a_folder_that_others_may_change_is_refused(tmp_path, caplog):
     """We demand a warning where somebody else could put another file in the place of ours."""
     folder = tmp_path / "open"
     folder.mkdir()
@@ -166,13 +166,13 @@ def test_a_folder_that_others_may_change_is_told(tmp_path, caplog):
     assert "" == caplog.text
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
+def test_a_missing_folder_is_refused(tmp_path):
     """We demand that an error names the file."""
     with pytest.raises(UsageError, match=r"users\.db cannot be the file of users"):
         PasswordUsers(tmp_path / "none" / "users.db", **CHEAP).find("alice")
 
 
-async def test_more_logins_than_can_wait_are_told_to_come_back(users, monkeypatch):
+async def test_more_logins_than_can_wait_get_503(users, monkeypatch):
     """We demand that a flood of logins takes bounded memory."""
     monkeypatch.setattr(passwords, "MAX_WAITING_LOGINS", 3)
     logins = [tried(users, "alice", "wrong horse battery") for _ in range(10)]

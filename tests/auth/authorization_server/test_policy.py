@@ -40,7 +40,7 @@ KEY = PrivateKey.generate("ES256")
         "1a:/cb",
     ],
 )
-def test_nobody_is_sent_where_something_is_run_or_read_along(uri):
+def test_dangerous_redirect_uris_are_refused(uri):
     """Ours: what a browser runs, what a file is, what others on the way can read."""
     with pytest.raises(UnacceptableClient) as refused:
         check_redirect(uri, ("cursor",))
@@ -59,7 +59,7 @@ def test_nobody_is_sent_where_something_is_run_or_read_along(uri):
         ("cursor://x/cb", True),
     ],
 )
-def test_a_program_on_the_users_machine_is_told_from_a_site(uri, app):
+def test_an_app_redirect_is_told_from_a_site(uri, app):
     """OpenID Connect Registration 2: native and web."""
     check_redirect(uri, ("cursor",))
 

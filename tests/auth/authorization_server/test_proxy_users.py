@@ -31,7 +31,7 @@ def users():
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "::1", "::ffff:10.0.0.9"])
-async def test_the_proxy_says_who_it_is(users, address):
+async def test_the_header_of_the_proxy_names_the_user(users, address):
     """We demand that a trusted proxy's word is enough, on every page."""
     asked = request(address, x_forwarded_user="alice@corp.example", x_forwarded_name="Alice")
     alice = User(id="alice@corp.example", name="Alice")
@@ -41,7 +41,7 @@ async def test_the_proxy_says_who_it_is(users, address):
 
 
 @pytest.mark.parametrize("address", ["10.0.1.7", "127.0.0.1", "::2", "", "unix:", "10.0.0.7.evil"])
-async def test_nobody_else_is_believed_and_the_log_says_so_once(users, address, caplog):
+async def test_the_header_of_another_peer_is_refused_and_logged_once(users, address, caplog):
     """We demand that a header from elsewhere is worth nothing, and that operators learn why."""
     with caplog.at_level(logging.WARNING, "isthmus.auth"):
         answers = [await users.begin(request(address, x_forwarded_user="root")) for _ in range(3)]

@@ -138,7 +138,7 @@ async def test_a_request_without_its_response_type_is_an_invalid_request():
     assert "invalid_request" == redirect_parameters(answer)["error"]
 
 
-async def test_a_grant_type_that_nobody_serves_is_told_as_that():
+async def test_an_unknown_grant_type_is_refused_as_unsupported():
     """RFC 6749 5.2: unsupported_grant_type."""
     async with SmallAuthority() as small:
         form = {"client_id": await small.public(), "grant_type": "password"}

@@ -36,7 +36,7 @@ async def test_only_its_owner_can_read_the_file(tmp_path):
     assert {0o600} == modes
 
 
-async def test_what_was_written_is_there_after_a_restart(tmp_path):
+async def test_records_survive_a_restart(tmp_path):
     """Ours: and closing twice does no harm."""
     store = SQLiteAuthStore(tmp_path / "auth.db", key=KEY)
     await noted(store, "first")
@@ -192,7 +192,7 @@ async def test_nothing_that_is_secret_stands_in_the_file(tmp_path):
     assert [] == [text for text in texts if text.encode() in whole]
 
 
-async def test_what_anybody_can_begin_takes_only_so_much_room():
+async def test_pending_requests_and_tickets_are_bounded():
     """Ours: what would end first is forgotten, and what was just begun is there."""
     async with SmallAuthority() as small:
 

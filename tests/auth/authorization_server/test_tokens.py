@@ -15,7 +15,7 @@ KEY = b"m" * 32
 
 
 @given(st.text("abc-_019", min_size=1, max_size=22), st.integers(0, 10**9), st.text(max_size=20))
-def test_what_we_made_is_genuine_for_its_client_alone(grant, gen, client):
+def test_a_refresh_token_is_genuine_for_its_client_alone(grant, gen, client):
     """Ours: any grant, any generation, any client."""
     presented = parse_refresh_token(make_refresh_token(KEY, grant, gen, client).reveal())
 
@@ -39,7 +39,7 @@ def test_a_generation_is_a_plain_number(gen):
     assert parse_refresh_token(f"rt.g.{gen}.m") is None
 
 
-def test_an_answer_shows_the_names_in_it():
+def test_a_token_answer_shows_only_its_names():
     """Ours: Authlib logs it as a whole."""
     answer = TokenAnswer(access_token="at", expires_in=5)
 

@@ -11,7 +11,7 @@ ONE, TWO = b"1" * 32, b"2" * 32
 
 
 @given(st.binary(max_size=200), st.text(max_size=50))
-def test_what_is_sealed_is_opened(content, place):
+def test_a_sealed_content_is_opened(content, place):
     """Ours: any bytes, anywhere."""
     vault = StoreVault([ONE])
 

@@ -885,7 +885,7 @@ async def test_a_url_that_is_no_resource_is_told_and_leaves_nothing_open(url, ca
         ({"clients": {"https://login.example": "desk"}}, r"give it a StaticClient\(client_id\)"),
     ],
 )
-def test_what_cannot_be_a_setting_is_said_when_it_is_given(given, says):
+def test_impossible_settings_are_refused_at_construction(given, says):
     """Ours: a text in place of a set would be asked for letter by letter."""
     with pytest.raises(UsageError, match=says):
         OAuth(**given)

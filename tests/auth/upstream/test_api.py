@@ -94,7 +94,7 @@ async def test_an_api_that_refuses_every_token_is_asked_twice_and_no_more(remote
     assert (401, 2, 2) == (failed.value.status, len(remote.bearers), remote.count("POST /token"))
 
 
-async def test_what_the_api_says_in_an_error_is_not_in_the_exception(remote, api):
+async def test_an_error_of_the_api_is_not_quoted(remote, api):
     """Ours: json() raises a sentence of ours; who wants the body uses request()."""
     remote.api_status = 422
 
@@ -120,7 +120,7 @@ async def test_a_login_that_is_over_says_so(remote, api):
         await api.get("/user")
 
 
-async def test_a_provider_without_an_api_says_what_to_set(remote, clock):
+async def test_a_provider_without_an_api_names_the_missing_argument(remote, clock):
     """Ours: the error names the setting."""
     provider = make_upstream(remote, clock, api=[])
 

@@ -163,7 +163,7 @@ async def test_the_link_says_nothing_of_the_user_and_opens_nothing_by_itself(rig
 
 
 @pytest.mark.covers("auth.resource.same-user-in-browser")
-async def test_whoever_opens_the_link_is_the_user_who_caused_it(rig, remote):
+async def test_a_link_opened_by_another_user_is_refused(rig, remote):
     """Spec: Alice's link does not connect Bob's account, however it got to Bob."""
     alice, victim = rig.browser(), rig.browser()
     token = await rig.token(alice)
@@ -233,7 +233,7 @@ async def test_a_link_is_good_once_and_for_ten_minutes(rig, clock):
     assert 410 == (await browser.get(f"{rig.issuer}/auth/connect?ticket=guess")).status
 
 
-async def test_who_is_not_logged_in_logs_in_and_goes_on(rig):
+async def test_a_browser_that_is_not_logged_in_logs_in_and_goes_on(rig):
     """Ours: the page of logins, and then the question, for the user of the link."""
     url = await link_of(rig, await rig.token(rig.browser()))
     browser = rig.browser()
@@ -260,7 +260,7 @@ async def test_a_login_for_a_link_approves_no_client(rig):
     assert consent.header("location").startswith(f"{rig.issuer}/auth/connect?")
 
 
-async def test_who_cancels_connects_nothing(rig, remote):
+async def test_cancelling_connects_nothing(rig, remote):
     """Ours: no is no, and the ticket is used up."""
     browser = rig.browser()
     url = await link_of(rig, await rig.token(browser))
@@ -289,7 +289,7 @@ async def test_a_provider_that_says_no_connects_nothing_and_is_not_quoted(rig, r
     assert [] == await rig.connected()
 
 
-async def test_a_call_that_nobody_answers_in_time_says_what_to_do(rig, monkeypatch):
+async def test_an_unanswered_elicitation_fails_with_advice(rig, monkeypatch):
     """Ours: the user agreed to open the page, and did nothing there."""
     from isthmus.server.asking import context
 
@@ -414,7 +414,7 @@ async def through(browser, url):
 
 
 @pytest.mark.parametrize("auth", ["none", "other"])
-async def test_without_what_it_takes_there_is_an_error_that_says_so(auth, remote):
+async def test_a_client_without_elicitation_gets_an_error_that_says_so(auth, remote):
     """Ours: no authorization at all, and one that has no providers."""
     from isthmus.auth import ResourceAuth
     from support.http.asgi_driver import fetch

@@ -164,7 +164,7 @@ async def test_two_processes_renew_a_token_once(remote, clock, tmp_path):
         await _closed(connections)
 
 
-async def test_who_gives_up_waiting_does_not_stop_a_renewal(remote, connections, login, clock):
+async def test_a_cancelled_caller_does_not_stop_a_renewal(remote, connections, login, clock):
     """Ours: the refresh token was sent; whoever comes next finds the new one."""
     clock.ahead = 3600
     remote.hold = asyncio.Event()
@@ -242,7 +242,7 @@ async def test_a_login_whose_grant_stands_is_kept(connections, login, clock):
     assert await connections.get("login-1") is not None
 
 
-async def test_what_somebody_connected_ends_with_all_that_is_theirs(remote, acme, connections):
+async def test_a_connection_ends_when_its_user_is_revoked(remote, acme, connections):
     """Ours: a user who is revoked, from the command line too, has no account elsewhere any more."""
     tokens, _, _ = await log_in_user(remote, acme)
     id = token_rows.make_connection_id("alice", "acme")

@@ -14,7 +14,7 @@ from support.auth.upstream_flow import log_in_user, make_upstream
 from support.auth.upstream_provider import UpstreamProvider
 
 
-async def test_an_id_token_says_who_it_is(remote, acme):
+async def test_an_id_token_identifies_the_user(remote, acme):
     """Ours: OpenID Connect: the subject, and what to call them."""
     tokens, told, nonce = await log_in_user(remote, acme)
 
@@ -40,7 +40,7 @@ async def test_an_id_token_says_who_it_is(remote, acme):
         {"sub": "x" * 256},
     ],
 )
-async def test_an_id_token_that_is_not_ours_in_every_respect_lets_nobody_in(remote, acme, claims):
+async def test_an_id_token_with_a_wrong_claim_is_refused(remote, acme, claims):
     """Ours: OpenID Connect Core 3.1.3.7, claim by claim."""
     remote.claims = claims
     tokens, told, nonce = await log_in_user(remote, acme)
@@ -49,7 +49,7 @@ async def test_an_id_token_that_is_not_ours_in_every_respect_lets_nobody_in(remo
         await identify(acme, tokens, told, nonce)
 
 
-async def test_an_id_token_signed_by_another_key_lets_nobody_in(remote, acme):
+async def test_an_id_token_signed_by_another_key_is_refused(remote, acme):
     """Ours: the keys are those of the provider's metadata."""
     from joserfc import jwt
     from joserfc.jwk import ECKey
@@ -69,7 +69,7 @@ async def test_an_id_token_signed_by_another_key_lets_nobody_in(remote, acme):
         await identify(acme, tokens, {**told, "id_token": forged}, nonce)
 
 
-async def test_an_openid_provider_that_gives_no_id_token_lets_nobody_in(remote, acme):
+async def test_a_missing_id_token_is_refused(remote, acme):
     """Ours: where we asked for one, leaving it out is no way around its checks."""
     tokens, told, nonce = await log_in_user(remote, acme)
     told = {name: value for name, value in told.items() if name != "id_token"}
@@ -78,7 +78,7 @@ async def test_an_openid_provider_that_gives_no_id_token_lets_nobody_in(remote, 
         await identify(acme, tokens, told, nonce)
 
 
-async def test_without_openid_the_user_info_endpoint_says_who_it_is(remote, clock):
+async def test_without_openid_user_info_identifies_the_user(remote, clock):
     """Ours: a provider with userinfo and no ID tokens."""
     provider = make_upstream(remote, clock, scopes=["files"])
     tokens, told, nonce = await log_in_user(remote, provider)
@@ -101,7 +101,7 @@ def github(remote, clock, **more):
     )
 
 
-async def test_a_function_says_who_it_is_where_the_provider_has_no_openid(clock):
+async def test_without_openid_a_function_identifies_the_user(clock):
     """Ours: as with GitHub, by an Upstream with the new token."""
     async with UpstreamProvider(oidc=False) as remote:
         provider = github(remote, clock)
@@ -124,7 +124,7 @@ async def test_a_function_that_fails_says_nothing_about_the_user(clock):
         await provider.close()
 
 
-async def test_a_provider_that_names_nobody_is_refused_with_what_helps(clock):
+async def test_a_provider_that_identifies_nobody_is_refused_with_advice(clock):
     """Ours: without openid, userinfo or user_id= a login has no user."""
     async with UpstreamProvider(oidc=False) as remote:
         provider = github(remote, clock, user_id=None)

@@ -94,7 +94,7 @@ async def test_a_login_at_the_provider_becomes_tokens_of_ours(rig, remote):
 
 
 @pytest.mark.covers("auth.authority.third-party-kept")
-async def test_what_the_provider_gives_us_never_reaches_the_client(rig, remote):
+async def test_the_providers_tokens_never_reach_the_client(rig, remote):
     """2025-11-25 client/elicitation: third-party credentials are not the client's to see."""
     tokens = await rig.tokens()
     answered = await rig.call(tokens["access_token"])
@@ -174,7 +174,7 @@ async def test_a_callback_without_the_cookie_is_refused(rig, remote):
 
 
 @pytest.mark.parametrize("query", ["", "?state=x", "?code=y", "?state=a&state=b&code=c"])
-async def test_a_callback_that_nobody_began_is_a_page(rig, query):
+async def test_a_callback_without_a_request_is_a_page(rig, query):
     """Ours: whatever is put into the URL."""
     page = await rig.browser.get(f"{ISSUER}/auth/upstream/acme{query}")
 
@@ -193,7 +193,7 @@ async def test_an_answer_of_another_provider_is_thrown_away(rig, remote, iss):
     assert ("server_error", 0) == (client_answer(sent)["error"], remote.count("POST /token"))
 
 
-async def test_an_answer_without_an_issuer_where_one_is_promised_is_thrown_away(rig, remote):
+async def test_a_response_without_a_promised_issuer_is_refused(rig, remote):
     """Ours: RFC 9207 2.4: advertised and absent."""
     remote.iss = remote.url  # advertised
     await rig.provider.endpoints()
@@ -267,7 +267,7 @@ async def rows(rig, table):
     return await rig.authority.store.read(lambda r: r.db.execute(count).fetchone()[0])
 
 
-async def test_a_provider_that_is_down_when_the_login_begins_is_told_to_the_client(rig, remote):
+async def test_a_provider_that_is_down_is_temporarily_unavailable_to_the_client(rig, remote):
     """Ours: the browser is not left on a page of an error."""
     await remote.stop()
 
@@ -276,7 +276,7 @@ async def test_a_provider_that_is_down_when_the_login_begins_is_told_to_the_clie
     assert "temporarily_unavailable" == client_answer(sent)["error"]
 
 
-async def test_who_is_not_one_of_ours_is_not_let_in(remote, acme, clock):
+async def test_a_user_who_is_not_allowed_is_refused(remote, acme, clock):
     """Ours: allow= decides about each user."""
     rig = Rig(remote, acme, clock, allow=lambda user: user.name == "Bob")
 
@@ -288,7 +288,7 @@ async def test_who_is_not_one_of_ours_is_not_let_in(remote, acme, clock):
     await rig.close()
 
 
-async def test_who_is_not_one_of_ours_any_more_has_nothing_that_holds(remote, acme, clock):
+async def test_tokens_of_a_user_who_is_no_longer_allowed_end(remote, acme, clock):
     """Ours: allow= is asked again, with the same name, and a no ends tokens of both kinds."""
     ours = {"Bob"}
     rig = Rig(remote, acme, clock, allow=lambda user: user.name in ours)

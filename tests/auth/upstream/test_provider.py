@@ -32,7 +32,7 @@ async def test_a_code_is_worth_nothing_with_another_verifier(remote, acme):
     assert "invalid_grant" == denied.value.error
 
 
-async def test_what_a_provider_says_in_its_errors_is_not_repeated(remote, acme, caplog):
+async def test_error_texts_of_a_provider_are_not_repeated(remote, acme, caplog):
     """Ours: a provider's text may be anybody's, so no exception and no log has it."""
     remote.refresh_error = "temporarily_unavailable"
     tokens, _, _ = await log_in_user(remote, acme)
@@ -44,7 +44,7 @@ async def test_what_a_provider_says_in_its_errors_is_not_repeated(remote, acme, 
     assert "400 temporarily_unavailable" in caplog.text
 
 
-async def test_an_error_code_that_nobody_knows_is_not_repeated(remote, acme, caplog):
+async def test_an_unknown_error_code_is_not_repeated(remote, acme, caplog):
     """Ours: an unregistered code is text like any other."""
     remote.refresh_error = RUDE
     tokens, _, _ = await log_in_user(remote, acme)
@@ -95,7 +95,7 @@ async def test_a_provider_that_is_gone_is_unavailable(remote, acme):
         await acme.renew(tokens)
 
 
-async def test_a_refresh_rotates_and_keeps_whose_tokens_they_are(remote, acme):
+async def test_a_renewal_rotates_tokens_and_keeps_their_user(remote, acme):
     """Ours: after a refresh there is the next refresh token; the one before is used up."""
     tokens, _, _ = await log_in_user(remote, acme)
 
@@ -221,7 +221,7 @@ def test_settings_that_do_not_go_together_are_refused_at_once(settings, words):
         {"api": ["https://api.example/v4"]},
     ],
 )
-def test_what_is_no_list_of_scopes_or_origins_is_refused_when_it_is_given(given):
+def test_scopes_and_origins_have_to_be_lists(given):
     """Ours: a text in place of a list would be taken letter by letter."""
     with pytest.raises(UsageError, match="the provider 'acme'"):
         Provider("acme", issuer="https://login.example", client_id="x", **given)

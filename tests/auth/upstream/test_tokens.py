@@ -53,7 +53,7 @@ def test_without_times_nothing_ends():
     assert not tokens.over(1e12)
 
 
-def test_what_is_no_tokens_is_refused():
+def test_text_that_is_no_tokens_is_refused():
     """Ours: a store that was changed does not become a token."""
     with pytest.raises(msgspec.ValidationError):
         decode_tokens(b'{"provider": 1}')

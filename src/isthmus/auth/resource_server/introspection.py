@@ -24,7 +24,8 @@ from isthmus.auth.resource_server.verifier import (
     read_scope_claim,
     read_text_claim,
 )
-from isthmus.auth.tokens.jose import LEEWAY_S, InvalidToken, audiences_of, check_times
+from isthmus.auth.tokens.audience import is_issued_for
+from isthmus.auth.tokens.jose import LEEWAY_S, InvalidToken, check_times
 from isthmus.auth.tokens.secret import Secret, sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
@@ -195,7 +196,7 @@ class IntrospectionVerifier:
             raise InvalidToken("it is of another issuer")
         # spec 2026-07-28
         # basic/authorization/security-considerations#token-audience-binding-and-validation
-        if not audiences_of(answer) & set(self._audience or {resource}):
+        if not is_issued_for(answer, self._audience or {resource}):
             raise InvalidToken("it was issued for another resource: see aud of the introspection")
         now, leeway = self._clock(), self._times[1]
         expires = check_times({"exp": now + MAX_FRESH_S, **answer}, now, leeway)

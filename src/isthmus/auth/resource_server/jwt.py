@@ -16,6 +16,7 @@ from isthmus.auth.resource_server.verifier import (
     read_scope_claim,
     read_text_claim,
 )
+from isthmus.auth.tokens.audience import is_issued_for
 from isthmus.auth.tokens.jose import (
     ALGORITHMS,
     DEFAULT_ALGORITHMS,
@@ -23,7 +24,6 @@ from isthmus.auth.tokens.jose import (
     Claims,
     InvalidToken,
     KeySet,
-    audiences_of,
     check_times,
     read_token,
     verify_jwt,
@@ -209,7 +209,7 @@ class JWTVerifier:
             raise InvalidToken("it is of another issuer")
         # spec 2026-07-28
         # basic/authorization/security-considerations#token-audience-binding-and-validation
-        if not audiences_of(claims) & set(self._audience or {resource}):
+        if not is_issued_for(claims, self._audience or {resource}):
             raise InvalidToken("it was issued for another resource: see aud")
         expires = check_times(claims, self._clock(), self._leeway)
         scopes, client = self._granted(claims, kind)

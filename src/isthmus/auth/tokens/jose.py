@@ -30,7 +30,6 @@ __all__ = [
     "PublicKey",
     "UnknownKey",
     "UnverifiedToken",
-    "audiences_of",
     "check_times",
     "jwk_thumbprint",
     "load_joserfc",
@@ -497,13 +496,6 @@ def parse_date(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e12:
         return None
     return float(value) if math.isfinite(value) else None
-
-
-def audiences_of(claims: Mapping[str, Any]) -> frozenset[str]:
-    """For whom a token is: its ``aud``, which may be one text or several."""
-    aud = claims.get("aud")
-    listed = [aud] if isinstance(aud, str) else aud if isinstance(aud, list) else []
-    return frozenset(one for one in listed if isinstance(one, str))
 
 
 def sign_jwt(

@@ -53,39 +53,45 @@ class AuthorizationRequests:
         self._lookups = lookups
         self._transactions = transactions
 
-    async def ask(self, asked: OAuthParameters) -> PendingAuthorization | str:
+    async def ask(self, parameters: OAuthParameters) -> PendingAuthorization | str:
         """Judge a request; see :meth:`AuthorizationServer.ask`."""
         if not self._settings.has_users:
             raise RequestRefused("nobody can log in at this server", status=400)
         try:
             found = LookupResult(
-                document=await self._lookups.document(asked.get("client_id"), asked.address)
+                document=await self._lookups.document(
+                    parameters.get("client_id"), parameters.address
+                )
             )
         except RequestRefused as refusal:
             raise RequestRefused(refusal.text) from None  # to people it is one and the same
         try:
             try:
-                return await self._transactions.write(lambda core: self._judge(core, asked), found)
+                return await self._transactions.write(
+                    lambda core: self._judge(core, parameters), found
+                )
             except StoreLocked:
                 # RFC 6749 4.1.2.1: a 503 would not reach the client through the browser
-                return await self._transactions.read(lambda core: self._busy(core, asked), found)
+                return await self._transactions.read(
+                    lambda core: self._busy(core, parameters), found
+                )
         except ValueError:
             # Authlib raises it for an error text with characters that none may have.
             raise RequestRefused("the link has characters that it must not have") from None
 
-    def _judge(self, core: "OAuthCore", asked: OAuthParameters) -> PendingAuthorization | str:
-        pending = self._judged(core, asked)
+    def _judge(self, core: "OAuthCore", parameters: OAuthParameters) -> PendingAuthorization | str:
+        pending = self._judged(core, parameters)
         if isinstance(pending, PendingAuthorization):
             core.records.save_pending(pending)
         return pending
 
-    def _busy(self, core: "OAuthCore", asked: OAuthParameters) -> str:
+    def _busy(self, core: "OAuthCore", parameters: OAuthParameters) -> str:
         """The URL to send a browser to when nothing can be written.
 
         Raises:
             StoreLocked: nowhere, before its user was asked anything.
         """
-        found = self._judged(core, asked)
+        found = self._judged(core, parameters)
         if isinstance(found, str):
             return found
         known = core.query_client(found.client_id)
@@ -93,23 +99,23 @@ class AuthorizationRequests:
             raise StoreLocked("the store is locked by another process")
         return self._refused(found.redirect_uri, "temporarily_unavailable", found.state)
 
-    def _judged(self, core: "OAuthCore", asked: OAuthParameters) -> PendingAuthorization | str:
+    def _judged(self, core: "OAuthCore", parameters: OAuthParameters) -> PendingAuthorization | str:
         from authlib.oauth2 import OAuth2Error
 
-        request = self._request(asked)
+        request = self._request(parameters)
         try:
             grant = core.get_consent_grant(request)
         except OAuth2Error as error:
-            named = core.query_client(asked.get("client_id") or "")
+            named = core.query_client(parameters.get("client_id") or "")
             # spec 2026-07-28 basic/authorization/security-considerations#open-redirection
             if not error.redirect_uri:
                 raise RequestRefused(
-                    explain_refusal(error.error, named, asked.get("redirect_uri"))
+                    explain_refusal(error.error, named, parameters.get("redirect_uri"))
                 ) from None
             # RFC 6749 4.1.2.1: a parameter that is missing is no type that is not supported
-            missing = asked.get("response_type") is None
+            missing = parameters.get("response_type") is None
             code = "invalid_request" if missing else error.error
-            url = self._refused(error.redirect_uri, code, asked.get("state"))
+            url = self._refused(error.redirect_uri, code, parameters.get("state"))
             if named is None or not is_trusted_redirect(named.client, error.redirect_uri):
                 raise UntrustedRedirect(url) from None
             return url
@@ -124,8 +130,8 @@ class AuthorizationRequests:
             redirect_uri=grant.redirect_uri,
             scopes=tuple((request.scope or "").split()),
             resource=request.resource,
-            state=asked.get("state"),
-            query=asked.pairs,
+            state=parameters.get("state"),
+            query=parameters.pairs,
             created_at=now,
             expires_at=now + self._settings.login.request_ttl,
         )
@@ -184,10 +190,10 @@ class AuthorizationRequests:
         pairs = [("error", error), ("state", state), ("iss", self._settings.issuer)]
         return add_query(redirect_uri, ((name, value) for name, value in pairs if value))
 
-    def _request(self, asked: OAuthParameters) -> "FormRequest":
+    def _request(self, parameters: OAuthParameters) -> "FormRequest":
         from isthmus.auth.authorization_server.core.oauth_core import FormRequest
 
-        return FormRequest(asked, self._settings.url("authorize"))
+        return FormRequest(parameters, self._settings.url("authorize"))
 
 
 def take_pending(records: Records, pending: PendingAuthorization) -> PendingAuthorization:

@@ -276,40 +276,40 @@ class OAuthEndpoints:
         self, scope: Scope, receive: Receive
     ) -> tuple[OAuthParameters, LookupResult]:
         """A form that a client sends, and what it takes to serve it."""
-        asked = await self._form(scope, receive)
-        return asked, await self._lookups.find(asked)
+        parameters = await self._form(scope, receive)
+        return parameters, await self._lookups.find(parameters)
 
     async def _form(self, scope: Scope, receive: Receive) -> OAuthParameters:
         self._limits.address(peer_address(scope))
         return await read_form(scope, receive)
 
     async def _token(self, scope: Scope, receive: Receive) -> OAuthResponse:
-        asked = await self._form(scope, receive)
-        if asked.get("grant_type") is None:  # RFC 6749 5.2: a required parameter is missing
+        parameters = await self._form(scope, receive)
+        if parameters.get("grant_type") is None:  # RFC 6749 5.2: a required parameter is missing
             raise RequestRefused("grant_type is missing")
-        client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
+        client_id = parameters.basic.client_id if parameters.basic else parameters.get("client_id")
         if client_id is None:
-            return await self._tokens(asked)
+            return await self._tokens(parameters)
         self._limits.client(client_id)
         status = None
         try:
-            done = await self._tokens(asked)
+            done = await self._tokens(parameters)
             status = done.status
         finally:
             if status != 200:
                 self._limits.not_of(client_id)
         return done
 
-    async def _tokens(self, asked: OAuthParameters) -> OAuthResponse:
-        found = await self._lookups.find(asked)
+    async def _tokens(self, parameters: OAuthParameters) -> OAuthResponse:
+        found = await self._lookups.find(parameters)
 
         def work(core: "OAuthCore") -> OAuthResponse:
             from isthmus.auth.authorization_server.core.oauth_core import FormRequest, make_nonces
 
             done: OAuthResponse = core.create_token_response(
-                FormRequest(asked, self._settings.url("token"))
+                FormRequest(parameters, self._settings.url("token"))
             )
-            if self._settings.dpop_nonce and asked.proof is not None:
+            if self._settings.dpop_nonce and parameters.proof is not None:
                 now = core.records.now
                 done.headers.append(("DPoP-Nonce", make_nonces(core).current(now)))
             return done
@@ -327,12 +327,12 @@ class OAuthEndpoints:
     async def _endpoint(
         self, name: str, place: str, scope: Scope, receive: Receive
     ) -> OAuthResponse:
-        asked, found = await self._client_form(scope, receive)
+        parameters, found = await self._client_form(scope, receive)
 
         def work(core: "OAuthCore") -> "tuple[OAuthResponse, bool]":
             from isthmus.auth.authorization_server.core.oauth_core import FormRequest
 
-            request = FormRequest(asked, self._settings.url(place))
+            request = FormRequest(parameters, self._settings.url(place))
             done: OAuthResponse = core.create_endpoint_response(name, request)
             client: AuthlibClient | None = request.client
             return done, client is not None and client.client.introspects

@@ -50,10 +50,10 @@ from isthmus.auth.protocol import (
     ID_JAG_JWT_TYPE,
     JWT_BEARER_GRANT,
 )
+from isthmus.auth.tokens.audience import audiences_of, is_issued_for
 from isthmus.auth.tokens.jose import (
     Claims,
     InvalidToken,
-    audiences_of,
     check_times,
     parse_date,
     token_type,
@@ -104,7 +104,7 @@ class ResourceIndicator:
 
     def choose(self, grant: Any, result: Any) -> None:
         """Choose the resource, or refuse with ``invalid_target``."""
-        grant.request.resource = choose_resource(grant.server.settings, grant.request.asked)
+        grant.request.resource = choose_resource(grant.server.settings, grant.request.parameters)
 
 
 class StoredCode:
@@ -203,7 +203,7 @@ class CodeGrant(ProofBoundGrant, AuthorizationCodeGrant):  # type: ignore[misc] 
         super().validate_token_request()
         stored: StoredCode = self.request.authorization_code
         self.request.resource = choose_resource(
-            self.server.settings, self.request.asked, stored.grant.resource
+            self.server.settings, self.request.parameters, stored.grant.resource
         )
 
     def authenticate_user(self, authorization_code: StoredCode) -> User | None:
@@ -245,7 +245,7 @@ class ClientCredentialsFlow(ProofBoundGrant, ClientCredentialsGrant):  # type: i
         super().validate_token_request()
         if self.request.client.client.public:
             raise UnauthorizedClientError
-        self.request.resource = choose_resource(self.server.settings, self.request.asked)
+        self.request.resource = choose_resource(self.server.settings, self.request.parameters)
 
     def generate_token(self, *, scope: str | None = None, **_: Any) -> TokenAnswer:
         """A token about the client itself."""
@@ -302,7 +302,7 @@ class IdJagGrant(ProofBoundGrant, IDJAGGrant):  # type: ignore[misc]  # Authlib 
         """Whether tokens are issued for what it names."""
         core: OAuthCore = self.server
         resource: str = self.request.id_jag_claims["resource"]
-        self.request.resource = choose_resource(core.settings, self.request.asked, resource)
+        self.request.resource = choose_resource(core.settings, self.request.parameters, resource)
         return True
 
     def generate_token(
@@ -333,7 +333,7 @@ class WorkloadGrant(BaseGrant, TokenEndpointMixin):  # type: ignore[misc]  # Aut
             raise InvalidGrantError("The assertion is not accepted.")
         settings = core.settings
         workload = settings.workloads.get((str(claims.get("iss")), str(claims.get("sub"))))
-        if workload is None or (workload.audience or settings.issuer) not in audiences_of(claims):
+        if workload is None or not is_issued_for(claims, {workload.audience or settings.issuer}):
             raise InvalidGrantError("The assertion is of nobody who is known, or for another.")
         try:
             check_times(claims, core.records.now)
@@ -345,9 +345,9 @@ class WorkloadGrant(BaseGrant, TokenEndpointMixin):  # type: ignore[misc]  # Aut
         if client is None or not client.check_grant_type(JWT_BEARER_GRANT):
             raise UnauthorizedClientError
         self.request.client = client
-        self.request.jkt = check_request_proof(core, self.request.asked)
+        self.request.jkt = check_request_proof(core, self.request.parameters)
         self.validate_requested_scope()
-        self.request.resource = choose_resource(settings, self.request.asked)
+        self.request.resource = choose_resource(settings, self.request.parameters)
 
     def create_token_response(self) -> tuple[int, Any, Any]:
         """A token about the program."""
@@ -360,7 +360,7 @@ class WorkloadGrant(BaseGrant, TokenEndpointMixin):  # type: ignore[misc]  # Aut
 
 def authenticate_basic(query_client: ClientQuery, request: Any) -> AuthlibClient | None:
     """Authenticate a client by its id and secret in the header, both form-encoded."""
-    basic = request.asked.basic
+    basic = request.parameters.basic
     if basic is None:
         return None
     client = query_client(basic.client_id)

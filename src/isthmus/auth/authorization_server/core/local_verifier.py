@@ -15,12 +15,12 @@ from isthmus.auth.authorization_server.storage.store import (
 from isthmus.auth.authorization_server.users.users import UserBackend
 from isthmus.auth.cache import BoundedDict
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
+from isthmus.auth.tokens.audience import is_issued_for
 from isthmus.auth.tokens.jose import (
     Claims,
     InvalidToken,
     KeySet,
     UnknownKey,
-    audiences_of,
     check_times,
     read_token,
     verify_jwt,
@@ -96,7 +96,7 @@ class LocalVerifier:
             return None
         # spec 2026-07-28
         # basic/authorization/security-considerations#token-audience-binding-and-validation
-        if claims.get("iss") != self._settings.issuer or resource not in audiences_of(claims):
+        if claims.get("iss") != self._settings.issuer or not is_issued_for(claims, {resource}):
             return None
         principal = make_principal(claims)
         return principal if await self._lasts(principal) else None

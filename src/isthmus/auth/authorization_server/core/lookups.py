@@ -381,21 +381,23 @@ class Lookups:
         except UnacceptableClient as flaw:
             raise RequestRefused(str(flaw), error="invalid_client") from None
 
-    async def find(self, asked: OAuthParameters) -> LookupResult:
+    async def find(self, parameters: OAuthParameters) -> LookupResult:
         """Look up what a request to an endpoint with client authentication needs.
 
         Raises:
             RequestRefused: something is not to be had.
         """
-        assertion = asked.get("client_assertion")
-        client_id = asked.basic.client_id if asked.basic else asked.get("client_id")
+        assertion = parameters.get("client_assertion")
+        client_id = parameters.basic.client_id if parameters.basic else parameters.get("client_id")
         if assertion is not None:
             client_id = read_unverified(assertion, "sub") or client_id
-        document = await self.document(client_id, asked.address)
+        document = await self.document(client_id, parameters.address)
         signed = None
         if assertion is not None and client_id is not None:
-            signed = await self._client_assertion(assertion, client_id, document, asked.address)
-        vouched, user = await self._grant(asked)
+            signed = await self._client_assertion(
+                assertion, client_id, document, parameters.address
+            )
+        vouched, user = await self._grant(parameters)
         return LookupResult(
             document=document, client_assertion=signed, assertion=vouched, user=user
         )
@@ -430,14 +432,14 @@ class Lookups:
         except DocumentUnreachable as flaw:
             raise make_busy_refusal(str(flaw)) from None
 
-    async def _grant(self, asked: OAuthParameters) -> tuple[Claims | None, User | None]:
+    async def _grant(self, parameters: OAuthParameters) -> tuple[Claims | None, User | None]:
         """The assertion of a grant, and the user behind it or behind a token."""
-        kind = asked.get("grant_type")
+        kind = parameters.get("grant_type")
         if kind == JWT_BEARER_GRANT:
-            claims, idp = await self._vouched(asked.get("assertion") or "")
+            claims, idp = await self._vouched(parameters.get("assertion") or "")
             return claims, await self._vouched_user(claims, idp)
         if kind in {AUTHORIZATION_CODE_GRANT, REFRESH_GRANT}:
-            user_id = await self._store.read(lambda records: find_user_id(records, asked))
+            user_id = await self._store.read(lambda records: find_user_id(records, parameters))
             return None, await self.user(user_id)
         return None, None
 
@@ -540,13 +542,13 @@ def default_user_id(claims: Mapping[str, Any]) -> str | None:
     return None if "tenant" in claims else f"{claims['iss']}|{claims.get('sub')}"
 
 
-def find_user_id(records: Records, asked: OAuthParameters) -> str | None:
+def find_user_id(records: Records, parameters: OAuthParameters) -> str | None:
     """The id of the user behind a code or a refresh token, good or not."""
     grant_id: str | None = None
-    if (text := asked.get("code")) is not None:
+    if (text := parameters.get("code")) is not None:
         code = records.code(text)
         grant_id = None if code is None else code.grant_id
-    elif (text := asked.get("refresh_token")) is not None:
+    elif (text := parameters.get("refresh_token")) is not None:
         presented = parse_refresh_token(text)
         grant_id = None if presented is None else presented.grant_id
     grant = None if grant_id is None else records.grant(grant_id)

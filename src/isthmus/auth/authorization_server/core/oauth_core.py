@@ -37,14 +37,14 @@ class FormRequest(OAuth2Request):  # type: ignore[misc]  # Authlib has no types
     """A request as Authlib sees it.
 
     Args:
-        asked: what was read.
+        parameters: what was read.
         url: the endpoint, as the issuer spells it.
     """
 
-    def __init__(self, asked: OAuthParameters, url: str) -> None:
-        super().__init__(asked.method, url)
-        self.asked = asked
-        fields = dict(asked.pairs)
+    def __init__(self, parameters: OAuthParameters, url: str) -> None:
+        super().__init__(parameters.method, url)
+        self.parameters = parameters
+        fields = dict(parameters.pairs)
         self.payload = BasicOAuth2Payload(fields)
         self._fields = fields
         self.jkt: str | None = None
@@ -262,26 +262,26 @@ class ProofBoundGrant:
 
     def authenticate_token_endpoint_client(self) -> Any:
         """The client of a token request, after its proof of possession."""
-        self.request.jkt = check_request_proof(self.server, self.request.asked)
+        self.request.jkt = check_request_proof(self.server, self.request.parameters)
         self.request.client = super().authenticate_token_endpoint_client()  # type: ignore[misc]  # Authlib's grant comes next
         return self.request.client
 
 
 def choose_resource(
-    settings: AuthorizationSettings, asked: OAuthParameters, granted: str | None = None
+    settings: AuthorizationSettings, parameters: OAuthParameters, granted: str | None = None
 ) -> str:
     """The MCP server that tokens are for, spelt as ours.
 
     Args:
         settings: which there are.
-        asked: the request, which may name one.
+        parameters: the request, which may name one.
         granted: what was granted before: it may be repeated, not changed.
 
     Raises:
         OAuth2Error: ``invalid_target``.
     """
     # spec 2026-07-28 basic/authorization#resource-parameter-implementation: RFC 8707
-    found = {find_resource(settings, one) for one in asked.all("resource")}
+    found = {find_resource(settings, one) for one in parameters.all("resource")}
     if granted is not None:
         found.add(find_resource(settings, granted))
     resource = found.pop() if found else settings.resources[0]
@@ -319,18 +319,18 @@ class StoredProofs(ReplayCache):
         return self._records.first_use(f"dpop {jkt}", jti, until)
 
 
-def check_request_proof(core: OAuthCore, asked: OAuthParameters) -> str | None:
+def check_request_proof(core: OAuthCore, parameters: OAuthParameters) -> str | None:
     """The thumbprint of the key that a request proves; None where it proves none.
 
     Raises:
         OAuth2Error: it has a proof, which is not good.
     """
-    if asked.proof is None:
+    if parameters.proof is None:
         return None
     wanted = make_nonces(core) if core.settings.dpop_nonce else None
     try:
         return check_proof(
-            asked.proof,
+            parameters.proof,
             method="POST",
             url=core.settings.url("token"),
             token=None,

@@ -73,7 +73,7 @@ class RefreshGrant(ProofBoundGrant, RefreshTokenGrant):  # type: ignore[misc]  #
         """Judge a token request; by the end of it, everything is known."""
         super().validate_token_request()
         self.request.resource = choose_resource(
-            self.server.settings, self.request.asked, self.request.refresh_token.grant.resource
+            self.server.settings, self.request.parameters, self.request.refresh_token.grant.resource
         )
 
     def authenticate_user(self, refresh_token: StoredRefresh) -> User | None:

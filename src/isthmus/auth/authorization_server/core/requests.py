@@ -202,29 +202,29 @@ async def read_form(scope: Scope, receive: Receive) -> OAuthParameters:
         raise RequestRefused(f"the body has to be {FORM_TYPE}")
     body = await read_body(scope, receive)
     basic = read_basic(header_values(scope, b"authorization"))
-    asked = OAuthParameters(
+    parameters = OAuthParameters(
         method=scope["method"],
         pairs=parse_parameters(body),
         basic=basic,
         proof=require_single(header_values(scope, b"dpop"), "the DPoP header comes more than once"),
         address=peer_address(scope),
     )
-    check_credentials(asked)
-    return asked
+    check_credentials(parameters)
+    return parameters
 
 
-def check_credentials(asked: OAuthParameters) -> None:
+def check_credentials(parameters: OAuthParameters) -> None:
     """See that a client authenticates in one way, as one client.
 
     Raises:
         RequestRefused: it does not.
     """
     # OAuth 2.1 2.4: more than one authentication method in a request is refused
-    ways = [asked.basic, asked.get("client_secret"), asked.get("client_assertion")]
+    ways = [parameters.basic, parameters.get("client_secret"), parameters.get("client_assertion")]
     if sum(way is not None for way in ways) > 1:
         raise RequestRefused("a client authenticates in one way at a time")
-    named = asked.get("client_id")
-    if asked.basic is not None and named is not None and named != asked.basic.client_id:
+    named = parameters.get("client_id")
+    if parameters.basic is not None and named is not None and named != parameters.basic.client_id:
         raise RequestRefused("the header and the body name two different clients")
 
 

@@ -118,10 +118,12 @@ class ConnectPage:
             await sessions.send_message(send, "Not connected", text, cookies=response.cookies)
             return
         try:
-            tokens, told = await provider.exchange(
+            tokens, members = await provider.exchange(
                 response.code, Secret(login.verifier), login.redirect_uri
             )
-            subject, _ = await identify(provider, tokens, told, Secret(login.nonce), required=False)
+            subject, _ = await identify(
+                provider, tokens, members, Secret(login.nonce), required=False
+            )
         except UpstreamDenied as denial:
             log_denial(provider, denial)
             text = f"{provider.title} did not let this server in. Your account was not connected."

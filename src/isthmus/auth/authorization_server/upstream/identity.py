@@ -15,12 +15,12 @@ from isthmus.auth.authorization_server.upstream.provider import Endpoints, Provi
 from isthmus.auth.authorization_server.upstream.token_rows import UpstreamTokens
 from isthmus.auth.authorization_server.users.users import User
 from isthmus.auth.protocol import parse_members
+from isthmus.auth.tokens.audience import audiences_of
 from isthmus.auth.tokens.jose import (
     ALGORITHMS,
     DEFAULT_ALGORITHMS,
     Claims,
     InvalidToken,
-    audiences_of,
     check_times,
 )
 from isthmus.auth.tokens.secret import Secret
@@ -34,7 +34,7 @@ MAX_ID_CHARS, MAX_SUBJECT_CHARS, MAX_SHOWN_NAME_CHARS = 255, 255, 200
 async def identify(
     provider: Provider,
     tokens: UpstreamTokens,
-    told: Mapping[str, Any],
+    members: Mapping[str, Any],
     nonce: Secret,
     *,
     required: bool = True,
@@ -44,7 +44,7 @@ async def identify(
     Args:
         provider: whose user.
         tokens: what a code was just exchanged for.
-        told: the whole answer, which may have an ID token.
+        members: the whole answer, which may have an ID token.
         nonce: what the authorization request had.
         required: it has to be known; else both are empty where nothing says it.
 
@@ -55,7 +55,7 @@ async def identify(
     if provider.user_id is not None:
         return await identify_by_function(provider, tokens)
     endpoints = await provider.endpoints()
-    id_token = told.get("id_token")
+    id_token = members.get("id_token")
     claims: Mapping[str, Any]
     if isinstance(id_token, str) and endpoints.jwks is not None:
         claims = await verify_id_token(provider, endpoints, Secret(id_token), nonce)
@@ -127,10 +127,10 @@ async def fetch_userinfo(provider: Provider, url: str, tokens: UpstreamTokens) -
     # RFC 6750 3.1: a token that is over is a 401; a 403 may be a proxy's, or a rate limit
     if answer.status == 401:
         raise UpstreamDenied(f"{provider.title} does not honour its own token")
-    told = parse_members(answer.body) if answer.status == 200 else None
-    if not told:
+    members = parse_members(answer.body) if answer.status == 200 else None
+    if not members:
         raise UpstreamUnavailable(f"{provider.title} does not say who its user is")
-    return told
+    return members
 
 
 async def verify_id_token(

@@ -195,10 +195,10 @@ class UpstreamLogin:
         request, provider = response.request, self.source
         if response.code is None:
             raise UpstreamDenied(f"{provider.title} gave no code")
-        tokens, told = await provider.exchange(
+        tokens, members = await provider.exchange(
             response.code, Secret(request.verifier), request.redirect_uri
         )
-        subject, name = await identify(provider, tokens, told, Secret(request.nonce))
+        subject, name = await identify(provider, tokens, members, Secret(request.nonce))
         user = make_user(provider, subject, name)
         if not await self._allows(user):
             raise UpstreamDenied(f"this user of {provider.title} is not one of ours")

@@ -330,8 +330,8 @@ class Provider:
         if tokens.refresh is None:
             raise UpstreamDenied(f"what {self.title} gave has expired and cannot be renewed")
         fields = {"grant_type": "refresh_token", "refresh_token": tokens.refresh.reveal()}
-        renewed, told = await self._granted(fields, tokens)
-        check_same_user(self, tokens, told)
+        renewed, members = await self._granted(fields, tokens)
+        check_same_user(self, tokens, members)
         return renewed
 
     async def revoke(self, tokens: UpstreamTokens) -> None:
@@ -360,10 +360,10 @@ class Provider:
         if endpoints.introspect is None:
             return None
         answer = await self.post(endpoints.introspect, {"token": tokens.access.reveal()})
-        told = parse_members(answer.body)
-        if answer.status != 200 or not isinstance(told.get("active"), bool):
+        members = parse_members(answer.body)
+        if answer.status != 200 or not isinstance(members.get("active"), bool):
             raise UpstreamUnavailable(f"{self.title} does not say whether a token is good")
-        return bool(told["active"])
+        return bool(members["active"])
 
     async def post(self, url: str, fields: Mapping[str, str]) -> Fetched:
         """Post a form as the client that we are there.
@@ -409,19 +409,19 @@ class Provider:
         self, fields: Mapping[str, str], before: UpstreamTokens | None
     ) -> tuple[UpstreamTokens, Mapping[str, Any]]:
         answer = await self.post((await self.endpoints()).token, fields)
-        told = parse_members(answer.body)
-        if answer.status not in (200, 201) or "error" in told:
-            raise self._refusal(answer.status, told)
-        access, kind = told.get("access_token"), str(told.get("token_type", "bearer"))
+        members = parse_members(answer.body)
+        if answer.status not in (200, 201) or "error" in members:
+            raise self._refusal(answer.status, members)
+        access, kind = members.get("access_token"), str(members.get("token_type", "bearer"))
         if not isinstance(access, str) or not access or kind.lower() != "bearer":
             raise UpstreamUnavailable(f"{self.title} answered with no token that can be used")
-        return self._read(Secret(access), told, before), told
+        return self._read(Secret(access), members, before), members
 
     def _read(
-        self, access: Secret, told: Mapping[str, Any], before: UpstreamTokens | None
+        self, access: Secret, members: Mapping[str, Any], before: UpstreamTokens | None
     ) -> UpstreamTokens:
-        now, scope = self.clock(), told.get("scope")
-        refresh, life = told.get("refresh_token"), parse_lifetime(told.get("expires_in"))
+        now, scope = self.clock(), members.get("scope")
+        refresh, life = members.get("refresh_token"), parse_lifetime(members.get("expires_in"))
         given = Secret(refresh) if isinstance(refresh, str) and refresh else None
         if given is None and before is not None:
             given = before.refresh  # RFC 6749 6: the old one stays good
@@ -433,19 +433,19 @@ class Provider:
             access=access,
             refresh=given,
             expires_at=expires_at,
-            ends_at=self._end(told, before, expires_at if given is None else None),
+            ends_at=self._end(members, before, expires_at if given is None else None),
             scopes=tuple(scope.split()) if isinstance(scope, str) else self.scopes,
             checked_at=now,
             name="" if before is None else before.name,
         )
 
     def _end(
-        self, told: Mapping[str, Any], before: UpstreamTokens | None, last: float | None
+        self, members: Mapping[str, Any], before: UpstreamTokens | None, last: float | None
     ) -> float | None:
         """When the session there is over: the soonest of what anybody says."""
         now, ends = self.clock(), [last] if last is not None else []
         for name in ("refresh_expires_in", "refresh_token_expires_in"):
-            life = parse_lifetime(told.get(name))
+            life = parse_lifetime(members.get(name))
             ends += [] if life is None else [now + life]
         if before is None:
             ends += [] if self.session is None else [now + self.session]
@@ -454,9 +454,9 @@ class Provider:
         return min(ends, default=None)
 
     def _refusal(
-        self, status: int, told: Mapping[str, Any]
+        self, status: int, members: Mapping[str, Any]
     ) -> UpstreamDenied | UpstreamUnavailable:
-        code = read_error_code(told)
+        code = read_error_code(members)
         # RFC 6749 5.2 answers with 400 or 401, and GitHub with 200. Another status may be that of a
         # proxy, whose access_denied does not end a login.
         if code in LOGIN_ENDED_CODES and status in {200, 201, 400, 401}:
@@ -481,7 +481,7 @@ def read_origin(url: str) -> str:
     return found
 
 
-def check_same_user(provider: Provider, before: UpstreamTokens, told: Mapping[str, Any]) -> None:
+def check_same_user(provider: Provider, before: UpstreamTokens, members: Mapping[str, Any]) -> None:
     """See that renewed tokens are still those of their user (OpenID Connect Core 12.2).
 
     The provider's own answer holds the ID token, so that its signature proves nothing more.
@@ -489,7 +489,7 @@ def check_same_user(provider: Provider, before: UpstreamTokens, told: Mapping[st
     Raises:
         UpstreamDenied: they are somebody else's.
     """
-    id_token = told.get("id_token")
+    id_token = members.get("id_token")
     if provider.user_id is not None or not before.subject or not isinstance(id_token, str):
         return
     try:

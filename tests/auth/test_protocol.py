@@ -6,12 +6,12 @@ from isthmus.auth.protocol import parse_lifetime, parse_members
 
 
 @pytest.mark.parametrize("body", [b"", b"[1]", b"null", b"{", b'"\xff"', b"[" * 100_000])
-def test_what_is_no_json_object_has_no_members(body):
+def test_a_body_that_is_no_json_object_has_no_members(body):
     """Ours: nothing that a server answers raises here."""
     assert {} == parse_members(body)
 
 
-def test_an_object_has_its_members_whatever_type_it_says_it_is_of():
+def test_an_object_has_its_members_under_any_content_type():
     """Ours: servers are careless with content types, and a token response is one all the same."""
     assert {"error": "invalid_grant"} == parse_members(b'{"error":"invalid_grant"}')
 

@@ -89,7 +89,7 @@ async def said(client, *tools):
     "revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 )
 @pytest.mark.covers("auth.authority.third-party-bound", "auth.authority.third-party-kept")
-async def test_a_client_gets_tokens_of_ours_for_a_login_elsewhere(journey, remote, clock, revision):
+async def test_a_client_gets_our_tokens_for_a_login_at_a_provider(journey, remote, clock, revision):
     """Spec 2025-03-26 basic/authorization#flow-description: all seven steps; later both are renewed."""
     (origin, _), store = journey, MemoryTokenStore()
     async with visiting(origin, clock, store, revision, remote) as (client, person):
@@ -108,9 +108,7 @@ async def test_a_client_gets_tokens_of_ours_for_a_login_elsewhere(journey, remot
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28"])
 @pytest.mark.covers("auth.authority.third-party-bound")
-async def test_what_the_provider_ends_is_over_here_and_another_login_begins_anew(
-    journey, remote, clock, revision
-):
+async def test_a_login_that_the_provider_ends_is_over_here(journey, remote, clock, revision):
     """Spec 2025-03-26 basic/authorization#session-binding-requirements: status is asked before ours is honoured."""
     (origin, _), store = journey, MemoryTokenStore()
     async with visiting(origin, clock, store, revision, remote) as (client, _):

@@ -13,7 +13,7 @@ KEY = "k" * 43
 
 
 @pytest.mark.covers("auth.authority.short-lived")
-async def test_a_token_says_who_and_what_for_and_for_how_long():
+async def test_a_token_names_user_resource_and_expiry():
     """RFC 9068 2.2, 2025-06-18: minutes, one audience, and no more than was granted."""
     async with SmallAuthority() as small:
         client_id = await small.public()
@@ -29,13 +29,13 @@ async def test_a_token_says_who_and_what_for_and_for_how_long():
 
 
 @pytest.mark.parametrize("text", ["", "x", "a.b.c", "rt.x.0.y", "é"])
-async def test_what_is_no_token_is_nobodys(text):
+async def test_text_that_is_no_token_is_refused(text):
     """Ours: bytes that anybody can send."""
     async with SmallAuthority() as small:
         assert await small.verified(text) is None
 
 
-async def test_a_token_of_another_key_is_nobodys():
+async def test_a_token_of_another_key_is_refused():
     """RFC 9068 4: also under a key id of ours."""
     async with SmallAuthority() as small:
         tokens = await small.tokens(await small.public())
@@ -53,7 +53,7 @@ async def test_a_refresh_token_and_an_assertion_are_no_access_tokens():
         assert await small.verified(tokens["refresh_token"]) is None
 
 
-async def test_what_this_process_revokes_ends_at_once():
+async def test_a_revocation_in_this_process_counts_at_once():
     """Ours: streams ask the same, and end with it."""
     async with SmallAuthority() as small:
         tokens = await small.tokens(await small.public())
@@ -66,7 +66,7 @@ async def test_what_this_process_revokes_ends_at_once():
         assert not await small.app.revoke(principal.claims["gid"])
 
 
-async def test_what_another_process_revokes_ends_within_two_seconds(tmp_path):
+async def test_a_revocation_in_another_process_counts_within_two_seconds(tmp_path):
     """Ours: it is looked up again as often as that."""
     small = SmallAuthority(store=SQLiteAuthStore(tmp_path / "auth.db", key=KEY))
     other = SmallAuthority(store=SQLiteAuthStore(tmp_path / "auth.db", key=KEY))

@@ -37,12 +37,12 @@ def held(path, how="BEGIN IMMEDIATE"):
         yield
 
 
-def test_nobody_waits_for_longer_than_a_few_seconds():
+def test_the_lock_timeout_is_a_few_seconds():
     """Ours: who asks is gone after ten."""
     assert 1 <= sqlite.LOCK_TIMEOUT_S <= 3
 
 
-async def test_programs_are_told_to_come_back(tmp_path, caplog):
+async def test_a_locked_store_is_503_with_retry_after(tmp_path, caplog):
     """Ours: 503 with Retry-After and a code that clients know, not a failure of the server."""
     path = tmp_path / "auth.db"
     async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as small:
@@ -72,7 +72,7 @@ async def test_a_browser_takes_the_news_to_the_client(tmp_path):
 
 
 @pytest.mark.parametrize("static", [False, True])
-async def test_a_browser_goes_to_a_page_of_the_web_only_where_it_is_trusted(tmp_path, static):
+async def test_a_locked_store_redirects_only_to_trusted_pages(tmp_path, static):
     """Ours: whoever registered by themselves has nobody sent to them, lock or not."""
     path = tmp_path / "auth.db"
     app = RegisteredClient(client_id="app", auth_method="none", redirect_uris=(WEB,))
@@ -103,7 +103,7 @@ async def test_pages_say_that_the_server_is_busy(tmp_path):
 
 
 @pytest.mark.parametrize("before", [True, False])
-async def test_a_resource_server_cannot_tell_whose_a_token_is(tmp_path, before):
+async def test_a_locked_store_makes_the_verifier_unavailable(tmp_path, before):
     """Ours: 503, since 401 would start a login; also where a file is locked that is not open yet."""
     path = tmp_path / "auth.db"
     async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as small:
@@ -155,7 +155,7 @@ async def test_those_in_the_queue_wait_at_the_same_time(tmp_path):
     await store.close()
 
 
-async def test_other_errors_of_the_store_are_what_they_were(tmp_path):
+async def test_other_errors_of_the_store_are_passed_on(tmp_path):
     """Ours: only a lock passes by itself."""
     store = SQLiteAuthStore(tmp_path / "auth.db", key=KEY)
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
@@ -164,7 +164,7 @@ async def test_other_errors_of_the_store_are_what_they_were(tmp_path):
     await store.close()
 
 
-async def test_users_whose_file_is_held_are_not_gone(tmp_path):
+async def test_a_locked_file_of_users_is_no_unknown_user(tmp_path):
     """Ours: whoever is logged in stays so; nobody is told that they do not exist."""
     path = tmp_path / "users.db"
     users = PasswordUsers(path)

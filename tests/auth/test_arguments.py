@@ -85,7 +85,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("made", "name", "value"), WRONG)
-def test_a_number_that_cannot_be_is_said_where_it_is_given(made, name, value):
+def test_an_impossible_number_is_refused_at_construction(made, name, value):
     """Ours: not in the first login, nor by tokens that never end."""
     with pytest.raises(UsageError, match=rf"^{name}= is a .*number of .*, not "):
         made(**{name: value})

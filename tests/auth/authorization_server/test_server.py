@@ -130,7 +130,7 @@ def asked_for(small, client_id, **params):
     return OAuthParameters(method="GET", pairs=tuple(small.request(client_id, **params).items()))
 
 
-async def test_a_request_is_answered_once_whoever_is_first():
+async def test_an_authorization_request_is_answered_once():
     """Ours: two tabs, or two processes, cannot both say something."""
     async with SmallAuthority() as small:
         pending = await small.app.ask(asked_for(small, await small.public()))
@@ -140,7 +140,7 @@ async def test_a_request_is_answered_once_whoever_is_first():
         assert 1 == len([one for one in done if isinstance(one, AuthRefused)])
 
 
-async def test_a_request_that_nobody_answered_for_ten_minutes_is_over():
+async def test_an_authorization_request_expires_after_ten_minutes():
     """Ours: it has to be asked again."""
     async with SmallAuthority() as small:
         pending = await small.app.ask(asked_for(small, await small.public()))
@@ -267,7 +267,7 @@ async def test_a_client_that_wants_bound_tokens_gets_no_others():
 
 
 @pytest.mark.parametrize("by", ["refresh_token", "access_token"])
-async def test_a_token_is_revoked_by_its_client_and_by_nobody_else(by):
+async def test_a_token_is_revoked_by_its_own_client_only(by):
     """RFC 7009 2: a refresh token with its grant; somebody else's is not there."""
     async with SmallAuthority() as small:
         client_id, other = await small.public(), await small.public()
@@ -284,7 +284,7 @@ async def test_a_token_is_revoked_by_its_client_and_by_nobody_else(by):
         assert (400 if by == "refresh_token" else 200) == after.status
 
 
-async def test_nobody_asks_about_tokens_without_being_somebody():
+async def test_introspection_takes_client_authentication():
     """RFC 7662 2.1: and of others' tokens only those hear that were set up to ask."""
     guard = RegisteredClient(
         client_id="rs", auth_method="client_secret_post", secret=Secret("r" * 32),
@@ -347,7 +347,7 @@ async def test_keys_change_without_anybody_noticing():
         assert await small.verified(after["access_token"]) is not None
 
 
-async def test_who_asks_too_often_is_told_when_to_come_again():
+async def test_a_rate_limited_request_gets_retry_after():
     """Ours: by address, at /authorize and at /token."""
     limits = Limits(20, per_address=Rate(3, seconds=60))
     async with SmallAuthority(limits=limits) as small:
@@ -381,7 +381,7 @@ async def test_a_server_without_users_is_for_machines():
             client_id="x", auth_method="client_secret_basic")])},
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_said_when_it_is_set_up(wrong):
+def test_impossible_arguments_are_refused_at_construction(wrong):
     """Ours: not when the first user comes."""
     with pytest.raises(UsageError):
         SmallAuthority(**wrong)
@@ -439,7 +439,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("given", "says"), MISTAKES)
-def test_what_cannot_be_a_setting_is_said_when_it_is_given(given, says):
+def test_impossible_settings_are_refused_at_construction(given, says):
     """Ours: a wrong kind of thing is no crash in the first login."""
     whole = {
         "issuer": ISSUER,
@@ -452,7 +452,7 @@ def test_what_cannot_be_a_setting_is_said_when_it_is_given(given, says):
         AuthorizationServer(**{**whole, **given})
 
 
-def test_no_server_takes_a_scope_that_its_authority_grants_to_nobody():
+def test_a_resource_cannot_require_a_scope_that_is_never_granted():
     """Ours: otherwise every login would fail, and only then."""
     small = SmallAuthority(scopes={"read": "Read", "admin": "Everything"})
 

@@ -56,7 +56,7 @@ async def test_the_cookie_is_host_bound_and_not_for_scripts(journeys, acme):
     )
 
 
-async def test_who_comes_back_finds_what_it_left_for(journeys, acme):
+async def test_a_returning_browser_finds_its_request(journeys, acme):
     """Ours: the journey, the code, and a cookie that is taken away."""
     state, cookies, told = await left(journeys, acme, user_id="alice")
 
@@ -75,9 +75,7 @@ async def test_who_comes_back_finds_what_it_left_for(journeys, acme):
 
 @pytest.mark.covers("auth.authority.upstream-state")
 @pytest.mark.parametrize("wrong", ["no cookie", "another cookie", "another provider", "no state"])
-async def test_what_does_not_fit_is_thrown_away_with_its_state(
-    journeys, acme, remote, clock, wrong
-):
+async def test_a_wrong_response_uses_up_its_state(journeys, acme, remote, clock, wrong):
     """Spec: single use, also where it did not come to anything."""
     state, cookies, _ = await left(journeys, acme)
     _, others, _ = await left(journeys, acme)
@@ -109,7 +107,7 @@ async def test_an_answer_without_a_code_that_counts_has_none(journeys, acme, fie
     assert (None, "") == (arrival.code, arrival.error)
 
 
-async def test_nothing_of_a_journey_shows_its_secrets(journeys, acme):
+async def test_a_provider_request_shows_no_secrets(journeys, acme):
     """Ours: not its repr, and not the store, where it is sealed."""
     state, cookies, _ = await left(journeys, acme)
     arrival = await journeys.end(acme, visit(cookies, state=state, code="c"))

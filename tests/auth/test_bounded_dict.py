@@ -3,7 +3,7 @@
 from isthmus.auth.cache import BoundedDict
 
 
-def test_what_was_set_longest_ago_is_forgotten_first():
+def test_the_oldest_entry_is_forgotten_first():
     """Ours: an entry that is set again is new again."""
     newest = BoundedDict(2)
     newest["a"] = 1

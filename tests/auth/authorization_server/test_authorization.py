@@ -16,7 +16,7 @@ from support.auth.small_authority import SmallAuthority
         ("", ""),
     ],
 )
-async def test_a_home_page_is_one_that_may_be_linked_to(said, shown):
+async def test_only_a_web_page_is_linked_to_as_home_page(said, shown):
     """Ours: a front of somebody else's may make a link of what a client says of itself."""
     async with SmallAuthority() as small:
         await small.ask(await small.public(client_uri=said))

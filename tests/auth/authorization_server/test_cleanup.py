@@ -17,7 +17,7 @@ async def counts(store):
     return await store.read(count)
 
 
-async def test_what_is_over_is_forgotten_and_what_holds_is_kept():
+async def test_expired_rows_are_deleted_and_others_kept():
     """Ours: after a month of silence nothing is left, before that everything that is needed."""
     async with SmallAuthority() as small:
         client_id = await small.public()

@@ -7,7 +7,7 @@ import pytest
 from isthmus.auth.cache import SingleFlight
 
 
-async def test_work_is_done_once_for_all_who_wait():
+async def test_simultaneous_callers_share_one_run():
     """Ours: one key, one run; another key, another; and afterwards anew."""
     flights, runs, go = SingleFlight(), [], asyncio.Event()
 
@@ -45,7 +45,7 @@ async def test_a_failure_is_everybodys_and_is_not_kept():
     assert "done" == await flights.run("a", work)
 
 
-async def test_who_stops_waiting_does_not_stop_the_work():
+async def test_a_cancelled_caller_does_not_stop_the_work():
     """Ours: the others, and the one that comes later, get what it gave."""
     flights, go = SingleFlight(), asyncio.Event()
 

@@ -101,7 +101,7 @@ def test_an_office_behind_one_address_logs_in_as_often_as_it_likes(clock):
     assert tries.take("guess50", "192.0.2.1") > 0
 
 
-def test_what_is_remembered_is_bounded(clock):
+def test_remembered_tries_are_bounded(clock):
     """We demand that made-up names do not fill the memory."""
     tries = LoginTries(Allowance(1, 60), Allowance(10**9, 60), size=10, clock=clock)
     for n in range(1000):
@@ -141,7 +141,7 @@ async def test_a_good_try_in_a_store_gives_tries_back(clock):
     assert await tries.take("alice", "192.0.2.1") > 0
 
 
-async def test_what_was_typed_as_an_account_is_not_in_the_file(tmp_path, clock):
+async def test_a_typed_account_is_not_stored_in_clear(tmp_path, clock):
     """We demand that a password typed into the wrong field is kept nowhere."""
     store = SQLiteAuthStore(tmp_path / "auth.db", key=KEY, clock=clock)
     await StoredLoginTries(store).take("correct-horse-battery", "192.0.2.1")
@@ -149,7 +149,7 @@ async def test_what_was_typed_as_an_account_is_not_in_the_file(tmp_path, clock):
     assert [] == [path for path in tmp_path.iterdir() if b"correct-horse" in path.read_bytes()]
 
 
-async def test_what_a_store_remembers_of_tries_is_bounded_and_tidied(clock):
+async def test_stored_tries_are_bounded_and_deleted_when_over(clock):
     """We demand that made-up names do not fill the file."""
     store = MemoryAuthStore(clock=clock)
     tries = StoredLoginTries(store, LoginTries(Allowance(1, 60), Allowance(10**9, 60), size=10))
@@ -162,7 +162,7 @@ async def test_what_a_store_remembers_of_tries_is_bounded_and_tidied(clock):
     assert (0,) == await store.read(lambda records: records.db.execute(count).fetchone())
 
 
-async def test_a_clock_that_was_set_back_locks_nobody_out_for_longer(clock):
+async def test_a_clock_that_is_set_back_does_not_prolong_a_lockout(clock):
     """We demand that a window lasts no longer than it is long."""
     tries = StoredLoginTries(MemoryAuthStore(clock=clock))
     for _ in range(5):
