@@ -12,7 +12,8 @@ from isthmus.cli.arguments import parse_time
 from isthmus.cli.main import main
 from isthmus.errors import UsageError
 from isthmus.host.model.row import AuditRow
-from support.host.audit_rows import Clock, intent_row, open_audit_log, outcome_row
+from support.clock import ManualClock
+from support.host.audit_rows import intent_row, open_audit_log, outcome_row
 
 pytestmark = pytest.mark.covers("hostaudit.command.says")
 
@@ -22,7 +23,7 @@ def state(tmp_path):
     """The state of a host that made two calls."""
 
     async def fill():
-        async with open_audit_log(tmp_path, clock=Clock(1_795_000_000.0), node="n") as log:
+        async with open_audit_log(tmp_path, clock=ManualClock(1_795_000_000.0), node="n") as log:
             await log.intent(intent_row("c1", arguments={"title": "Fix the parser"}))
             log.note(
                 AuditRow(kind="decision", call="c1", action="tool.call", approver="tty", wait=2.0)

@@ -29,6 +29,7 @@ from isthmus.wire import (
 )
 from isthmus.wire.jsonrpc import encode
 from support.client.small_server import LEGACY_NAME, MODERN_NAME, SmallServer, any_tool
+from support.clock import ManualClock
 
 ALL = ServerCapabilities(
     tools=ToolsCapability(list_changed=True),
@@ -36,16 +37,6 @@ ALL = ServerCapabilities(
     resources=ResourcesCapability(subscribe=True),
 )
 MODERN_META = "io.modelcontextprotocol/subscriptionId"
-
-
-class Clock:
-    """Seconds that a test moves."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 class Shop(SmallServer):
@@ -88,14 +79,14 @@ class Shop(SmallServer):
 
 
 def client(shop, clock=None, *, revision=MODERN_NAME, **options):
-    caching = Caching(clock=clock or Clock(), **options)
+    caching = Caching(clock=clock or ManualClock(), **options)
     return Client(shop, revision=revision, cache=caching)
 
 
 @pytest.mark.covers("clientcache.ttl.fresh")
 async def test_an_answer_is_given_again_while_it_is_fresh():
     """Spec 2026-07-28 server/utilities/caching#freshness-calculation: now < received + ttl."""
-    shop, clock = Shop(ttl_ms=5000, cache_scope="private"), Clock()
+    shop, clock = Shop(ttl_ms=5000, cache_scope="private"), ManualClock()
     async with client(shop, clock) as shopper:
         first = await shopper.list_tools()
         clock.now += 4.999
@@ -263,7 +254,7 @@ async def test_an_answer_that_took_questions_is_not_kept():
 @pytest.mark.covers("clientcache.pages.independent")
 async def test_each_page_has_a_time_to_live_of_its_own():
     """Spec 2026-07-28 server/utilities/caching#interaction-with-pagination: independently."""
-    asked, clock = [], Clock()
+    asked, clock = [], ManualClock()
 
     async def tools(params, _inbound):
         asked.append(params.cursor or "")
@@ -284,7 +275,7 @@ async def test_each_page_has_a_time_to_live_of_its_own():
 @pytest.mark.covers("clientcache.pages.bad-cursor")
 async def test_a_cursor_that_is_no_longer_good_starts_the_list_anew():
     """Spec 2026-07-28 server/utilities/caching#interaction-with-pagination: SHOULD discard all."""
-    asked, clock, good = [], Clock(), ["old"]
+    asked, clock, good = [], ManualClock(), ["old"]
 
     async def tools(params, _inbound):
         asked.append(params.cursor or "")
@@ -359,7 +350,7 @@ def nothing_shared():
 )
 async def test_only_public_answers_of_one_target_are_shared(scope, key, other, shares, expected):
     """Spec 2026-07-28 server/utilities/caching#cache-scope-field: private MUST NOT be shared."""
-    shop, clock = Shop(ttl_ms=5000, cache_scope=scope), Clock()
+    shop, clock = Shop(ttl_ms=5000, cache_scope=scope), ManualClock()
     for name in (key, other):
         caching = Caching(clock=clock, shared=shares)
         async with Client(shared(shop, name), revision=MODERN_NAME, cache=caching) as shopper:
@@ -371,7 +362,7 @@ async def test_only_public_answers_of_one_target_are_shared(scope, key, other, s
 @pytest.mark.covers("clientcache.scope.public-shared")
 async def test_clients_that_can_do_other_things_share_nothing():
     """Ours: servers list other tools to those who can do more, and capabilities are parameters."""
-    shop, caching = Shop(ttl_ms=5000, cache_scope="public"), Caching(clock=Clock())
+    shop, caching = Shop(ttl_ms=5000, cache_scope="public"), Caching(clock=ManualClock())
     for options in ({}, {"sample": lambda _: ""}):
         async with Client(
             shared(shop, "shop"), revision=MODERN_NAME, cache=caching, **options
@@ -395,7 +386,7 @@ async def test_a_page_of_something_private_is_private():
     small = SmallServer({"tools/list": tools})
     for _ in range(2):
         async with Client(
-            shared(small, "shop"), revision=MODERN_NAME, cache=Caching(clock=Clock())
+            shared(small, "shop"), revision=MODERN_NAME, cache=Caching(clock=ManualClock())
         ) as shopper:
             await shopper.list_tools()
 

@@ -9,22 +9,13 @@ from isthmus.host.model.errors import Exhausted
 from isthmus.host.model.interaction import Decision
 from isthmus.host.state.database import HostState
 from isthmus.store.sqlite import StoreUnavailable
+from support.clock import ManualClock
 from support.host.policies import READS, make_attempt, make_facts
-
-
-class Clock:
-    """Seconds since the epoch, as a test says."""
-
-    def __init__(self, now=1000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return ManualClock()
 
 
 @pytest.fixture
@@ -209,7 +200,7 @@ async def test_what_is_revoked_elsewhere_counts_no_more(tmp_path):
 @pytest.mark.covers("hostpolicy.grants.revoked")
 async def test_what_was_read_too_long_ago_counts_no_more(tmp_path):
     """Ours: where the state cannot be read, nobody knows what was taken back."""
-    steady = Clock(0.0)
+    steady = ManualClock(0.0)
     state = HostState(tmp_path)
     grants = Grants(state, steady=steady)
     await grants.refresh()

@@ -8,17 +8,8 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.server import Server
 from isthmus.server.guard.limits import LIMITED_CODE, Limiter, Limits, identify_caller
 from isthmus.store.meter import Rate
+from support.clock import ManualClock
 from support.server.both_eras import EraClient
-
-
-class Time:
-    """A clock that goes when it is told to."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 def inbound(client, **origin):
@@ -45,14 +36,14 @@ async def taken(limiter, inbound, times):
 
 async def test_a_low_rate_is_counted_from_the_first(client):
     """Ours: three means three."""
-    limiter = Limiter("calls", "tool_calls", Rate(3, 60), Time())
+    limiter = Limiter("calls", "tool_calls", Rate(3, 60), ManualClock(100.0))
 
     assert 3 == await taken(limiter, inbound(client), 5)
 
 
 async def test_a_high_rate_is_kept_though_half_of_it_is_never_counted(client):
     """Ours: what is not counted is taken off what is."""
-    time = Time()
+    time = ManualClock(100.0)
     limiter = Limiter("calls", "tool_calls", Rate(20_000, 60), time)
 
     assert 20_000 == await taken(limiter, inbound(client), 30_000)
@@ -62,7 +53,7 @@ async def test_a_high_rate_is_kept_though_half_of_it_is_never_counted(client):
 
 async def test_a_refusal_says_which_limit_and_how_long_to_wait(client):
     """Ours: a program finds the time in the data, and a person in the message."""
-    limiter = Limiter("calls", "tool_calls", Rate(1, 2), Time())
+    limiter = Limiter("calls", "tool_calls", Rate(1, 2), ManualClock(100.0))
     await limiter.check(inbound(client))
 
     with pytest.raises(Refuse, match=r"Too many calls \(1 in 2 s for each caller\).* in 2 s") as no:

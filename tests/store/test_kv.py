@@ -12,16 +12,7 @@ from hypothesis.stateful import (
 
 from isthmus.errors import UsageError
 from isthmus.store.kv import SMALL_VALUE_BYTES, KVEntry, MemoryKV, StoreFull
-
-
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
+from support.clock import ManualClock
 
 
 async def test_what_is_put_is_got():
@@ -76,7 +67,7 @@ async def test_only_what_is_meant_is_deleted():
 
 async def test_an_entry_is_gone_when_its_time_is_over():
     """Ours: nobody sees an entry at or after its end, in whichever way they look."""
-    clock = Clock()
+    clock = ManualClock(100.0)
     store = MemoryKV(clock=clock)
     version = await store.put("a", b"1", ttl=5.0)
     clock.now += 4.9
@@ -92,7 +83,7 @@ async def test_an_entry_is_gone_when_its_time_is_over():
 
 async def test_every_write_sets_the_time_anew():
     """Ours: the end of an entry is that of its last write, whether later, sooner or never."""
-    clock = Clock()
+    clock = ManualClock(100.0)
     store = MemoryKV(clock=clock)
     for key, ttl in (("later", 10.0), ("sooner", 1.0), ("never", None)):
         await store.put(key, b"1", ttl=5.0)
@@ -116,7 +107,7 @@ async def test_a_scan_goes_on_where_the_last_one_ended():
 
 async def test_a_full_store_says_so_and_keeps_what_it_has():
     """Ours: memory is bounded, and what is there can still be changed and deleted."""
-    clock = Clock()
+    clock = ManualClock(100.0)
     store = MemoryKV(most=2, clock=clock)
     await store.put("a", b"1", ttl=1.0)
     await store.put("b", b"1")
@@ -150,7 +141,7 @@ async def test_all_values_together_are_bounded():
 
 async def test_entries_written_over_and_over_cost_no_memory():
     """Ours: what is remembered of ends is bounded by the entries, not by the writes."""
-    store = MemoryKV(clock=Clock())
+    store = MemoryKV(clock=ManualClock(100.0))
     for _ in range(1000):
         await store.put("a", b"1", ttl=60.0)
 
@@ -171,7 +162,7 @@ class Stored(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.clock = Clock()
+        self.clock = ManualClock(100.0)
         self.store = MemoryKV(clock=self.clock)
         self.known = {}
 

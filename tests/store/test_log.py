@@ -3,17 +3,7 @@
 import pytest
 
 from isthmus.store.log import Forgotten, MemoryLog
-
-
-class Clock:
-    """A time that passes when it is told to."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        """The time."""
-        return self.now
+from support.clock import ManualClock
 
 
 def values(entries):
@@ -29,7 +19,7 @@ async def filled(log, stream, count, size=1):
 
 async def test_what_came_after_an_entry_is_given_in_order():
     """Ours: a stream goes on where it broke."""
-    log = MemoryLog(Clock())
+    log = MemoryLog(ManualClock())
     ids = [await log.append("s", b"%d" % i) for i in range(5)]
 
     assert [1, 2, 3, 4, 5] == ids
@@ -40,7 +30,7 @@ async def test_what_came_after_an_entry_is_given_in_order():
 
 async def test_streams_are_apart():
     """Ours: each has ids and entries of its own."""
-    log = MemoryLog(Clock())
+    log = MemoryLog(ManualClock())
     assert (1, 1) == (await log.append("a", b"a"), await log.append("b", b"b"))
 
     assert [b"a"] == values(await log.read("a", 0, 10))
@@ -50,7 +40,7 @@ async def test_streams_are_apart():
 @pytest.mark.parametrize("after", [-1, 2, 99])
 async def test_an_entry_that_never_was_is_an_error(after):
     """Ours: never an empty answer to a question that makes no sense."""
-    log = MemoryLog(Clock())
+    log = MemoryLog(ManualClock())
     await log.append("s", b"one")
 
     with pytest.raises(Forgotten, match=f"after {after}"):
@@ -59,7 +49,7 @@ async def test_an_entry_that_never_was_is_an_error(after):
 
 async def test_an_unknown_stream_is_an_error_and_so_is_a_forgotten_one():
     """Ours: whoever asks is told."""
-    log = MemoryLog(Clock())
+    log = MemoryLog(ManualClock())
     await log.append("s", b"one")
     await log.forget("s")
     await log.forget("s")
@@ -72,7 +62,7 @@ async def test_an_unknown_stream_is_an_error_and_so_is_a_forgotten_one():
 
 async def test_a_stream_is_a_ring_and_says_when_something_is_gone():
     """Ours: bounded by count, without holes."""
-    log = MemoryLog(Clock(), entries=3)
+    log = MemoryLog(ManualClock(), entries=3)
     await filled(log, "s", 5)
 
     assert [3, 4, 5] == [id for id, _ in await log.read("s", 2, 10)]
@@ -83,7 +73,7 @@ async def test_a_stream_is_a_ring_and_says_when_something_is_gone():
 
 async def test_a_stream_is_bounded_by_bytes_and_keeps_its_newest_entry():
     """Ours: one large entry may be kept, many may not."""
-    log = MemoryLog(Clock(), stream_size=10)
+    log = MemoryLog(ManualClock(), stream_size=10)
     await filled(log, "s", 4, size=4)
     assert [3, 4] == [id for id, _ in await log.read("s", 2, 10)]
 
@@ -94,7 +84,7 @@ async def test_a_stream_is_bounded_by_bytes_and_keeps_its_newest_entry():
 
 async def test_entries_grow_old():
     """Ours: an hour, by default."""
-    clock = Clock()
+    clock = ManualClock()
     log = MemoryLog(clock, age=60.0)
     await log.append("s", b"old")
     clock.now += 30
@@ -111,7 +101,7 @@ async def test_entries_grow_old():
 
 async def test_streams_that_nobody_adds_to_are_emptied_when_they_are_old():
     """Ours: memory is given back without being asked for."""
-    clock = Clock()
+    clock = ManualClock()
     log = MemoryLog(clock, age=60.0)
     await filled(log, "idle", 3, size=10)
     clock.now += 61
@@ -126,7 +116,7 @@ async def test_streams_that_nobody_adds_to_are_emptied_when_they_are_old():
 
 async def test_all_streams_together_are_bounded_and_the_idlest_gives_way():
     """Ours: many streams cost no more than that."""
-    log = MemoryLog(Clock(), size=30)
+    log = MemoryLog(ManualClock(), size=30)
     for stream in "abc":
         await filled(log, stream, 1, size=10)
     await filled(log, "a", 1, size=10)
@@ -140,7 +130,7 @@ async def test_all_streams_together_are_bounded_and_the_idlest_gives_way():
 
 async def test_one_stream_larger_than_all_may_be_is_kept_alone():
     """Ours: the newest entry is always there."""
-    log = MemoryLog(Clock(), size=30)
+    log = MemoryLog(ManualClock(), size=30)
     await filled(log, "a", 1, size=10)
     await filled(log, "b", 1, size=50)
 

@@ -4,22 +4,13 @@ import pytest
 
 from isthmus.errors import UsageError
 from isthmus.store.meter import MemoryMeter, Rate
-
-
-class Time:
-    """A clock that goes when it is told to."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
+from support.clock import ManualClock
 
 
 @pytest.fixture
 def time():
     """The clock of the meters below."""
-    return Time()
+    return ManualClock(100.0)
 
 
 async def test_a_quiet_key_may_take_all_at_once_and_then_waits(time):

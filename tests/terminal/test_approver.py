@@ -15,6 +15,7 @@ from isthmus.terminal.approver.inbox import Inbox
 from isthmus.terminal.approver.questions import TerminalSurface
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.wire import ElicitParams
+from support.clock import ManualClock
 from support.host.waiting_host import TOOL, WaitingHost, make_interaction
 
 FORM = FormAsked(
@@ -32,22 +33,12 @@ FORM = FormAsked(
 )
 
 
-class Clock:
-    """Time that passes when a test says so."""
-
-    def __init__(self):
-        self.at = 100.0
-
-    def __call__(self):
-        return self.at
-
-
 class Screen:
     """A terminal with somebody at the keyboard."""
 
     def __init__(self, host, *, edits=(), **surface):
         self.host = host
-        self.clock = Clock()
+        self.clock = ManualClock(100.0)
         self.edits = list(edits)
         self.opened = []
         self.app = TerminalApprover(
@@ -69,7 +60,7 @@ class Screen:
     async def press(self, pilot, *keys):
         """Look at the screen for a while, then press keys."""
         await pilot.pause()
-        self.clock.at += 1
+        self.clock.now += 1
         await pilot.press(*keys)
         working = [w for w in self.app.workers if w.name != "listening"]
         if working:
@@ -238,7 +229,7 @@ async def test_somebody_who_writes_a_sentence_answers_nothing(text):
     async with screen.run() as pilot:
         await screen.press(pilot, "tab", "shift+tab")
         for key in text:
-            screen.clock.at += 0.2
+            screen.clock.now += 0.2
             await pilot.press("space" if key == " " else key)
         await pilot.pause()
 
@@ -274,7 +265,7 @@ async def test_the_guard_is_up_again_when_the_next_card_or_another_size_comes():
         await pilot.press("a")
         await pilot.pause()
         assert ["q1"] == list(screen.host.decided)
-        screen.clock.at += 1
+        screen.clock.now += 1
         await pilot.resize_terminal(60, 15)
         await pilot.press("a")
         await pilot.pause()
@@ -433,10 +424,10 @@ async def test_a_question_whose_time_is_over_leaves_the_screen():
 
     async with screen.run() as pilot:
         await screen.press(pilot)
-        screen.clock.at += 1
+        screen.clock.now += 1
         screen.app.tick()
         assert ["> medi  1:28 files: delete path=/tmp/a"] == screen.rows
-        screen.clock.at += 79
+        screen.clock.now += 79
         screen.app.tick()
         assert " 0:09 " in screen.rows[0]
         await screen.host.over("q1")

@@ -10,21 +10,12 @@ from isthmus.auth.resource_server.verifier import ByIssuer, Presented, VerifierU
 from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
 from isthmus.auth.tokens.jwks import Jwks
 from isthmus.auth.tokens.secret import Secret
+from support.clock import ManualClock
 from support.http.local_web import make_json_response, make_response, serve_responses
 
 RESOURCE, NOW = "https://mcp.example/mcp", 1_800_000_000.0
 KEY = PrivateKey.generate("RS256", kid="first")
 NEXT = PrivateKey.generate("RS256", kid="second")
-
-
-class Clock:
-    """A time that somebody sets."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 def presented(issuer, key=KEY, kid=None):
@@ -64,7 +55,7 @@ def judge(web, clock, **options):
 @pytest.mark.covers("auth.threat.t23-key-outage")
 async def test_a_thousand_unknown_keys_are_one_request():
     """Ours: who invents names of keys does not have the issuer asked for each."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
@@ -81,7 +72,7 @@ async def test_a_thousand_unknown_keys_are_one_request():
 @pytest.mark.covers("auth.threat.t23-key-outage")
 async def test_a_new_key_is_found():
     """Ours: an issuer changes its keys without telling, and a token with the new one is good."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
@@ -95,7 +86,7 @@ async def test_a_new_key_is_found():
 @pytest.mark.covers("auth.threat.t23-key-outage")
 async def test_a_flood_of_unknown_keys_has_no_good_token_refused():
     """Ours: until the keys may be asked for again nobody can tell a new key, which is 503 and not 401."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
@@ -119,7 +110,7 @@ async def test_a_flood_of_unknown_keys_has_no_good_token_refused():
 async def test_a_new_key_without_a_name_is_found_too():
     """Ours: an issuer whose keys have no kid changes them like others."""
     first, second = PrivateKey.generate("ES256"), PrivateKey.generate("ES256")
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     issuer.keys = [first.jwk]
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
@@ -136,7 +127,7 @@ async def test_a_new_key_without_a_name_is_found_too():
 )
 async def test_what_is_not_for_here_is_refused_whatever_its_key_is(claims):
     """Ours: only a token that may be good has to come again."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         assert await verifier.verify(presented(web.url), RESOURCE)
@@ -149,7 +140,7 @@ async def test_what_is_not_for_here_is_refused_whatever_its_key_is(claims):
 @pytest.mark.covers("auth.threat.t23-key-outage")
 async def test_an_issuer_out_of_reach_is_no_bad_token():
     """Ours: 401 would have every client log in again, at the server that is down."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     issuer.broken = True
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
@@ -168,7 +159,7 @@ async def test_an_issuer_out_of_reach_is_no_bad_token():
 @pytest.mark.covers("auth.threat.t23-key-outage")
 async def test_known_keys_stay_good_while_the_issuer_is_away():
     """Ours: an outage of the issuer is none of ours; only what is new waits for it."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock, remember=0)
         assert await verifier.verify(presented(web.url), RESOURCE)
@@ -184,7 +175,7 @@ async def test_known_keys_stay_good_while_the_issuer_is_away():
 
 async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
     """Ours: a server that answers in ten seconds because somebody else does is down, too."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(lambda asked: None if issuer.broken else issuer(asked)) as web:
         verifier = judge(web, clock, remember=0)
         assert await verifier.verify(presented(web.url), RESOURCE)
@@ -200,7 +191,7 @@ async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
 
 async def test_everybody_waits_for_one_request_and_nobody_takes_it_away():
     """Ours: a hundred calls at start-up are one fetch, and one that gives up ends only its own."""
-    issuer, clock = Issuer(), Clock()
+    issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         waiting = [

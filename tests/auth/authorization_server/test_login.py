@@ -20,18 +20,9 @@ from support.auth.authority import (
     make_users,
     request_url,
 )
+from support.clock import ManualClock
 
 ISSUER = "https://login.example"
-
-
-class Clock:
-    """Seconds since the epoch that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1e9
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -73,7 +64,7 @@ async def test_a_logged_in_browser_is_not_asked_to_log_in_again(hosting, tmp_pat
 
 async def test_a_login_ends_when_it_is_not_used_and_after_a_day_in_any_case(hosting, tmp_path):
     """The third-party flow's rules demand a session timeout; we have an idle one, too."""
-    clock = Clock()
+    clock = ManualClock(1e9)
     login = LoginPolicy(idle=100, life=250)
     authority = hosting(
         make_users(tmp_path), store=MemoryAuthStore(clock=clock), clock=clock, login=login

@@ -15,23 +15,14 @@ from isthmus.auth.authorization_server.users.login_limits import (
     LoginTries,
     StoredLoginTries,
 )
+from support.clock import ManualClock
 
 KEY = "k" * 43
 
 
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return ManualClock()
 
 
 def test_the_sixth_try_waits_until_the_window_is_over(clock):

@@ -9,6 +9,7 @@ from isthmus.auth.resource_server.introspection import MAX_PENDING_TOKENS, Intro
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
+from support.clock import ManualClock
 from support.http.local_web import make_json_response, make_response, serve_responses
 
 ISSUER, RESOURCE, NOW = "https://login.example", "https://mcp.example/mcp", 1_800_000_000.0
@@ -21,14 +22,6 @@ ACTIVE = {
     "exp": NOW + 600,
 }
 TOKEN = Presented("bearer", Secret("an-opaque-token"))
-
-
-class Clock:
-    def __init__(self):
-        self.now = NOW
-
-    def __call__(self):
-        return self.now
 
 
 class Issuer:
@@ -46,7 +39,7 @@ class Issuer:
 def judge(web, clock=None, **options):
     """A verifier that asks there."""
     given = {"client_id": "a b", "client_secret": "s:e/c-ret-thing", "issuer": ISSUER, **options}
-    return IntrospectionVerifier(f"{web.url}/introspect", clock=clock or Clock(), **given)
+    return IntrospectionVerifier(f"{web.url}/introspect", clock=clock or ManualClock(NOW), **given)
 
 
 async def test_an_active_token_is_its_users():
@@ -155,7 +148,7 @@ async def test_a_flood_of_made_up_tokens_opens_so_many_requests_and_no_more():
 
 async def test_an_answer_is_believed_for_a_minute_at_most():
     """Ours: a revoked token is good for sixty seconds more, and never longer than it would have been."""
-    clock, issuer = Clock(), Issuer()
+    clock, issuer = ManualClock(NOW), Issuer()
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         first = await verifier.verify(TOKEN, RESOURCE)
@@ -189,7 +182,7 @@ async def test_nothing_is_remembered_across_resources_nor_with_fresh_0():
 @pytest.mark.covers("auth.threat.t39-revoked-on-stream")
 async def test_a_stream_lasts_while_its_token_is_active():
     """Ours: a revoked token ends what it opened, an issuer's outage does not."""
-    clock, issuer = Clock(), Issuer()
+    clock, issuer = ManualClock(NOW), Issuer()
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         first = await verifier.verify(TOKEN, RESOURCE)

@@ -7,23 +7,16 @@ from isthmus.auth.resource_server.verifier import Presented
 from isthmus.auth.tokens.jose import KeySet, PrivateKey, sign_jwt
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
+from support.clock import ManualClock
 
 ISSUER, RESOURCE, NOW = "https://login.example/", "https://mcp.example/mcp", 1_800_000_000.0
 KEY = PrivateKey.generate("ES256", kid="one")
 CLAIMS = {"iss": ISSUER, "aud": RESOURCE, "sub": "ada", "client_id": "desk", "exp": NOW + 600}
 
 
-class Clock:
-    def __init__(self):
-        self.now = NOW
-
-    def __call__(self):
-        return self.now
-
-
 def judge(clock=None, **options):
     """A verifier with one key."""
-    return JWTVerifier(ISSUER, jwks=KeySet([KEY.jwk]), clock=clock or Clock(), **options)
+    return JWTVerifier(ISSUER, jwks=KeySet([KEY.jwk]), clock=clock or ManualClock(NOW), **options)
 
 
 def presented(typ="at+jwt", without=(), **claims):
@@ -93,7 +86,7 @@ async def test_an_audience_may_have_a_name_of_its_own():
 
 async def test_a_token_is_remembered_until_it_ends_and_for_its_resource():
     """Ours: a second verification costs a microsecond, and is worth no more than the first."""
-    clock = Clock()
+    clock = ManualClock(NOW)
     verifier, token = judge(clock), presented()
     first = await verifier.verify(token, RESOURCE)
 

@@ -1,16 +1,19 @@
 """A provider behind the server, and what asks it."""
 
+import time
+
 import pytest
 
 from isthmus.auth.authorization_server.storage.store import MemoryAuthStore
 from isthmus.auth.authorization_server.upstream.connections import UpstreamConnections
-from support.auth.upstream_flow import Clock, make_upstream
+from support.auth.upstream_flow import make_upstream
+from support.clock import ManualClock
 
 
 @pytest.fixture
 def clock():
-    """A clock that goes on, and can be put forward."""
-    return Clock()
+    """A clock that begins now, and can be put forward."""
+    return ManualClock(time.time())
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ async def test_good_tokens_are_used_without_asking_anybody(remote, connections, 
 @pytest.mark.covers("auth.authority.third-party-bound")
 async def test_twenty_that_find_a_token_expired_renew_it_once(remote, connections, login, clock):
     """Spec: renewal is handled; ours: in one flight, since the refresh token is good once."""
-    clock.ahead = 3600
+    clock.now += 3600
 
     assert all(await asyncio.gather(*(connections.stands("login-1") for _ in range(20))))
     assert 2 == remote.count("POST /token")  # the login's own, and one
@@ -71,7 +71,8 @@ async def test_a_refresh_that_is_refused_revokes_the_grant_for_all(
     remote, connections, login, clock
 ):
     """Spec: our tokens have the life of the third party's."""
-    clock.ahead, remote.refresh_error = 3600, "invalid_grant"
+    clock.now += 3600
+    remote.refresh_error = "invalid_grant"
 
     found = await asyncio.gather(*(connections.stands("login-1") for _ in range(20)))
 
@@ -88,7 +89,8 @@ async def test_a_renewal_for_another_user_ends_the_login(remote, connections, lo
     """OpenID Connect Core 12.2: a renewed ID token names the same issuer and the same user."""
     tokens = msgspec.structs.replace(login, subject="id-of-alice")
     await connections.add("login-1", "alice", tokens)
-    clock.ahead, remote.claims = 3600, claims
+    clock.now += 3600
+    remote.claims = claims
 
     assert not await connections.stands("login-1")
     assert await revoked(connections)
@@ -97,7 +99,7 @@ async def test_a_renewal_for_another_user_ends_the_login(remote, connections, lo
 
 async def test_a_provider_that_is_down_ends_nothing(remote, connections, login, clock):
     """Ours: unavailable is not refused; when it is back, everything goes on."""
-    clock.ahead = 3600
+    clock.now += 3600
     await remote.stop()
 
     with pytest.raises(UpstreamUnavailable):
@@ -116,11 +118,11 @@ async def test_a_token_is_looked_at_again_after_the_interval(remote, clock):
 
     assert await connections.stands("login-1")
     assert 0 == remote.count("POST /introspect")
-    clock.ahead = 61
+    clock.now += 61
     assert await connections.stands("login-1")
     assert await connections.stands("login-1")
     assert 1 == remote.count("POST /introspect")
-    clock.ahead = 122
+    clock.now += 61
     remote.revoke_all()
     assert not await connections.stands("login-1")
     await _closed(connections)
@@ -132,7 +134,7 @@ async def test_a_session_that_is_over_is_not_renewed(remote, clock):
     connections = UpstreamConnections(_memory(clock), [provider])
     tokens, _, _ = await log_in_user(remote, provider)
     await connections.add("login-1", "alice", tokens)
-    clock.ahead = 101
+    clock.now += 101
 
     assert not await connections.stands("login-1")
     assert 1 == remote.count("POST /token")
@@ -150,7 +152,7 @@ async def test_two_processes_renew_a_token_once(remote, clock, tmp_path):
     ]
     tokens, _, _ = await log_in_user(remote, both[0].providers["acme"])
     await both[0].add("login-1", "alice", tokens)
-    clock.ahead = 3600
+    clock.now += 3600
     remote.hold = asyncio.Event()
 
     waiting = asyncio.gather(*(c.usable("login-1") for c in both for _ in range(5)))
@@ -166,7 +168,7 @@ async def test_two_processes_renew_a_token_once(remote, clock, tmp_path):
 
 async def test_a_cancelled_caller_does_not_stop_a_renewal(remote, connections, login, clock):
     """Ours: the refresh token was sent; whoever comes next finds the new one."""
-    clock.ahead = 3600
+    clock.now += 3600
     remote.hold = asyncio.Event()
     waiting = asyncio.ensure_future(connections.stands("login-1"))
     await remote.held.wait()
@@ -205,7 +207,8 @@ async def test_a_renewal_is_not_written_over_a_newer_login(remote, acme, connect
     """Ours: somebody connects anew while an old token is being renewed."""
     id = token_rows.make_connection_id("alice", "acme")
     await connections.add(id, "alice", (await log_in_user(remote, acme))[0])
-    clock.ahead, remote.hold = 3600, asyncio.Event()
+    clock.now += 3600
+    remote.hold = asyncio.Event()
     renewing = asyncio.ensure_future(connections.usable(id))
     await remote.held.wait()
     remote.hold.set()
@@ -224,7 +227,7 @@ async def test_a_login_that_got_no_grant_is_not_kept(remote, acme, connections, 
     await connections.add("login-2", "alice", tokens, waits=True)
     await connections.sweep()
     assert await connections.get("login-2") is not None
-    clock.ahead = 601
+    clock.now += 601
 
     await connections.sweep()
     await connections.settled()
@@ -235,7 +238,7 @@ async def test_a_login_that_got_no_grant_is_not_kept(remote, acme, connections, 
 
 async def test_a_login_whose_grant_stands_is_kept(connections, login, clock):
     """Ours: what is in use is not swept away."""
-    clock.ahead = 601
+    clock.now += 601
 
     await connections.sweep()
 

@@ -96,7 +96,7 @@ async def test_a_client_gets_our_tokens_for_a_login_at_a_provider(journey, remot
         assert "alice" == (await said(client, "whoami"))[0]
         assert (await said(client, "write"))[0]
         assert 2 == len(person.opened)
-    clock.ahead = 4000.0  # ours is over, and so is the provider's
+    clock.now += 4000.0  # ours is over, and so is the provider's
     async with visiting(origin, clock, store, revision, remote) as (client, later):
         assert ["alice"] == await said(client, "whoami")
 
@@ -114,7 +114,7 @@ async def test_a_login_that_the_provider_ends_is_over_here(journey, remote, cloc
     async with visiting(origin, clock, store, revision, remote) as (client, _):
         assert ["alice"] == await said(client, "whoami")
     remote.refresh.clear()
-    clock.ahead = 4000.0  # its token is over, and cannot be renewed
+    clock.now += 4000.0  # its token is over, and cannot be renewed
     remote.claims = {"iat": int(clock()), "exp": int(clock()) + 600}
     async with visiting(origin, clock, store, revision, remote) as (client, later):
         assert ["alice"] == await said(client, "whoami")

@@ -9,9 +9,10 @@ import pytest
 from isthmus.host.audit.row_columns import COLUMNS
 from isthmus.host.audit.writer import SEGMENT_ROWS
 from isthmus.host.model.row import AuditRow
+from support.clock import ManualClock
 from support.host.audit_rows import (
+    AUDIT_TIME_S,
     BASE,
-    Clock,
     intent_row,
     open_audit_log,
     outcome_row,
@@ -191,7 +192,7 @@ async def test_it_is_signed_now_and_then_and_at_the_end(tmp_path, monkeypatch):
     """Ours: after so many rows, after an hour, and when the log is closed."""
     assert SEGMENT_ROWS <= 1000
     monkeypatch.setattr("isthmus.host.audit.writer.SEGMENT_ROWS", 10)
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(tmp_path, clock=clock) as log:
         await filled(log, 25)
         clock.now += 7200

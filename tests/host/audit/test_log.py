@@ -12,8 +12,8 @@ from isthmus.host.audit.log import AuditLog
 from isthmus.host.model.errors import AuditUnavailable
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
+from support.clock import ManualClock
 from support.host.audit_rows import (
-    Clock,
     intent_row,
     open_audit_log,
     outcome_row,
@@ -70,7 +70,7 @@ async def test_what_happens_to_arguments_afterwards_is_of_no_consequence():
 
 async def test_a_line_says_what_the_row_said():
     """Ours: every member comes back, in the units that it had."""
-    async with open_audit_log(clock=Clock(1_795_000_000.5), node="me") as log:
+    async with open_audit_log(clock=ManualClock(1_795_000_000.5), node="me") as log:
         await log.write(
             AuditRow(
                 kind="outcome", call="c1", parent="c0", run="r", principal="user:ada",

@@ -13,7 +13,8 @@ from isthmus.host.audit.queries import (
 )
 from isthmus.host.model.row import AuditRow
 from isthmus.store.sqlite import StoreUnusable
-from support.host.audit_rows import Clock, intent_row, open_audit_log, outcome_row
+from support.clock import ManualClock
+from support.host.audit_rows import AUDIT_TIME_S, intent_row, open_audit_log, outcome_row
 
 
 async def told(log, filters, **options):
@@ -66,7 +67,7 @@ async def some(log, clock):
 )
 async def test_rows_are_found_by_what_they_are_about(filters, expected):
     """Ours: every filter narrows, words are looked for in objects, arguments and details."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(clock=clock) as log:
         await some(log, clock)
 
@@ -75,7 +76,7 @@ async def test_rows_are_found_by_what_they_are_about(filters, expected):
 
 async def test_the_newest_are_given_in_their_order():
     """Ours: as many as are wanted."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(clock=clock) as log:
         await some(log, clock)
 
@@ -92,7 +93,7 @@ def test_what_has_no_word_in_it_cannot_be_searched_for():
 @pytest.mark.covers("hostaudit.reading.attempts")
 async def test_every_attempt_of_the_past_can_be_decided_anew():
     """Ours: once each, with what redaction left of its arguments, and what was decided then."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(clock=clock) as log:
         await some(log, clock)
         await log.write(AuditRow(kind="server", action="server.connect", server="files"))
@@ -135,7 +136,7 @@ async def test_a_long_log_is_not_read_at_once(tmp_path, monkeypatch):
 @pytest.mark.covers("hostaudit.reading.stats")
 async def test_sums_count_calls_failures_waits_tokens_and_cost():
     """Ours: by server, tool and effect, the most used first."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(clock=clock) as log:
         await some(log, clock)
         found = await log.state.read(read_sums)

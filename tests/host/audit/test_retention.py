@@ -5,7 +5,14 @@ import pytest
 from isthmus.host.audit.keys import AuditKeys, CannotOpen
 from isthmus.host.audit.queries import AuditFilters, read_lines
 from isthmus.host.audit.writer import read_body
-from support.host.audit_rows import Clock, intent_row, open_audit_log, outcome_row, query_state
+from support.clock import ManualClock
+from support.host.audit_rows import (
+    AUDIT_TIME_S,
+    intent_row,
+    open_audit_log,
+    outcome_row,
+    query_state,
+)
 
 DAY = 86400.0
 
@@ -29,7 +36,7 @@ async def aged(log, clock, days=4, rows=12):
 @pytest.mark.covers("hostaudit.retention.segments")
 async def test_old_segments_are_dropped_and_the_rest_still_verifies(tmp_path):
     """Ours: a segment goes when its last row is too old; the chain begins at a signature."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(tmp_path, clock=clock, retain=2.5 * DAY) as log:
         await aged(log, clock)
         for _ in range(10):
@@ -45,7 +52,7 @@ async def test_old_segments_are_dropped_and_the_rest_still_verifies(tmp_path):
 @pytest.mark.covers("hostaudit.retention.segments")
 async def test_nothing_is_dropped_unless_somebody_said_so(tmp_path):
     """Ours: by default rows stay for ever."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(tmp_path, clock=clock) as log:
         await aged(log, clock)
         found = await log.verify()
@@ -56,7 +63,7 @@ async def test_nothing_is_dropped_unless_somebody_said_so(tmp_path):
 @pytest.mark.covers("hostaudit.retention.segments")
 async def test_a_drop_that_was_interrupted_leaves_a_chain_that_holds(tmp_path):
     """Ours: rows up to the signature may be there or not; what is searched for is found as before."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(tmp_path, clock=clock, retain=1.5 * DAY) as log:
         await aged(log, clock, days=3)
         states = []
@@ -74,7 +81,7 @@ async def test_a_drop_that_was_interrupted_leaves_a_chain_that_holds(tmp_path):
 @pytest.mark.covers("hostaudit.retention.segments")
 async def test_rows_that_were_dropped_by_hand_are_missed(tmp_path):
     """Ours: only what a signature covers may go."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(tmp_path, clock=clock, retain=2.5 * DAY) as log:
         await aged(log, clock)
         for _ in range(10):
@@ -114,7 +121,7 @@ async def test_bodies_are_kept_as_the_settings_say(tmp_path, bodies, kept):
 @pytest.mark.covers("hostaudit.bodies.expire")
 async def test_bodies_go_when_their_time_is_over(tmp_path):
     """Ours: their rows stay, with the digest."""
-    clock = Clock()
+    clock = ManualClock(AUDIT_TIME_S)
     async with open_audit_log(tmp_path, clock=clock, bodies="full", bodies_life=DAY) as log:
         log.note(outcome_row("c1", result={"text": "x"}))
         await log.flush()

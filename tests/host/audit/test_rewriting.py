@@ -16,7 +16,8 @@ from isthmus.host.audit.hash_chain import UNPROVED, sign_checkpoint, verify_chai
 from isthmus.host.audit.head_file import HeadFile
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.model.row import AuditRow
-from support.host.audit_rows import BASE, Clock, open_audit_log, query_state, rechain
+from support.clock import ManualClock
+from support.host.audit_rows import BASE, open_audit_log, query_state, rechain
 
 KILLED = """
 import asyncio, os, sys
@@ -243,7 +244,7 @@ async def test_retention_drops_nothing_up_to_a_checkpoint_that_it_did_not_sign(t
     """Ours: a forged one would have the host itself drop the rows, and sign for it."""
     await write(tmp_path, 6)
     attack(tmp_path, "INSERT INTO checkpoint SELECT 4, 1, hash, 0, sig FROM checkpoint")
-    async with open_audit_log(tmp_path, clock=Clock(2e9), retain=1e9) as log:
+    async with open_audit_log(tmp_path, clock=ManualClock(2e9), retain=1e9) as log:
         for _ in range(3):
             await log.flush()
         left = await query_state(log, "SELECT count(*) FROM event WHERE seq <= 4")

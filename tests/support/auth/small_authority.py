@@ -12,9 +12,10 @@ from isthmus.auth.authorization_server.users.users import User
 from isthmus.auth.resource_server.verifier import Presented
 from isthmus.auth.tokens.secret import Secret
 from support.auth.authority import VERIFIER, s256_challenge
+from support.clock import ManualClock
 from support.http.asgi_driver import Exchange
 
-__all__ = ["BACK", "CHALLENGE", "ISSUER", "OTHER", "RESOURCE", "VERIFIER", "Clock", "SmallAuthority",
+__all__ = ["BACK", "CHALLENGE", "ISSUER", "OTHER", "RESOURCE", "VERIFIER", "SmallAuthority",
            "Users", "redirect_parameters"]  # fmt: skip
 
 ISSUER = "https://as.example"
@@ -23,16 +24,6 @@ OTHER = "https://other.example/mcp"
 BACK = "http://127.0.0.1:51000/callback"
 CHALLENGE = s256_challenge()
 FORM = "application/x-www-form-urlencoded"
-
-
-class Clock:
-    """A time that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = float(int(time.time()))
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Users:
@@ -82,7 +73,7 @@ class SmallAuthority:
     """
 
     def __init__(self, **more: Any) -> None:
-        self.clock = Clock()
+        self.clock = ManualClock(float(int(time.time())))
         self.users = Users()
         given = {
             "resources": [RESOURCE, OTHER],

@@ -12,7 +12,6 @@ from support.http.asgi_driver import fetch
 
 __all__ = [
     "BACK",
-    "Clock",
     "Traveller",
     "authorize_user",
     "log_in_user",
@@ -22,16 +21,6 @@ __all__ = [
 ]
 
 BACK = "http://127.0.0.1:1/auth/upstream/acme"
-
-
-class Clock:
-    """Seconds since the epoch that a test can move."""
-
-    def __init__(self):
-        self.ahead = 0.0
-
-    def __call__(self):
-        return time.time() + self.ahead
 
 
 def make_upstream(remote, clock=time.time, **more):

@@ -11,6 +11,9 @@ from isthmus.host.audit.row_columns import COLUMNS
 from isthmus.host.model.attempt import new_id
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
+from support.clock import ManualClock
+
+AUDIT_TIME_S = 1_795_000_000.0  # when the rows of a log under test are written
 
 BASE = {
     "run": "r1",
@@ -35,20 +38,10 @@ def outcome_row(call, **more):
     return AuditRow(kind="outcome", call=call, **said)
 
 
-class Clock:
-    """Stands still until it is set."""
-
-    def __init__(self, now=1_795_000_000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-
 @asynccontextmanager
 async def open_audit_log(folder=None, **options):
     """A log in a state; both are closed at the end."""
-    state = HostState(folder, clock=options.pop("clock", Clock()))
+    state = HostState(folder, clock=options.pop("clock", ManualClock(AUDIT_TIME_S)))
     state.database.patience = 0.05
     log = AuditLog(state, **options)
     log.state = state
