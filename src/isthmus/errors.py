@@ -344,7 +344,7 @@ class AuthError(QuotingError):
 
 
 class AuthRequired(AuthError):
-    """Somebody has to do something first: log in, register this program, set something up."""
+    """A user or an operator has to do something first: log in, register this program, set something up."""
 
 
 class AuthRefused(AuthError):
@@ -363,11 +363,11 @@ class AuthRefused(AuthError):
 
 
 class AuthUnsafe(AuthError):
-    """What a server said about authorization cannot be believed: nothing secret was sent to it."""
+    """A server's word about authorization cannot be believed: nothing secret was sent to it."""
 
 
 class DiscoveryFailed(AuthError):
-    """Nobody says where authorization is to be had, or how."""
+    """Discovery of the authorization server failed: nobody says where authorization is to be had."""
 
 
 class IssuerChanged(AuthError):
@@ -385,7 +385,7 @@ class IssuerChanged(AuthError):
 
 
 class ScopeShortfall(AuthError):
-    """What was granted is not enough, and more is not to be had.
+    """The scopes that were granted are not enough, and more are not to be had.
 
     Attributes:
         missing: the scopes that were asked for and not granted, as far as that is known.

@@ -1,4 +1,4 @@
-"""What a person may say to a question: yes with a value, no, or nothing at all.
+"""Answers to an elicitation: accepted with a value, declined, or cancelled.
 
 Both sides use these: a server's function receives one from ``ctx.elicit``, a client's elicitation
 handler returns one::

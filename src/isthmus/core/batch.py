@@ -15,15 +15,15 @@ __all__ = [
     "join_messages",
 ]
 
+# The most messages an array may have: all of them are served at the same time
 MAX_BATCH_MEMBERS = 100
-"""The most messages an array may have: all of them are served at the same time."""
 
+# The most that a client takes out of one array, which it cannot refuse: each may want an answer
 MAX_TAKEN_MEMBERS = 1_000
-"""The most that a client takes out of one array, which it cannot refuse: each may want an answer."""
 
 
 def find_batch_flaw(members: Sequence[object], *, accepted: bool) -> str | None:
-    """What is wrong with an array as a whole, or None; it is then refused in one piece.
+    """Find what is wrong with an array as a whole; None where nothing is. It is then refused in one piece.
 
     Args:
         members: what is in it.
@@ -64,7 +64,7 @@ class IncomingBatch:
         self._open += 1
 
     def settle(self, answer: bytes | None) -> bytes | None:
-        """One of those waited for is settled.
+        """Settle one of the members that are waited for.
 
         Args:
             answer: the answer to it, or None where it may have none any more.

@@ -1,4 +1,4 @@
-"""Who is asking: the same facts in both eras.
+"""The caller of a request: its revision, capabilities and name, the same facts in both eras.
 
 This is the *Facts* seam. In the legacy era they are fixed by the handshake and live as long as
 the session; in the modern era every request states them in its ``_meta``. Whoever reads a

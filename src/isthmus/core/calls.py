@@ -1,9 +1,7 @@
-"""Our calls: ids, deadlines and who is still waited for.
+"""Calls in flight, ours and the other side's: ids, deadlines and withdrawals.
 
 Time is a number that comes in. Each call ends exactly once: whoever settles it first gets the
-record, everybody later gets None.
-
-Their calls: which are in flight, and which were withdrawn and must never be answered.
+record, everybody later gets None. A call of the other side's that was withdrawn is never answered.
 """
 
 import msgspec

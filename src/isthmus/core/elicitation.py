@@ -1,9 +1,7 @@
-"""Forms: the flat part of JSON Schema that elicitation may ask with.
+"""Rules of elicitation: which JSON Schemas can be forms, and which URLs a user may be sent to.
 
 A form is an object of blanks, and a blank is text, a number, a box to tick, or a choice. What lies
 outside is refused, since no dialog for users can be made of it. Pure, and used by either side.
-
-Pages: where a user may be sent. Pure, and used by either side.
 """
 
 from collections.abc import Mapping
@@ -13,12 +11,12 @@ __all__ = ["fill_defaults", "find_form_flaw", "find_page_flaw", "spell_host"]
 
 Schema = Mapping[str, Any]
 
+# Keywords that make more of a schema than a blank or a list of blanks
 STRUCTURAL_KEYWORDS = (
     *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "not", "if", "then", "else"),
     *("patternProperties", "dependentSchemas", "dependentRequired", "dependencies"),
     *("propertyNames", "unevaluatedProperties", "prefixItems", "contains", "unevaluatedItems"),
 )
-"""Keywords that make more of a schema than a blank or a list of blanks."""
 
 CHOICE_KEYWORDS = ("anyOf", "oneOf")
 PRIMITIVE_TYPES = ("string", "number", "integer", "boolean")
@@ -99,7 +97,7 @@ def _find_choices_flaw(blank: Schema) -> str | None:
 
 
 def _find_options_flaw(blank: Schema, keyword: str) -> str | None:
-    """What is wrong with named choices, where there are any."""
+    """Find what is wrong with named choices, where there are any."""
     options = blank.get(keyword)
     if options is None or _is_nullable(blank):
         return None
@@ -111,7 +109,7 @@ def _find_options_flaw(blank: Schema, keyword: str) -> str | None:
 
 
 def fill_defaults(schema: Schema) -> dict[str, Any]:
-    """What the blanks of a form hold where the user leaves them alone."""
+    """The defaults of a form: what its fields hold where the user leaves them alone."""
     blanks = schema.get("properties")
     if not isinstance(blanks, Mapping):
         return {}

@@ -1,13 +1,11 @@
-"""Text that no JSON can carry, as text that it can.
+"""Text that JSON can carry: strings without lone surrogates, and bytes as base64url.
 
 Python's strings may hold halves of surrogate pairs: names of files that are no UTF-8 have them,
 and so has whatever was decoded with ``surrogateescape``. UTF-8 has no bytes for them.
 
-Bytes as text that is safe in JSON, in a URL and in a header: base64url without padding.
-
-Every byte string has exactly one spelling here. The standard library's decoder skips what it
-does not know, so that many texts stand for the same bytes; a token that must be handed back
-unmodified cannot allow that.
+Every byte string has exactly one spelling in base64url without padding. The standard library's
+decoder skips what it does not know, so that many texts stand for the same bytes; a token that must
+be handed back unmodified cannot allow that.
 """
 
 from base64 import urlsafe_b64encode
@@ -68,7 +66,7 @@ def encode_base64url(data: bytes) -> str:
 
 
 def decode_base64url(text: str) -> bytes | None:
-    """What ``text`` spells, or None where :func:`encode_base64url` cannot have written it."""
+    """The bytes that ``text`` spells; None where :func:`encode_base64url` cannot have written it."""
     try:
         standard = text.encode("ascii").translate(_TO_STANDARD)
         data = a2b_base64(standard + b"=" * (-len(standard) % 4))

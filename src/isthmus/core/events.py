@@ -1,4 +1,4 @@
-"""What a session reports: each event is one thing the other side did, or one thing to do.
+"""Events of a session: each is one thing the other side did, or one thing to do.
 
 ``RequestReceived`` is the only event that asks for work; ``SendBytes`` the only one that asks for I/O.
 """

@@ -25,8 +25,8 @@ __all__ = [
     "refuse_undeclared",
 ]
 
+# The prefix of the extensions that the protocol's own organisation publishes
 OFFICIAL_PREFIX = "io.modelcontextprotocol"
-"""The prefix of the extensions that the protocol's own organisation publishes."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _PREFIX = rf"{_LABEL}(?:\.{_LABEL})*"
@@ -98,7 +98,7 @@ def find_settings(
 
 
 def refuse_undeclared(identifier: str, method: str, revision: Revision) -> Refuse:
-    """What a request is refused with that takes an extension its sender did not declare.
+    """Refuse a request that takes an extension its sender did not declare.
 
     Args:
         identifier: the extension.

@@ -1,4 +1,4 @@
-"""A form's blanks: what each asks, and what a typed line means for it. Pure."""
+"""Form fields of an elicitation: the question of each, and the value that a typed line means. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _BOUND_PHRASES = (
 
 
 class FieldChoice(msgspec.Struct, frozen=True):
-    """One value of an enumeration, and what people call it."""
+    """One value of an enumeration, with its title."""
 
     value: str
     title: str
@@ -46,7 +46,7 @@ class FormField:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The field's title; its name where it has none."""
         title = self.schema.get("title")
         return title if isinstance(title, str) else self.name
 
@@ -67,7 +67,7 @@ class FormField:
 
     @cached_property
     def choices(self) -> Sequence[FieldChoice]:
-        """What can be chosen, in the server's order; empty where anything can be typed."""
+        """The choices, in the server's order; empty where anything can be typed."""
         source = self.schema.get("items", {}) if self.many else self.schema
         options = source.get("oneOf") or source.get("anyOf") or ()
         titled = [
@@ -79,7 +79,7 @@ class FormField:
 
     @property
     def default(self) -> Any:
-        """What an empty line means; None where it means nothing."""
+        """The value that an empty line means; None where it means nothing."""
         return self.schema.get("default")
 
     def explanation(self) -> list[str]:
@@ -98,7 +98,7 @@ class FormField:
         return f"{self.title} ({', '.join(self.wanted())}{empty}): "
 
     def wanted(self) -> list[str]:
-        """What fits, in a few words each."""
+        """The kind and the bounds of a value, in a few words each."""
         if self.choices:
             return ["numbers with commas" if self.many else f"1 to {len(self.choices)}"]
         kind = "y or n" if self.kind == "boolean" else self.kind

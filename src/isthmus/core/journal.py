@@ -35,13 +35,13 @@ __all__ = [
     "unseal",
 ]
 
+# The longest token by default, in characters: it travels in every further request of the call
 MAX_TOKEN_CHARS = 1024 * 1024
-"""The longest token by default, in characters: it travels in every further request of the call."""
 
+# What the other side is told of every token that does not open, whatever the reason
 UNUSABLE_STATE = (
     "Invalid params: this requestState cannot be used here; send the request without it"
 )
-"""What the other side is told of every token that does not open, whatever the reason."""
 
 
 class Unsealed(IsthmusError):
@@ -68,7 +68,7 @@ class JournalTooLarge(IsthmusError):
 
 
 class Journal(msgspec.Struct, frozen=True, array_like=True):
-    """What one call has gone through in its rounds so far.
+    """The questions, answers and effects of one call in its rounds so far.
 
     Attributes:
         answers: the answer to each question answered, by the question's digest.
@@ -155,7 +155,7 @@ class Replay:
 
     @property
     def rounds(self) -> int:
-        """How many rounds before this one ended with questions."""
+        """The number of rounds before this one that ended with questions."""
         return self._rounds
 
     def question(
@@ -193,7 +193,7 @@ class Replay:
         self._effects[effect.digest] = Raw(result)
 
     def journal(self) -> Journal:
-        """What the next round starts from, if this one ends with the questions now open."""
+        """The journal that the next round starts from, if this one ends with the questions now open."""
         return Journal(
             dict(self._answers),
             dict(self._effects),
@@ -203,7 +203,7 @@ class Replay:
         )
 
     def _digest(self, kind: bytes, name: str, params: bytes | Raw | None) -> str:
-        """What a step is known by; equal ones differ in how many came before."""
+        """The digest that a step is known by; equal ones differ in how many came before."""
         content = _digest(kind, _to_bytes(name), _canonicalize(params))
         self._met[content] += 1
         return encode_base64url(_digest(content, b"%d" % self._met[content])[:16])

@@ -1,8 +1,8 @@
-"""How a client finds out what the server speaks: the whole negotiation, without any I/O.
+"""Version negotiation of a client, without any I/O: find the newest revision that both sides speak.
 
-:func:`negotiate` is a generator. It yields an :class:`OpeningAttempt` — one request to make — and is
-sent the :class:`OpeningOutcome` of it: an answer, an error, an HTTP status, silence, or the end of the
-connection. It returns the :class:`Agreement`, or raises
+:func:`negotiate` is a generator. It yields an :class:`OpeningAttempt` — one request to make — and
+is sent the :class:`OpeningOutcome` of it: an answer, an error, an HTTP status, silence, or the end
+of the connection. It returns the :class:`Agreement`, or raises
 :class:`~isthmus.errors.ConnectFailed` with what to do about it.
 
 The theory, from spec 2026-07-28 basic/versioning: a server's era is found by asking
@@ -15,8 +15,6 @@ start — so that the probe met silence — but then refuses ``initialize`` is a
 
 Over HTTP there is an older transport as well, HTTP+SSE of 2024-11-05. Where a server turns
 ``initialize`` away with a status that an older one would use, the same URL may be its stream.
-
-What may come of one attempt to open a connection, and what it tells.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -143,7 +141,7 @@ def read_discovery(result: Raw) -> DiscoverResult | None:
 
 
 def read_server_info(found: DiscoverResult) -> Implementation | None:
-    """Who a modern server says it is, where it says so readably."""
+    """The name and version a modern server states, where they are readable."""
     meta = {} if found.meta is UNSET else found.meta
     try:
         return msgspec.convert(meta.get(SERVER_INFO), Implementation)
@@ -185,7 +183,7 @@ def describe_outcome(outcome: OpeningOutcome) -> str:
 
 
 class ClientOffer(msgspec.Struct, frozen=True):
-    """What the client brings to the table.
+    """The client's side of a negotiation: who it is, and what it speaks and knows.
 
     Attributes:
         info: who we are.
@@ -214,7 +212,7 @@ class ClientOffer(msgspec.Struct, frozen=True):
 
 
 class OpeningAttempt(msgspec.Struct, frozen=True):
-    """One message to send.
+    """One attempt to open the connection: a message to send.
 
     Attributes:
         method: the method.
@@ -239,7 +237,7 @@ NegotiationSteps: TypeAlias = Generator[OpeningAttempt, OpeningOutcome, "Agreeme
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """What both sides settled on.
+    """The result of a negotiation: the revision, and what the server offers.
 
     Attributes:
         revision: the revision to speak.
@@ -265,7 +263,7 @@ def make_facts_meta(
     capabilities: ClientCapabilities,
     log_level: LogLevel | None = None,
 ) -> Meta:
-    """What a modern request says about itself in ``_meta``; the parts are encoded once, here."""
+    """Make the facts that a modern request states in ``_meta``; the parts are encoded once, here."""
     meta: Meta = {
         PROTOCOL_VERSION: revision.name,
         CLIENT_INFO: Raw(encode(project(info, revision))),
@@ -462,7 +460,7 @@ class VersionNegotiation:
         return self.probe(self.newest(Era.MODERN))
 
     def nowhere(self, outcome: OpeningOutcome) -> ConnectFailed:
-        """Nothing is left to be tried after this answer to ``initialize``."""
+        """The error after an answer to ``initialize`` that leaves nothing to be tried."""
         why = f"the server did not accept initialize: {describe_outcome(outcome)}"
         if isinstance(outcome, HttpStatus) and outcome.status in (404, 405) and not self.sse:
             why = f"{describe_outcome(outcome)}; check the URL: no MCP endpoint answers POST there"

@@ -1,4 +1,4 @@
-"""Long lists in pages, and the cursors that lead from one page to the next.
+"""Pagination: long lists in pages, and the cursors that lead from one page to the next.
 
 A cursor names the last item its page held, not a position: while the list changes between two
 pages, no item that stays is skipped or shown twice. For that a paged list is in the order of its

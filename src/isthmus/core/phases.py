@@ -14,7 +14,7 @@ __all__ = ["SERVER_SEES", "MessageKind", "Phase", "classify_method", "step"]
 
 
 class Phase(Enum):
-    """Where a conversation stands."""
+    """The phase of a conversation."""
 
     __hash__ = object.__hash__  # each is one object; Enum's own is in Python, and every call's
 
@@ -26,7 +26,7 @@ class Phase(Enum):
 
 
 class MessageKind(Enum):
-    """What sort of message arrived, as far as phases care."""
+    """The sort of message that arrived, as far as phases care."""
 
     __hash__ = object.__hash__  # as for Phase
 
@@ -75,7 +75,7 @@ _KINDS: Mapping[str, MessageKind] = {
 
 
 def classify_method(method: str, *, enveloped: bool) -> MessageKind:
-    """What sort of message a method is, as far as phases care."""
+    """Classify a method by the sort of message it is, as far as phases care."""
     if enveloped:
         return K.ENVELOPED
     return _KINDS.get(method, K.PLAIN)

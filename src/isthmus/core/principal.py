@@ -1,7 +1,4 @@
-"""Who authenticated: what handlers may know of them, and what belongs to whom.
-
-Scopes: the words by which a token says what it allows.
-"""
+"""The principal: who authenticated, with their scopes, and what belongs to them."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +12,7 @@ __all__ = ["NO_SCOPES", "Principal", "check_scopes", "filter_scopes", "is_scope"
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a request was authorized for, as its access token says.
+    """The user or client a request was authorized for, as its access token says.
 
     It holds no token: what is not there cannot be handed on by accident.
 
@@ -39,7 +36,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> str:
-        """Who this is, as one text that no other issuer's user or client shares."""
+        """The principal as one text, which no other issuer's user or client shares."""
         return msgspec.json.encode([self.issuer, self.subject, self.client_id]).decode()
 
 
@@ -71,7 +68,7 @@ def is_scope(text: str) -> bool:
 
 
 def filter_scopes(named: Iterable[str]) -> frozenset[str]:
-    """What somebody else named that are scopes; the rest, which nobody could ask for, is left out."""
+    """Keep what can be a scope of what somebody else named; nobody could ask for the rest."""
     return frozenset(scope for scope in named if is_scope(scope))
 
 

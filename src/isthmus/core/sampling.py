@@ -1,4 +1,4 @@
-"""Conversations with a model: what a sampling request must look like before anybody acts on it.
+"""Rules of sampling: what a request to a model, and the model's message, must look like.
 
 Both sides ask here: a server before it sends a request, a client before it hands one to a model.
 Pure: nothing is raised, each function says in words what is wrong.
@@ -32,7 +32,7 @@ def list_blocks(content: Any) -> list[Any]:
 
 
 def find_unbalanced_tools(messages: Sequence[SamplingMessage]) -> str | None:
-    """What is wrong with the uses of tools in a conversation; None where each has its result.
+    """Find a use of a tool without its result in a conversation; None where all have theirs.
 
     Args:
         messages: the conversation, oldest message first.
@@ -85,7 +85,7 @@ def _list_ids(ids: set[str]) -> str:
 
 
 def find_request_flaw(params: CreateMessageParams) -> str | None:
-    """What is wrong with a sampling request; None for one that a model may be given.
+    """Find what is wrong with a sampling request; None for one that a model may be given.
 
     Args:
         params: the request, in the newest shape.
@@ -128,7 +128,7 @@ def _is_base64(data: str) -> bool:
 
 
 def find_result_flaw(params: CreateMessageParams, result: CreateMessageResult) -> str | None:
-    """What a model's message may not hold, given what it was asked; None where all is well.
+    """Find what a model's message may not hold, given what it was asked; None where all is well.
 
     Args:
         params: the request.

@@ -1,4 +1,4 @@
-"""What a JSON Schema may be before anybody compiles it: small, shallow, and whole in itself.
+"""Bounds of a JSON Schema, checked before it is compiled: small, shallow, and whole in itself.
 
 A schema is a program that somebody else may have written. Before a validator sees it, it is
 measured, and its references are looked at: nothing is ever fetched, so one that leads outside is
@@ -14,6 +14,7 @@ from isthmus.wire.jsonrpc import encode
 
 __all__ = ["DIALECTS", "Bounds", "find_bounds_flaw"]
 
+# The dialects of JSON Schema that are understood; the first one is meant where none is named
 DIALECTS = (
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
@@ -21,7 +22,6 @@ DIALECTS = (
     "http://json-schema.org/draft-06/schema",
     "http://json-schema.org/draft-04/schema",
 )
-"""The dialects of JSON Schema that are understood; the first one is meant where none is named."""
 
 NAMED_SCHEMA_KEYWORDS = (
     "properties",
@@ -37,7 +37,7 @@ REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a schema may be.
+    """The bounds of a schema.
 
     spec 2026-07-28 basic#composition-keyword-resource-use: implementations SHOULD apply bounds.
 
@@ -100,7 +100,7 @@ def _list_patterns(part: dict[str, Any]) -> int:
 
 
 def _find_foreign(schema: Any) -> str | None:
-    """What in a schema leads out of it."""
+    """Find a reference in a schema that leads out of it."""
     own = [part["$id"] for part, _ in _list_subschemas(schema) if isinstance(part.get("$id"), str)]
     for part, _ in _list_subschemas(schema):
         dialect = part.get("$schema")

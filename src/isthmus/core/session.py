@@ -1,4 +1,4 @@
-"""The conversation as pure state: bytes in, events out, and bytes for what we want to say.
+"""The session as pure state: bytes in, events out, and bytes for what we want to say.
 
 A :class:`Session` knows no clock, no socket and no event loop. It correlates our calls with
 their answers, keeps account of the other side's calls, walks the phases, and refuses what no
@@ -59,8 +59,8 @@ __all__ = ["MAX_IN_FLIGHT", "Session", "Side"]
 Side = Literal["client", "server"]
 """Which side of the conversation we are."""
 
+# The most requests of the other side's that are served at once; each further one is refused
 MAX_IN_FLIGHT = 1000
-"""The most requests of the other side's that are served at once; each further one is refused."""
 
 _cancelled = msgspec.json.Decoder(CancelledParams).decode
 _progress = msgspec.json.Decoder(ProgressParams).decode
@@ -138,7 +138,7 @@ class Session:
     def _member(
         self, frame: Frame | Unreadable | Sequence[Raw], batch: IncomingBatch, now: float
     ) -> list[SessionEvent]:
-        """One message of an array: what it means, but for what answers it at once."""
+        """Take one message of an array; what answers it at once is kept for the array's answer."""
         if isinstance(frame, Unreadable):
             id, code, message = frame.id, frame.code, frame.message
             if self.side == "client":

@@ -37,7 +37,7 @@ _SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")  # w
 
 
 class _CharacterTable(dict[int, str | int]):
-    """What becomes of each character, found out when it first comes.
+    """The replacement of each character, found out when it first comes.
 
     Args:
         of: says it.
@@ -111,7 +111,7 @@ def show_invisible(text: str, *, line: bool = False) -> str:
 
 
 def find_mixed_scripts(text: str) -> str:
-    """Which scripts with letters that look alike stand side by side in a name; empty for one only.
+    """Find the scripts with look-alike letters that a name mixes; empty where it has one only.
 
     A word of Latin letters with a Cyrillic ``U+0430`` for its ``a`` is such a name.
     """

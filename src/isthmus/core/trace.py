@@ -1,4 +1,4 @@
-"""Which trace a request belongs to, as W3C Trace Context and OpenTelemetry have it.
+"""Trace context of a request, as W3C Trace Context and OpenTelemetry have it.
 
 Three members of ``_meta`` are set aside for it, the only ones without a prefix besides
 ``progressToken``. They come from the other side, so whatever is not of the standards' form is as

@@ -25,8 +25,7 @@ __all__ = ["BadTemplate", "UriTemplate", "Value", "escape_text", "unescape_text"
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """What a variable may hold; None is the same as leaving it out."""
 
-MAX_URI_CHARS = 16 * 1024
-"""Longer URIs match nothing, in characters."""
+MAX_URI_CHARS = 16 * 1024  # longer URIs match nothing, in characters
 
 
 class BadTemplate(UsageError):
@@ -34,7 +33,7 @@ class BadTemplate(UsageError):
 
 
 class _Operator(msgspec.Struct, frozen=True):
-    """One row of RFC 6570's table (appendix A), and what matching needs beside it.
+    """An operator: one row of RFC 6570's table (appendix A), and what matching needs beside it.
 
     Attributes:
         first: what a non-empty expansion begins with.
@@ -221,7 +220,7 @@ def escape_text(text: str) -> str:
 
 
 def unescape_text(text: str) -> str | None:
-    """What a part of a URI stands for, or None where its escapes are no UTF-8."""
+    """Unescape a part of a URI; None where its escapes are no UTF-8."""
     return _decode(_quote(text, reserved=True))
 
 
@@ -244,7 +243,7 @@ def _expand(expression: _Expression, values: Mapping[str, Value]) -> str:
 
 
 def _expand_items(operator: _Operator, variable: _Variable, value: Value) -> Iterator[str]:
-    """What one variable adds to its expression: nothing, one item, or several."""
+    """Expand one variable of an expression: to nothing, one item, or several."""
     if value is None:
         return
     if isinstance(value, str | int | float):
@@ -351,7 +350,7 @@ def _search_spans(parts: Sequence[_Part], text: str) -> Sequence[str | None] | N
 
 
 def _find_doors(part: _Part, text: str, after: bytearray) -> bytearray:
-    """Where ``part`` can begin so that what follows it can begin at one of ``after``."""
+    """Find where ``part`` can begin so that what follows it can begin at one of ``after``."""
     here = bytearray(len(text) + 1)
     if isinstance(part, str):
         at = text.find(part)
@@ -371,7 +370,7 @@ def _find_doors(part: _Part, text: str, after: bytearray) -> bytearray:
 
 
 def _find_farthest(part: _Expression, text: str, at: int, after: bytearray) -> int | None:
-    """Where ``part`` ends if it begins at ``at`` and takes all it can; None if it is left out."""
+    """Find where ``part`` ends if it begins at ``at`` and takes all it can; None if it is left out."""
     first = part.operator.first
     if not text.startswith(first, at):
         return None

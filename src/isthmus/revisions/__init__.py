@@ -1,4 +1,4 @@
-"""What may be said when: five tables, and the projection of values onto them."""
+"""Revisions of the protocol: five tables of what may be said, and the projection of values onto them."""
 
 from isthmus.revisions.codes import http_status, resource_not_found_code
 from isthmus.revisions.legacy import R2024_11_05, R2025_03_26, R2025_06_18, R2025_11_25

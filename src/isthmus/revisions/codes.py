@@ -15,25 +15,24 @@ __all__ = [
 ]
 
 
-LIMITED_CODE = -31429
-"""The code of "too much", from either side; it ends like HTTP's."""
+LIMITED_CODE = -31429  # the code of "too much", from either side; it ends like HTTP's
 # spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
 
+# The code where nobody has authenticated, or no longer; it ends like HTTP's status
 UNAUTHENTICATED_CODE = -31401
-"""The code where nobody has authenticated, or no longer; it ends like HTTP's status."""
 
+# The code where who has authenticated was not granted what it takes; it ends like HTTP's status
 FORBIDDEN_CODE = -31403
-"""The code where who has authenticated was not granted what it takes; it ends like HTTP's status."""
 
 
 def resource_not_found_code(revision: Revision) -> int:
-    """What ``resources/read`` of an unknown URI is refused with."""
+    """The code that ``resources/read`` of an unknown URI is refused with."""
     # spec 2026-07-28 server/resources#error-handling: a MUST; -32002 must no longer be sent
     return -32602 if revision.era is Era.MODERN else -32002
 
 
 def url_required_code(revision: Revision) -> int | None:
-    """What a call is refused with until the user has visited a page; None where it asks instead."""
+    """The code a call is refused with until the user has visited a page; None where it asks instead."""
     # spec 2026-07-28 basic#error-codes: -32042 MUST no longer be sent
     return -32042 if revision.has(Feature.URL_REQUIRED_ERROR) else None
 

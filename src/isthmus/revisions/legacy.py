@@ -1,11 +1,4 @@
-"""2024-11-05: the first revision, in full; those after it say only what changed.
-
-2025-03-26: one HTTP endpoint, batches, audio, hints on tools.
-
-2025-06-18: structured output, elicitation, resource links; batching goes.
-
-2025-11-25: questions by URL, icons, models that use tools, tasks.
-"""
+"""The four legacy revisions: 2024-11-05 in full, and of each later one what changed."""
 
 from isthmus import wire
 from isthmus.revisions.table import Era, Feature, Revision
@@ -110,6 +103,7 @@ R2024_11_05 = _EMPTY_REVISION.evolve(
 )
 
 
+# One HTTP endpoint, batches, audio, hints on tools
 R2025_03_26 = R2024_11_05.evolve(
     "2025-03-26",
     features={
@@ -130,6 +124,7 @@ R2025_03_26 = R2024_11_05.evolve(
 )
 
 
+# Structured output, elicitation, resource links; batching goes
 R2025_06_18 = R2025_03_26.evolve(
     "2025-06-18",
     features={Feature.STRUCTURED_OUTPUT, Feature.ELICITATION_FORM, Feature.VERSION_HEADER},
@@ -175,6 +170,7 @@ R2025_06_18 = R2025_03_26.evolve(
 )
 
 
+# Questions by URL, icons, models that use tools, tasks
 _TASK_METHODS = "tasks/get tasks/result tasks/cancel tasks/list notifications/tasks/status"
 _TASK_MEMBERS = "task_id status created_at last_updated_at ttl status_message poll_interval"
 

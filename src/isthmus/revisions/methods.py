@@ -128,5 +128,4 @@ _ROWS = (
     Method("notifications/subscriptions/acknowledged", _SERVER, wire.AcknowledgedParams),
 )
 
-METHODS: Mapping[str, Method] = {row.name: row for row in _ROWS}
-"""The methods by name."""
+METHODS: Mapping[str, Method] = {row.name: row for row in _ROWS}  # the methods by name

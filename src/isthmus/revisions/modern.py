@@ -1,4 +1,4 @@
-"""2026-07-28: requests stand alone, questions travel in results; sessions and tasks go."""
+"""The modern revision, 2026-07-28: requests stand alone, questions travel in results; sessions and tasks go."""
 
 from isthmus import wire
 from isthmus.revisions.legacy import R2025_11_25

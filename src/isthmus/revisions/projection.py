@@ -1,13 +1,11 @@
-"""Cut a newest-shape value down to a revision.
+"""Projection: cut a newest-shape value down to a revision, and say differently what that cannot say.
 
 For each revision and struct the cutting function is compiled when it is first needed: it drops
 the members the revision lacks, and looks into those members only whose types have something to
 cut. For most structs there is nothing to do, and then a projection is two dictionary lookups.
 
-Say it differently where a revision cannot say it; nothing is lost without a word.
-
-Two tables, read by :mod:`isthmus.revisions.projection`. ``REPLACEMENTS`` has, for each kind of content
-that some revisions lack, what stands in its place. ``REWRITES`` has, for each struct whose older
+Nothing is lost without a word. ``REPLACEMENTS`` has, for each kind of content that some revisions
+lack, what stands in its place. ``REWRITES`` has, for each struct whose older
 form is more than a choice of members, what makes the older form; a row is asked once per revision
 and answers None where there is nothing to do.
 """
@@ -58,11 +56,11 @@ def _link_as_text(link: wire.ResourceLink) -> wire.TextContent:
     return wire.TextContent(text=text, annotations=link.annotations, meta=link.meta)
 
 
+# What stands in the place of a block whose type the revision lacks
 REPLACEMENTS: Mapping[type, Rewrite] = {
     wire.AudioContent: _audio_as_resource,
     wire.ResourceLink: _link_as_text,
 }
-"""What stands in the place of a block whose type the revision lacks."""
 
 
 # Structured output
@@ -257,6 +255,7 @@ def _downgrade_capabilities(revision: Revision) -> Rewrite | None:
     return rewrite
 
 
+# What makes a struct's older form, before its members are cut
 REWRITES: Mapping[type, Callable[[Revision], Rewrite | None]] = {
     wire.CallToolResult: _downgrade_structured,
     wire.ToolResultContent: _downgrade_structured,
@@ -267,7 +266,6 @@ REWRITES: Mapping[type, Callable[[Revision], Rewrite | None]] = {
     wire.ElicitParams: _downgrade_elicitation,
     wire.ClientCapabilities: _downgrade_capabilities,
 }
-"""What makes a struct's older form, before its members are cut."""
 
 
 T = TypeVar("T")
@@ -278,7 +276,7 @@ def project(value: T, revision: Revision) -> T:
     """``value`` as it may be sent in ``revision``; the same object when nothing needs to change.
 
     What the revision cannot say is said differently where that is possible, see
-    :mod:`isthmus.revisions.projection`. Raw JSON and plain data are left alone. Doing it twice is
+    ``REWRITES``. Raw JSON and plain data are left alone. Doing it twice is
     doing it once.
     """
     cut = _SENDING[revision][type(value)]
@@ -295,7 +293,7 @@ def accept(value: T, revision: Revision) -> T:
 
 
 class _Cuts(dict[type, Cut | None]):
-    """What cuts each struct to one revision, or None; compiled on first use."""
+    """The function that cuts each struct to one revision, or None; compiled on first use."""
 
     def __init__(self, revision: Revision, *, sending: bool) -> None:
         super().__init__()

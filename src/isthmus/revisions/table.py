@@ -1,4 +1,4 @@
-"""What a revision is: a table of what may be said, derived from the table before it."""
+"""A revision as a table of what may be said, derived from the table before it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
@@ -23,7 +23,7 @@ class Era(Enum):
 
 
 class Feature(Enum):
-    """What the wire of a revision can do; each is read in exactly one place."""
+    """A feature of the wire of a revision; each is read in exactly one place."""
 
     __hash__ = object.__hash__  # members are singletons, and Enum's own hash is a Python function
 

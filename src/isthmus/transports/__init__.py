@@ -1,1 +1,1 @@
-"""Bytes in and out: each transport is a module of channels."""
+"""Transports: each is a module of channels, which carry messages as bytes."""

@@ -1,4 +1,4 @@
-"""The client's end of stdio: launch a server, talk to it, see it off.
+"""stdio, the client's end: launch a server, talk to it, and end it.
 
 A :class:`Command` says what to run, a :class:`CommandChannel` runs it. Whatever becomes of the
 server, the client learns it in one sentence: how it ended, and what it said before, on standard
@@ -28,13 +28,13 @@ from isthmus.wire.struct import Id
 
 __all__ = ["Command", "CommandChannel"]
 
-FLUSH_TIMEOUT_S = 1.0
-"""Seconds that a server has, at the end, to read what was sent."""
+FLUSH_TIMEOUT_S = 1.0  # seconds that a server has, at the end, to read what was sent
 
 MAX_QUOTED_LINES = 20
 MAX_QUOTED_WIDTH = 300
 MAX_NOISE_LINES = 5
 
+# What a server gets of our environment: enough to run, none of the secrets
 INHERITED_VARIABLES = frozenset({
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER",
     "LANG", "LANGUAGE", "TMPDIR", "TZ", "VIRTUAL_ENV",
@@ -45,10 +45,10 @@ INHERITED_VARIABLES = frozenset({
     "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP",
     "TMP", "USERNAME", "USERPROFILE", "WINDIR",
 })  # fmt: skip
-"""What a server gets of our environment: enough to run, none of the secrets."""
 
 REDACTED = "[redacted]"
 
+# Where the usual programs come from
 INSTALL_HINTS: Mapping[str, str] = {
     "npx": "it comes with Node.js, https://nodejs.org",
     "node": "it is Node.js, https://nodejs.org",
@@ -57,7 +57,6 @@ INSTALL_HINTS: Mapping[str, str] = {
     "docker": "https://docs.docker.com/get-started tells how",
     "python": "it may be called python3 here, or give the full path of one",
 }
-"""Where the usual programs come from."""
 
 
 class Command:
@@ -291,8 +290,7 @@ class CommandChannel:
         )
 
 
-CLEAN_EXIT = "ended with exit code 0"
-"""What is said of a server that ended as if all was well."""
+CLEAN_EXIT = "ended with exit code 0"  # what is said of a server that ended as if all was well
 
 JSON_OPENERS = b"{["
 BOM = b"\xef\xbb\xbf"

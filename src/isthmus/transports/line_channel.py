@@ -16,24 +16,19 @@ from isthmus.wire.struct import Id
 
 __all__ = ["LineChannel"]
 
+# Messages given out in one turn of the event loop; then what they began has a turn. Without it
+# all that had been read would be taken in at once, and answered at once, before anybody could
+# find that the other side does not read the answers.
 MAX_BURST_MESSAGES = 64
-"""Messages given out in one turn of the event loop; then what they began has a turn.
 
-Without it all that had been read would be taken in at once, and answered at once, before anybody
-could find that the other side does not read the answers.
-"""
+DRAIN_TIMEOUT_S = 1.0  # seconds that the other side has, at the end, to read what was sent
 
-DRAIN_TIMEOUT_S = 1.0
-"""Seconds that the other side has, at the end, to read what was sent."""
-
+# Seconds after its last word in which a side that is waited for without end has to read some of
+# the rest. Whoever waits to send it something would otherwise wait on, and keep the process.
 LAST_READING_S = 1.0
-"""Seconds after its last word in which a side that is waited for without end has to read some of the rest.
 
-Whoever waits to send it something would otherwise wait on, and keep the process.
-"""
-
+# Seconds after which that is looked at again: what is still worked on may be answered then
 NEXT_LOOK_S = 0.2
-"""Seconds after which that is looked at again: what is still worked on may be answered then."""
 
 
 class LineChannel:
@@ -190,7 +185,7 @@ class LineChannel:
             reading.cancel()
 
     def _last(self) -> Delivery | None:
-        """What is left to receive at the end of input."""
+        """The last message, at the end of input."""
         if self._closing is not None:
             return None
         if self._outlet.broken is not None:

@@ -1,4 +1,4 @@
-"""The side that listens: sockets made safely, and every connection served beside the others.
+"""Listen on Unix and TCP sockets, made safely, and serve every connection beside the others.
 
 There is no authentication on these sockets. A Unix socket is for whoever may open its file, which
 is its owner alone; a TCP socket is for whoever reaches the address, which is this machine alone
@@ -36,17 +36,13 @@ __all__ = ["SocketListener", "listen_tcp", "listen_unix"]
 
 BACKLOG_CONNECTIONS = 128
 
-DRAIN_TIMEOUT_S = 1.5
-"""Seconds that connections get to finish once the server is told to stop."""
+DRAIN_TIMEOUT_S = 1.5  # seconds that connections get to finish once the server is told to stop
 
-LINGER_TIMEOUT_S = 1.0
-"""Seconds in which somebody who is turned away can read why."""
+LINGER_TIMEOUT_S = 1.0  # seconds in which somebody who is turned away can read why
 
-MAX_TURNED_AWAY = 16
-"""How many at once can; more are closed without a word."""
+MAX_TURNED_AWAY = 16  # how many at once can; more are closed without a word
 
-ACCEPT_RETRY_S = 0.1
-"""Seconds until the next try when nothing could be accepted."""
+ACCEPT_RETRY_S = 0.1  # seconds until the next try when nothing could be accepted
 
 NOT_HTTP = "Invalid request: this socket takes one JSON-RPC message on each line, not HTTP"
 
@@ -254,8 +250,8 @@ def _remove_stale_socket(path: str) -> None:
     )
 
 
+# What connecting says where somebody listens and has no time
 BUSY_ERRNOS = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINPROGRESS})
-"""What connecting says where somebody listens and has no time."""
 
 
 # TCP

@@ -1,4 +1,4 @@
-"""Two ends of a conversation within one event loop.
+"""Memory transport: two ends of a conversation within one event loop.
 
 Tests and servers embedded in the program that calls them talk through a pair of these. A message
 costs a list append and, where the other end waits for one, the waking of it.
@@ -13,12 +13,12 @@ from isthmus.wire.struct import Id
 
 __all__ = ["MemoryChannel", "open_pair"]
 
+# Messages that may wait in one direction before whoever sends more has to wait
 MAX_WAITING_MESSAGES = 256
-"""Messages that may wait in one direction before whoever sends more has to wait."""
 
 
 class MemoryPipe:
-    """One direction: what was sent and not yet received, and who waits for a change of that."""
+    """One direction of a pair: what was sent and not yet received, and who waits for a change of that."""
 
     __slots__ = ("closed", "messages", "reader", "writers")
 

@@ -1,4 +1,4 @@
-"""Lines through file descriptors: what stdio has in common on both of its ends.
+"""Lines through file descriptors (pipes), read and written as both ends of stdio do.
 
 An :class:`LineReader` reads a descriptor and keeps whole lines ready; an :class:`LineWriter` writes to one
 and gathers what is said within one turn of the event loop into one system call. Both own the
@@ -31,29 +31,27 @@ __all__ = [
 
 STDIO_ORIGIN = Origin("stdio")
 
+# The longest line taken, in bytes, unless a channel is told otherwise
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The longest line taken, in bytes, unless a channel is told otherwise."""
 
-READ_CHUNK_BYTES = 64 * 1024
-"""Bytes asked for at once: what a pipe holds."""
+READ_CHUNK_BYTES = 64 * 1024  # bytes asked for at once: what a pipe holds
 
-MAX_PIPE_BYTES = 1024 * 1024
-"""Bytes that a pipe holds at most, on Linux without privileges."""
+MAX_PIPE_BYTES = 1024 * 1024  # bytes that a pipe holds at most, on Linux without privileges
 
+# Bytes of lines that may wait for whoever receives; then reading pauses
 MAX_AHEAD_BYTES = 1024 * 1024
-"""Bytes of lines that may wait for whoever receives; then reading pauses."""
 
+# Bytes that may wait for the pipe; whoever sends more waits, until half of them are gone
 MAX_UNSENT_BYTES = 256 * 1024
-"""Bytes that may wait for the pipe; whoever sends more waits, until half of them are gone."""
 
+# Bytes that may wait for the pipe until a server takes no further requests in
 MAX_UNREAD_BYTES = 1024 * 1024
-"""Bytes that may wait for the pipe until a server takes no further requests in."""
 
+# Messages that may wait for the pipe at once; with more of them the other side does not read
 MAX_UNSENT_MESSAGES = 10_000
-"""Messages that may wait for the pipe at once; with more of them the other side does not read."""
 
+# Seconds to wait for what should follow at once: an exit after the end of output
 SETTLE_TIMEOUT_S = 1.0
-"""Seconds to wait for what should follow at once: an exit after the end of output."""
 
 TakePiece = Callable[[bytes], None]
 """Is given each piece that was read; an empty one is the end."""

@@ -1,4 +1,4 @@
-"""A server as a process of ours: its start, its last words, and that nothing of it is left.
+"""The process of a server that we launched: its start, its last words, and its whole end.
 
 The server leads a session of its own, so that Ctrl-C in a terminal is the client's to handle, and
 so that everything it starts in turn can be told to end together with it.
@@ -35,26 +35,25 @@ IS_WINDOWS = sys.platform == "win32"
 SIGTERM = signal.SIGTERM
 SIGKILL = getattr(signal, "SIGKILL", SIGTERM)  # Windows knows but one way to end a process
 
+# What is done to end a server whose input has ended, and seconds to wait for its exit after
 SHUTDOWN_STEPS = ((None, 2.0), (SIGTERM, 2.0), (SIGKILL, 2.0))
-"""What is done to end a server whose input has ended, and seconds to wait for its exit after."""
 
+# Seconds that what the server started may go on, asked to end, after the server has ended
 LEFTOVERS_TIMEOUT_S = 0.5
-"""Seconds that what the server started may go on, asked to end, after the server has ended."""
 
-LEFTOVERS_LOOK_S = 0.02
-"""Seconds between looks at whether they have."""
+LEFTOVERS_LOOK_S = 0.02  # seconds between looks at whether they have
 
+# Bytes of standard error that are read at once; then there is a rest
 MAX_STDERR_BURST_BYTES = 1024 * 1024
-"""Bytes of standard error that are read at once; then there is a rest."""
 
+# Seconds of that rest: whoever writes without end waits, and the event loop does not
 STDERR_REST_S = 0.1
-"""Seconds of that rest: whoever writes without end waits, and the event loop does not."""
 
+# Seconds until the guard is started: while the server is still starting itself
 GUARD_DELAY_S = 0.02
-"""Seconds until the guard is started: while the server is still starting itself."""
 
+# The whole of the guard: a second to see the end of input, one to heed a signal, no more
 GUARD_SCRIPT = 'read x; sleep 1; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"'
-"""The whole of the guard: a second to see the end of input, one to heed a signal, no more."""
 
 
 class ServerProcess:

@@ -1,4 +1,4 @@
-"""The end of a server's process: soon, whatever a tool has left running in it."""
+"""Shutdown of a server's process: soon, whatever a tool has left running in it."""
 
 import asyncio
 import os
@@ -13,8 +13,7 @@ from isthmus.lazy import is_installed
 
 __all__ = ["choose_loop_factory", "exit_with_host", "run_to_end"]
 
-EXIT_GRACE_S = 0.2
-"""Seconds that what is left behind may take to end, once the server itself has."""
+EXIT_GRACE_S = 0.2  # seconds that what is left behind may take to end, once the server itself has
 
 
 def run_to_end(
@@ -42,8 +41,7 @@ def run_to_end(
     watch.cancel()
 
 
-STUCK_TIMEOUT_S = 1.5
-"""Seconds within which an event loop must take notice of the end of its input."""
+STUCK_TIMEOUT_S = 1.5  # seconds within which an event loop must take notice of the end of its input
 
 
 def exit_with_host(
@@ -99,7 +97,7 @@ def _wait_for_hangup(
 
 
 def choose_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes event loops for many connections: uvloop where it is installed."""
+    """Choose the factory of event loops for many connections: uvloop where it is installed."""
     if not is_installed("uvloop"):
         return None
     import uvloop

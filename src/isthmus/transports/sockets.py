@@ -39,8 +39,8 @@ __all__ = [
 
 SOCKET_SCHEMES = ("unix://", "tcp://")
 
+# Seconds in which the other side must read something of what waits for it, or twice as many
 READ_TIMEOUT_S = 30.0
-"""Seconds in which the other side must read something of what waits for it, or twice as many."""
 
 HTTP_OR_TLS = re.compile(rb"\S+ \S.* HTTP/\d|\x16\x03")  # or what TLS begins with, for HTTPS
 
@@ -160,7 +160,7 @@ def prepare_socket(sock: socket.socket) -> socket.socket:
 
 
 def make_origin(sock: socket.socket, number: int) -> Origin:
-    """Where the messages of an accepted connection come from.
+    """Make the origin of the messages of an accepted connection.
 
     Its principal is the user at the other end of a Unix socket, with ``"uid:1000"`` as subject,
     where the kernel tells (Linux, macOS). Nothing is known of who is at the other end of a TCP connection.
@@ -194,8 +194,7 @@ def read_peer_user(sock: socket.socket, platform: str = sys.platform) -> int | N
     return None
 
 
-MAX_ANCESTORS = 256
-"""Processes that are looked at to learn where one comes from."""
+MAX_ANCESTORS = 256  # processes that are looked at to learn where one comes from
 
 
 def read_peer_pid(sock: socket.socket, platform: str = sys.platform) -> int | None:
@@ -249,7 +248,7 @@ def make_tcp_url(host: str, port: int) -> str:
 
 
 def parse_socket_url(url: str) -> str | tuple[str, int]:
-    """Where a target leads: a path, or a host and a port.
+    """Parse a socket's URL: a path, or a host and a port.
 
     Raises:
         UsageError: it says neither; the message shows how it is written.

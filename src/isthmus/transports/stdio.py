@@ -1,4 +1,4 @@
-"""The server's end of stdio: the two streams a host launched this process with.
+"""stdio, the server's end: the two streams a host launched this process with.
 
 For as long as the channel is open it has standard input and output to itself. What anybody else
 writes to standard output, a ``print`` in a tool or a C library, appears on standard error; what

@@ -1,4 +1,4 @@
-"""Completion: what might go into a blank."""
+"""Completion: suggestions for an argument of a prompt or a resource template."""
 
 from typing import TypeAlias
 
@@ -44,7 +44,7 @@ class CompletionArgument(Wire, frozen=True, kw_only=True):
 
 
 class CompletionContext(Wire, frozen=True, kw_only=True):
-    """What the other blanks hold already (since 2025-06-18)."""
+    """The values that the other arguments have already (since 2025-06-18)."""
 
     arguments: dict[str, str] | UnsetType = UNSET
 
@@ -73,6 +73,6 @@ class Completion(Wire, frozen=True, kw_only=True):
 
 
 class CompleteResult(Result, frozen=True, kw_only=True):
-    """What might go there."""
+    """The suggested values."""
 
     completion: Completion

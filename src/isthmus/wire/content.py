@@ -1,4 +1,4 @@
-"""What tools, prompts and models say: blocks of content, told apart by their ``type``."""
+"""Content blocks of tools, prompts and models, told apart by their ``type``."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -62,7 +62,7 @@ class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resou
 
 
 class ResourceContents(Wire, frozen=True, kw_only=True):
-    """What was read of a resource: exactly one of ``text`` and ``blob`` (base64) is present.
+    """The contents of a resource: exactly one of ``text`` and ``blob`` (base64) is present.
 
     JSON does not tag the two kinds, so this one struct is what both decode to. Build them as
     :class:`TextResourceContents` and :class:`BlobResourceContents`; ``isinstance`` answers for

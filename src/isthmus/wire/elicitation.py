@@ -52,7 +52,7 @@ ElicitValue: TypeAlias = str | int | float | bool | list[str]
 
 
 class ElicitResult(Wire, frozen=True, kw_only=True):
-    """What the user said; ``content`` is there where a form was accepted."""
+    """The user's answer; ``content`` is there where a form was accepted."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, ElicitValue] | UnsetType = UNSET
@@ -92,7 +92,7 @@ class BooleanSchema(Wire, frozen=True, kw_only=True):
 
 
 class EnumOption(Wire, frozen=True, kw_only=True):
-    """One choice and what people call it."""
+    """One choice, with its title."""
 
     const: str
     title: str

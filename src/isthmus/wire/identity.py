@@ -1,4 +1,4 @@
-"""Who somebody is, and how a thing presents itself: names, icons, audiences."""
+"""Implementation, icons and annotations: names and versions, pictures, audiences."""
 
 from typing import Literal, TypeAlias
 

@@ -3,12 +3,6 @@
 One :class:`Frame` stands for requests, notifications, answers and errors; which of them it is
 follows from the members present. ``params`` and ``result`` stay raw bytes until somebody knows
 their type, so that every message is decoded exactly once.
-
-How deeply JSON is nested, found out before anything is made of it.
-
-Decoders stop where the interpreter's stack ends, and code that walks over what was decoded stops
-sooner. So what comes from the other side is measured first. That is done by C code throughout:
-strings are taken out, then all but brackets, and the rest is added up.
 """
 
 import re
@@ -72,13 +66,13 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class ArrayMember(msgspec.Struct, frozen=True, gc=False):
-    """What each message in an array has."""
+    """The member that each message in an array has."""
 
     jsonrpc: str
 
 
 class IdMember(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a message that is none."""
+    """The member that is read of a message that is none."""
 
     id: Raw = Raw(b"")
 
@@ -92,11 +86,9 @@ MAX_QUOTED_CHARS = 200
 MAX_REPEATED_CHARS = 100
 UTF8_PIECE_BYTES = 64 * 1024
 
-MAX_LENIENT_BYTES = 64 * 1024
-"""Bytes of an array whose members are each refused by themselves."""
+MAX_LENIENT_BYTES = 64 * 1024  # bytes of an array whose members are each refused by themselves
 
-MAX_ID_BYTES = 64 * 1024
-"""Bytes of an id that is repeated with a refusal."""
+MAX_ID_BYTES = 64 * 1024  # bytes of an id that is repeated with a refusal
 
 
 def parse(data: bytes) -> Frame | Unreadable | Sequence[Raw]:
@@ -151,12 +143,11 @@ _ID_BEHIND = re.compile(
 )
 _decode_id = msgspec.json.Decoder(int | str).decode
 
-MAX_TAIL_BYTES = 300
-"""Bytes at the end of a message in which its id is looked for."""
+MAX_TAIL_BYTES = 300  # bytes at the end of a message in which its id is looked for
 
 
 def _refuse_malformed_utf8(data: bytes) -> Unreadable | None:
-    """What to refuse bytes with that are not UTF-8, or None."""
+    """Refuse bytes that are not UTF-8; None for those that are."""
     decoder, whole = getincrementaldecoder("utf-8")(), memoryview(data)
     at = 0
     try:
@@ -169,7 +160,7 @@ def _refuse_malformed_utf8(data: bytes) -> Unreadable | None:
 
 
 def _find_flaw(frame: Frame) -> str | None:
-    """What JSON-RPC 2.0 and MCP forbid about a frame that decoded, or None."""
+    """Find what JSON-RPC 2.0 or MCP forbids about a frame that decoded; None where nothing."""
     if frame.jsonrpc != "2.0":
         return 'member "jsonrpc" must be "2.0"'
     if frame.method is not UNSET:
@@ -221,7 +212,7 @@ def _describe_error(error: Exception) -> str:
 
 
 def shorten(text: object, most: int = MAX_REPEATED_CHARS) -> str:
-    """As much of the other side's words as an error repeats: an answer is not what one asks to be sent."""
+    """Shorten the other side's words to as much as an error repeats of them."""
     words = text if isinstance(text, str) else str(text)
     return words if len(words) <= most else words[:most] + "…"
 
@@ -256,6 +247,10 @@ def encode_error(id: Id | None, error: ErrorBody, *, null_id: bool = True) -> by
         return b'{"jsonrpc":"2.0","error":%b}' % encode(error)
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode(id), encode(error))
 
+
+# How deeply JSON is nested is found out before anything is made of it: decoders stop where the
+# interpreter's stack ends, and code that walks over what was decoded stops sooner. It is done by C
+# code throughout: strings are taken out, then all but brackets, and the rest is added up.
 
 _STRING_PATTERN = rb'(?s)"(?:[^"\\]++|\\.)*+"'
 _BRACKETS = b"[]{}"

@@ -1,6 +1,6 @@
-"""How a conversation opens: the legacy handshake, and modern discovery.
+"""Lifecycle: capabilities, the legacy handshake (``initialize``), and modern discovery.
 
-What each side says it can do; absent means cannot.
+A capability that is absent is one that a side does not have.
 """
 
 from typing import Any
@@ -82,7 +82,7 @@ class ClientTasksCapability(Wire, frozen=True, kw_only=True):
 
 
 class ClientCapabilities(Wire, frozen=True, kw_only=True):
-    """What a client can do for a server."""
+    """The capabilities of a client: what it can do for a server."""
 
     roots: RootsCapability | UnsetType = UNSET
     sampling: SamplingCapability | UnsetType = UNSET
@@ -132,7 +132,7 @@ class ServerTasksCapability(Wire, frozen=True, kw_only=True):
 
 
 class ServerCapabilities(Wire, frozen=True, kw_only=True):
-    """What a server offers."""
+    """The capabilities of a server: what it offers."""
 
     tools: ToolsCapability | UnsetType = UNSET
     resources: ResourcesCapability | UnsetType = UNSET
@@ -185,7 +185,7 @@ class DiscoverParams(Wire, frozen=True, kw_only=True):
 
 
 class DiscoverResult(CacheableResult, frozen=True, kw_only=True):
-    """What a server speaks and offers (2026-07-28 server/discover)."""
+    """The revisions a server speaks, and what it offers (2026-07-28 server/discover)."""
 
     supported_versions: list[str]
     capabilities: ServerCapabilities

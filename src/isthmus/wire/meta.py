@@ -1,7 +1,4 @@
-"""The reserved keys of ``_meta``, and the parts of ``params`` that concern every method.
-
-What ``_meta`` holds, and which keys there may be in it.
-"""
+"""The reserved keys of ``_meta``, and the parts of ``params`` that concern every method."""
 
 import re
 from typing import Any
@@ -88,7 +85,7 @@ _KEY = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-
 
 
 def find_key_flaw(key: object) -> str | None:
-    """What is wrong with a key that a program puts into ``_meta``; None where nothing is."""
+    """Find what is wrong with a key that a program puts into ``_meta``; None where nothing is."""
     # spec 2026-07-28 basic#_meta: an optional prefix of labels and a slash, and a name
     if not isinstance(key, str) or not re.fullmatch(_KEY, key):
         return f"{key!r} is no key of _meta: com.example/name has a prefix, a slash and a name"

@@ -1,9 +1,4 @@
-"""Notifications that several features share.
-
-Streams of changes: how a client hears of news since 2026-07-28.
-
-Log messages from a server, and how severe they are.
-"""
+"""Notifications: cancellation, progress, changes, log messages, and the streams that bring them."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -86,8 +81,11 @@ class ElicitationCompleteParams(Wire, frozen=True, kw_only=True):
     meta: Meta | UnsetType = UNSET
 
 
+# Streams of changes, since 2026-07-28
+
+
 class SubscriptionFilter(Wire, frozen=True, kw_only=True):
-    """Which changes are wanted, or were granted.
+    """The changes that are wanted, or were granted.
 
     Attributes:
         tools_list_changed: the list of tools changes.
@@ -121,6 +119,8 @@ class AcknowledgedParams(Wire, frozen=True, kw_only=True):
     notifications: SubscriptionFilter
     meta: Meta | UnsetType = UNSET
 
+
+# Log messages
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"

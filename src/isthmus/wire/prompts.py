@@ -17,7 +17,7 @@ __all__ = [
 
 
 class PromptArgument(Wire, frozen=True, kw_only=True):
-    """One blank in a prompt; its value is always text."""
+    """One argument of a prompt; its value is always text."""
 
     name: str
     title: str | UnsetType = UNSET
@@ -26,7 +26,7 @@ class PromptArgument(Wire, frozen=True, kw_only=True):
 
 
 class Prompt(Wire, frozen=True, kw_only=True):
-    """What a prompt is called and takes."""
+    """A prompt: its name and its arguments."""
 
     name: str
     title: str | UnsetType = UNSET

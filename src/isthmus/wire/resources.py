@@ -84,7 +84,7 @@ class ReadResourceParams(Wire, frozen=True, kw_only=True):
 
 
 class ReadResourceResult(CacheableResult, frozen=True, kw_only=True):
-    """What was read; a directory-like resource has several contents."""
+    """The contents that were read; a directory-like resource has several."""
 
     contents: list[ResourceContents]
 

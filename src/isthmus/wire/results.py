@@ -1,7 +1,4 @@
-"""What results have in common.
-
-Questions inside a result: how a server asks since 2026-07-28 (basic/patterns/mrtr).
-"""
+"""Results: the members they have in common, and results that ask for input first."""
 
 from typing import Literal, TypeAlias
 
@@ -24,7 +21,7 @@ CacheScope: TypeAlias = Literal["public", "private"]
 
 
 class Result(Wire, frozen=True, kw_only=True):
-    """What every result of a server may carry.
+    """The members that every result of a server may carry.
 
     Since 2026-07-28 ``result_type`` is required on the wire; the router writes it where a
     handler leaves it out. A client treats its absence as ``"complete"``.
@@ -49,6 +46,8 @@ class CacheableResult(Result, frozen=True, kw_only=True):
     ttl_ms: int | UnsetType = UNSET
     cache_scope: CacheScope | UnsetType = UNSET
 
+
+# Questions inside a result: since 2026-07-28 a server asks so (basic/patterns/mrtr)
 
 InputResponses: TypeAlias = dict[str, Raw]
 """Answers by the key of their question; each is the raw result of the method asked."""

@@ -37,7 +37,7 @@ class ToolUseContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="too
 
 
 class ToolResultContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
-    """What the tool gave, for the model to go on with (since 2025-11-25).
+    """The result of a tool, for the model to go on with (since 2025-11-25).
 
     Attributes:
         tool_use_id: the ``id`` of the :class:`ToolUseContent` it answers.
@@ -84,7 +84,7 @@ class ModelHint(Wire, frozen=True, kw_only=True):
 
 
 class ModelPreferences(Wire, frozen=True, kw_only=True):
-    """Which model would be best: hints in order, and three weights from 0 to 1."""
+    """Preferences among models: hints in order, and three weights from 0 to 1."""
 
     hints: list[ModelHint] | UnsetType = UNSET
     cost_priority: int | float | UnsetType = UNSET
@@ -131,7 +131,7 @@ class CreateMessageParams(Wire, frozen=True, kw_only=True):
 
 
 class CreateMessageResult(Wire, frozen=True, kw_only=True):
-    """What the model wrote, and which model it was.
+    """The message a model wrote, and which model it was.
 
     ``stop_reason`` is ``"endTurn"``, ``"stopSequence"``, ``"maxTokens"``, ``"toolUse"`` or the
     provider's own word.

@@ -91,7 +91,7 @@ class GetTaskParams(Wire, frozen=True, kw_only=True):
 
 
 class GetTaskResult(Task, frozen=True, kw_only=True):
-    """Where it stands."""
+    """The state of a task."""
 
     meta: Meta | UnsetType = UNSET
 

@@ -46,7 +46,7 @@ class ToolExecution(Wire, frozen=True, kw_only=True):
 
 
 class Tool(Wire, frozen=True, kw_only=True):
-    """What a tool is called and takes.
+    """A tool: its name and its schemas.
 
     Attributes:
         name: its name on this server.
@@ -107,7 +107,7 @@ class CallToolParams(Wire, frozen=True, kw_only=True):
 
 
 class CallToolResult(Result, frozen=True, kw_only=True):
-    """What a tool gave.
+    """The result of a tool.
 
     Attributes:
         content: for a model to read.

@@ -29,8 +29,7 @@ __all__ = [
 
 ANNOTATION = "x-mcp-header"
 
-MAX_SAFE_INTEGER = 2**53 - 1
-"""The largest integer that every JSON implementation keeps exact."""
+MAX_SAFE_INTEGER = 2**53 - 1  # the largest integer that every JSON implementation keeps exact
 
 
 class BadAnnotation(IsthmusError):
@@ -226,7 +225,7 @@ def mirror_arguments(
 def check_headers(
     params: tuple[HeaderParam, ...], arguments: Mapping[str, Any], headers: Mapping[str, str]
 ) -> str | None:
-    """What is wrong with the mirrored headers of a call, or None.
+    """Find what is wrong with the mirrored headers of a call; None where nothing is.
 
     A server answers a flaw with HTTP 400 and -32020.
 

@@ -1,4 +1,4 @@
-"""The ladder: what an HTTP request is, or why it is refused, from its head and its envelope.
+"""Rules of Streamable HTTP: judge a request modern, legacy or refused, by its head and its envelope.
 
 Each rung is one rule of the specification, in the specification's order, and the first that is
 broken decides. :func:`judge_head` needs the head alone and runs before a byte of the body is
@@ -162,7 +162,7 @@ class AcceptedForms(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def parse_accept(accept: str | None) -> AcceptedForms:
-    """What an ``Accept`` header allows; all of it where there is none (RFC 9110 12.5.1).
+    """Parse an ``Accept`` header; without one everything is accepted (RFC 9110 12.5.1).
 
     The specification has clients list both forms. Many list one, or ``*/*``, and are served
     what they take.
@@ -196,7 +196,7 @@ def _judge_ranges(weights: dict[str, bool], kind: str, subtype: str) -> bool:
 def judge_head(
     method: str, head: RequestHead, supported: tuple[Revision, ...] = REVISIONS
 ) -> LegacyRequest | Refusal | None:
-    """What can be said before the body is read.
+    """Judge a request before its body is read.
 
     Args:
         method: the HTTP method, upper-case.
@@ -242,7 +242,7 @@ def judge(
     supported: tuple[Revision, ...] = REVISIONS,
     principal: Any = None,
 ) -> Verdict:
-    """What a POST is, whose head :func:`judge_head` let pass.
+    """Judge a POST whose head :func:`judge_head` let pass.
 
     Args:
         head: its head.
@@ -303,7 +303,7 @@ def _judge_legacy(
 
 
 class _Post(msgspec.Struct, frozen=True, gc=False):
-    """What the rungs of a modern request look at."""
+    """A modern POST, as the rungs of the ladder look at it."""
 
     head: RequestHead
     frame: Frame
@@ -388,13 +388,13 @@ def _refuse_mismatch(header: str, value: str | None, body: str) -> Refusal:
     return Refusal(400, -32020, f"Header mismatch: {message}")
 
 
+# The rules about what a modern request is, in order
 _RUNGS: tuple[_Rung, ...] = (
     _check_call,
     _check_no_handshake,
     _check_version_mirrored,
     _check_version_spoken,
 )
-"""The rules about what a modern request is, in order."""
 
+# The rules about headers that repeat the body for whoever stands between
 _ROUTING: tuple[_Rung, ...] = (_check_method_mirrored, _check_name_mirrored)
-"""The rules about headers that repeat the body for whoever stands between."""

@@ -1,4 +1,4 @@
-"""Who may: each request before anything is made of it, and the streams that outlive theirs.
+"""Admission: authorization of each HTTP request, and of the streams that outlive theirs.
 
 Made only for a server that has an :class:`~isthmus.transports.http.authorizer.Authorizer`; on the way
 of all others there is nothing of this.
@@ -27,14 +27,12 @@ from isthmus.wire.jsonrpc import ErrorBody, Frame, parse
 
 __all__ = ["TOKEN_EXPIRED", "Admission", "ScopedRouter"]
 
+# Seconds between looks at who listens; half of what a stream may outlive its permission by
 LISTENER_CHECK_S = 30.0
-"""Seconds between looks at who listens; half of what a stream may outlive its permission by."""
 
-MAX_CONCURRENT_CHECKS = 16
-"""Listeners that are asked about at the same time."""
+MAX_CONCURRENT_CHECKS = 16  # listeners that are asked about at the same time
 
-CHECK_TIMEOUT_S = 10.0
-"""Seconds in which it must be known whether somebody may go on listening."""
+CHECK_TIMEOUT_S = 10.0  # seconds in which it must be known whether somebody may go on listening
 
 TOKEN_EXPIRED = ErrorBody(
     code=UNAUTHENTICATED_CODE,
@@ -46,7 +44,7 @@ ADMISSION_FAILED = Refusal(
 
 
 class Admission:
-    """What stands between the guard and the messages of one HTTP app.
+    """The authorization of one HTTP app, between the guard and the messages.
 
     Args:
         auth: says who asks, and what they may ask for.
@@ -63,7 +61,7 @@ class Admission:
         self._placed = False
 
     def of_sse(self) -> "Admission":
-        """What stands before HTTP+SSE: this, unless that is a resource of its own.
+        """The authorization of HTTP+SSE: this, unless that is a resource of its own.
 
         Who listens there is looked after here.
         """
@@ -76,7 +74,7 @@ class Admission:
         return self.routes
 
     async def who(self, scope: Scope) -> Principal | Refusal | None:
-        """Who sends a request; a refusal for whoever may not, or where that cannot be told."""
+        """The principal of a request; a refusal for whoever may not, or where that cannot be told."""
         if not self._placed and scope.get("root_path"):
             self._tell_of_pages(scope["root_path"])
         try:
@@ -172,7 +170,7 @@ class Admission:
             return ADMISSION_FAILED
 
     def scoped(self, principal: Principal | None) -> "ScopedRouter":
-        """What serves somebody over a connection that has no statuses."""
+        """The router for somebody's connection that has no statuses."""
         return ScopedRouter(self._router, self, principal)
 
     # Streams
@@ -194,7 +192,7 @@ class Admission:
         self._timer = loop.call_later(LISTENER_CHECK_S, look)
 
     def renew(self, one: WatchedRequest, principal: Principal | None) -> None:
-        """Somebody who listens has shown a token again, perhaps a newer one: that one counts now.
+        """Count the token that somebody who listens has shown again: it may be a newer one.
 
         Args:
             one: what they listen to.
@@ -235,7 +233,7 @@ class Admission:
 
 
 class SseAdmission(Admission):
-    """What stands before another resource of the same app.
+    """The authorization of HTTP+SSE, where that is a resource of its own.
 
     Args:
         auth: says who asks there.

@@ -1,4 +1,4 @@
-"""The HTTP endpoint as an ASGI app: guard, judge, hand over.
+"""The HTTP endpoint as an ASGI app: guard and judge each request, then hand it over.
 
 No framework, and nothing to wire up: mount it anywhere, under any prefix, and it works from the
 first request on. A modern request is served by a
@@ -64,8 +64,7 @@ __all__ = ["HttpApp"]
 
 LifespanHook = Callable[[], Awaitable[None]]
 
-OTHER_FIELDS_BYTES = 4 * 1024
-"""Of a request's head, for what is neither its token nor a proof."""
+OTHER_FIELDS_BYTES = 4 * 1024  # of a request's head, for what is neither its token nor a proof
 
 NO_ENVELOPE = Envelope()
 NO_SESSION = Refusal(
@@ -93,8 +92,8 @@ SHUTTING_DOWN = Refusal(
     UNSET,
     (("connection", "close"), ("retry-after", "5")),
 )
+# Seconds after a signal to stop in which requests that still come in are refused
 REFUSAL_PERIOD_S = 5.0
-"""Seconds after a signal to stop in which requests that still come in are refused."""
 
 
 class HttpApp:
@@ -575,6 +574,6 @@ def _find_request_id(frame: Frame) -> Id | None:
 
 
 def _find_progress_token(envelope: Envelope | MalformedEnvelope) -> Id | None:
-    """What progress is reported under, or None where nobody asked for it."""
+    """The token that progress is reported under; None where nobody asked for it."""
     meta = UNSET if isinstance(envelope, MalformedEnvelope) else envelope.meta
     return None if meta is UNSET or meta.progress_token is UNSET else meta.progress_token

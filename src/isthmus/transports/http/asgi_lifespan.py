@@ -1,4 +1,4 @@
-"""What an HTTP app is to whatever it runs in: another application, or a server with a lifespan."""
+"""ASGI lifespan of an HTTP app, its routes in another application, and the signals that stop it."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ __all__ = ["AppLifespan", "StopSignals", "attach_routes", "serve_lifespan"]
 
 
 class AppLifespan(Protocol):
-    """What starts and stops."""
+    """An app that starts and stops."""
 
     async def start(self) -> None:
         """Get ready."""

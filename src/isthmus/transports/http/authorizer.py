@@ -1,9 +1,8 @@
-"""The two places where authorization plugs into HTTP; :mod:`isthmus.auth` fills them.
+"""The authorizer that a server may have: the place where :mod:`isthmus.auth` plugs into HTTP.
 
 On the serving side an :class:`Authorizer` stands between the guard and the message: it says who
-sends a request, and whether what they ask for is theirs to ask. On the calling side an
-:class:`Authorization` stands around the :class:`~isthmus.transports.http.client.requests.Requests` of a
-connection: what comes out adds credentials, and gets new ones where the server wants that.
+sends a request, and whether what they ask for is theirs to ask. (On the calling side there is an
+:class:`~isthmus.transports.http.client.requests.Authorization`.)
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class MethodScopes(msgspec.Struct, frozen=True):
-    """One message of a request's body, as far as authorization is concerned.
+    """The method of one message, and the scopes it takes.
 
     Attributes:
         method: its method; empty for an answer.
@@ -52,7 +51,7 @@ class Authorizer(Protocol):
         ...
 
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
-        """Who sends this request, from its head alone; None for nobody, where nobody may ask.
+        """The principal who sends a request, from its head alone; None for nobody, where nobody may ask.
 
         Args:
             scope: the ASGI scope of the HTTP request, or of a WebSocket's handshake.
@@ -67,7 +66,7 @@ class Authorizer(Protocol):
         modern: bool,
         known: KnownScopes,
     ) -> Refusal | None:
-        """What to answer where somebody lacks what a request takes; None lets it through.
+        """Refuse a request whose sender lacks what it takes; None lets it through.
 
         Args:
             principal: whom :meth:`admit` found.

@@ -24,11 +24,11 @@ Piece: TypeAlias = bytes | memoryview
 
 MAX_HEAD_BYTES = 32 * 1024
 MAX_TARGET_BYTES = 8 * 1024
+# A head that may be too long is parsed in pieces of this size: the bounds are as exact as that
 SLICE_BYTES = 1024
-"""A head that may be too long is parsed in pieces of this size: the bounds are as exact as that."""
 
+# Bytes that are read and dropped after a refusal, so that the client reads why
 MAX_LINGER_BYTES = 4 * 1024 * 1024
-"""Bytes that are read and dropped after a refusal, so that the client reads why."""
 
 LINGER_S = 1.0
 UPGRADE_FIELDS = frozenset({b"upgrade", b"http2-settings"})

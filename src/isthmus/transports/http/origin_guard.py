@@ -1,4 +1,4 @@
-"""What is refused before anything is read or allocated: foreign names, verbs, types.
+"""Origin and Host checks (DNS rebinding), CORS, verbs and types: before a request's body is read.
 
 A page on another site must not reach a server on this machine, neither by a form nor by giving
 its own name our address (DNS rebinding). So two headers are checked:
@@ -133,7 +133,7 @@ def is_foreign(verdict: LegacyRequest | Refusal | None) -> bool:
 
 
 def make_cors_headers(origin: str) -> tuple[Header, ...]:
-    """What lets the page at an allowed origin read a response."""
+    """Make the headers by which the page at an allowed origin may read a response (CORS)."""
     return (
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", EXPOSED_HEADERS),
@@ -142,7 +142,7 @@ def make_cors_headers(origin: str) -> tuple[Header, ...]:
 
 
 def make_preflight_headers(origin: str | None, wanted: str | None) -> tuple[Header, ...]:
-    """What lets the page at an allowed origin send a request.
+    """Make the headers by which the page at an allowed origin may send a request (CORS).
 
     Args:
         origin: the page's origin.
@@ -184,7 +184,7 @@ def refuse_large_body(limit: int) -> Refusal:
 
 
 class SiteNames(msgspec.Struct, frozen=True):
-    """What a server is called, to tell its own visitors from those a foreign page sends.
+    """The names of a server, to tell its own visitors from those a foreign page sends.
 
     Attributes:
         hosts: its names in lower case, with a port (``localhost:8000``) or for any port
@@ -197,7 +197,7 @@ class SiteNames(msgspec.Struct, frozen=True):
 
 
 def judge_source(head: RequestHead, site: SiteNames) -> Refusal | None:
-    """What a request is refused for by the names it gives: a page under an attacker's name.
+    """Judge the Host and the Origin a request names: a page may stand under an attacker's name.
 
     (2026-07-28 basic/transports/streamable-http#security-endpoint: DNS rebinding)
     """

@@ -289,7 +289,7 @@ class Reply:
         return events
 
     def drop(self) -> None:
-        """Nobody listens any more: what is said from now on goes nowhere."""
+        """Drop what is said from now on: nobody listens any more."""
         if self.events is None:
             self.is_over = True
             self._send = _drop_message

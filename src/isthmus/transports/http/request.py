@@ -1,12 +1,4 @@
-"""The parts of an HTTP request that the rules do not judge: its body, its path, all its headers.
-
-One HTTP request and the way to respond to it, as they are handed from step to step.
-
-Lingering close (RFC 9112 9.6): a response whose request is still being sent, and that gets read all the same.
-
-A server that refuses an upload and closes makes the client's stack throw away the response together with the connection. So
-the response is sent whole, and what still comes is read and dropped for a while before the connection ends.
-"""
+"""One HTTP request: its headers, path and body, and the way to refuse it."""
 
 import asyncio
 from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, MutableMapping
@@ -51,8 +43,7 @@ T = TypeVar("T")
 AsgiMessage: TypeAlias = MutableMapping[str, Any]
 
 
-CREDENTIAL_HEADERS = frozenset({b"authorization", b"dpop"})
-"""What proves who sends a request."""
+CREDENTIAL_HEADERS = frozenset({b"authorization", b"dpop"})  # what proves who sends a request
 
 
 class RequestHeaders(Mapping[str, str]):
@@ -132,7 +123,7 @@ class StartedAwaitable(Generic[T]):
 
 
 def start_awaitable(something: Awaitable[T]) -> T | StartedAwaitable[T]:
-    """What something gives if it need not wait for that; otherwise what remains of it to await.
+    """Start an awaitable: its result if it need not wait for that, else what remains to be awaited.
 
     It tells which of the two it is, which an ``await`` does not.
     """
@@ -257,7 +248,7 @@ class Upload(WatchedRequest):
                 self._timer.cancel()
 
     async def _rest(self, body: bytes) -> bytes | None:
-        """What comes in pieces."""
+        """Read a body that comes in pieces."""
         # Only for bodies in pieces does it pay to look what was announced.
         if _read_content_length(self._scope) > self._limit:
             raise BodyTooLarge
@@ -345,7 +336,7 @@ class Exchange(msgspec.Struct):
     is_unread: bool = True
 
     def takes(self, *, streamed: bool = False) -> AcceptedForms:
-        """What forms of an answer the client takes.
+        """The forms of an answer that the client takes.
 
         Args:
             streamed: leave it no choice where it takes event streams.
@@ -358,7 +349,7 @@ class Exchange(msgspec.Struct):
         return EVENTS_ONLY if streamed and takes.events else takes
 
     def origin(self, session: str | None = None, transport: str = "http") -> Origin:
-        """Where the request's message comes from, for handlers that want to know."""
+        """The origin of the request's message, for handlers that want to know."""
         scope, principal = self.scope, self.principal
         headers = RequestHeaders(scope["headers"], bare=principal is not None)
         return Origin(transport, headers, principal, session, scope.get("client"))
@@ -374,9 +365,7 @@ class Exchange(msgspec.Struct):
         body = encode_error(id, refusal.error(), null_id=False)
         own = tuple((name.encode(), value.encode()) for name, value in refusal.headers)
         send = self.send
-        if self.is_unread:
-            # refit  # most is read
-
+        if self.is_unread:  # most is read
             send = LingeringResponse(self.scope, self.receive, send).send
         await send_json(send, refusal.status, body, (*own, *self.extra))
 
@@ -386,15 +375,19 @@ class Exchange(msgspec.Struct):
         await send_empty(self.send, 204, make_preflight_headers(self.head.origin, wanted))
 
 
+# Seconds that a refused body is read on; a server that stops waits for no longer either
 DRAIN_TIMEOUT_S = 2.0
-"""Seconds that a refused body is read on; a server that stops waits for no longer either."""
 
 MAX_DRAIN_BYTES = 64 * 1024 * 1024
 CONNECTION_CLOSE: Header = (b"connection", b"close")
 
 
 class LingeringResponse:
-    """The ASGI callables of one request, whose response lingers where the body was not read to its end.
+    """Lingering close (RFC 9112 9.6) of a request whose body was not read to its end.
+
+    A server that refuses an upload and closes makes the client's stack throw away the response
+    together with the connection. So the response is sent whole, and what still comes is read and
+    dropped for a while before the connection ends.
 
     Args:
         scope: the ASGI scope.

@@ -1,4 +1,4 @@
-"""Watches over calls that run on, with two timers for all of them together.
+"""Watch over requests that run on: heartbeats, and clients that leave; two timers for all of them.
 
 A call that is answered at once must not pay for what only long calls need: noticing that the
 client has left, and heartbeats. Entering and leaving the watch is one dictionary operation
@@ -62,7 +62,7 @@ class WatchedRequest:
         """The server stops: end what would otherwise last for ever."""
 
     def expire(self, why: ErrorBody) -> None:
-        """Whoever asked may not listen any more: end what is open to them."""
+        """End what is open to whoever asked: they may not listen any more."""
 
     def linger(self, loop: asyncio.AbstractEventLoop) -> None:
         """It goes on for longer than most; what has no watch of its own does nothing about it."""
@@ -80,7 +80,7 @@ async def wait_for_disconnect(receive: "Receive") -> None:
 
 
 class RequestWatch:
-    """Everybody who waits for something, sorted by how long.
+    """All requests that run, sorted by how long.
 
     Args:
         loop: the event loop everybody lives on.
@@ -121,7 +121,7 @@ class RequestWatch:
             self._beat_timer = self._loop.call_later(self._heartbeat, self._beat)
 
     def all(self) -> list[WatchedRequest]:
-        """Everybody watched over now."""
+        """All requests that are watched over now."""
         return [*self._recent, *self._staying]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The modern era's way back: one POST is one call, and its response is the whole connection.
+"""The response to a modern request (2026-07-28): one POST is one call, and its response the connection.
 
 The call runs in the ASGI request's own task. What a plain call does not need is made when it is
 first needed: the stream by the first notification, the watch for a client that leaves by a call
@@ -24,14 +24,14 @@ __all__ = ["SERVER_STOPPING", "ResponseChannel"]
 
 R = TypeVar("R")
 
+# Seconds for a goodbye, on a stream whose listener may not listen any more
 FAREWELL_TIMEOUT_S = 1.0
-"""Seconds for a goodbye, on a stream whose listener may not listen any more."""
 
 SERVER_STOPPING = ErrorBody(code=-32603, message="Internal error: the server is shutting down")
 
 
 class ResponseChannel(WatchedRequest):
-    """One modern POST: serves its request and is the link back to who sent it.
+    """The channel of one modern POST: serves its request, and is the link back to who sent it.
 
     Args:
         reply: the response to it.

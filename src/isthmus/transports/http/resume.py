@@ -1,4 +1,4 @@
-"""Streams that go on where they broke: what was said is kept, and a GET asks for the rest.
+"""Resumable streams (Last-Event-ID): what was said is kept, and a GET asks for the rest.
 
 A :class:`ResumableStream` belongs to a session, and to the response that carries it at the moment: first
 the response to the POST or GET that it began with, later that of a GET which resumed it, or none
@@ -21,11 +21,11 @@ from isthmus.transports.http.reply import EventWriter
 
 __all__ = ["PostedStream", "ResumableStream", "SessionStreams", "StreamCarrier"]
 
+# Streams of one session that are kept; those that have ended give way, the oldest first
 MAX_KEPT_STREAMS = 64
-"""Streams of one session that are kept; those that have ended give way, the oldest first."""
 
+# Events sent to one who resumes: more than any log of ours keeps of a stream
 MAX_REPLAYED_EVENTS = 10_000
-"""Events sent to one who resumes: more than any log of ours keeps of a stream."""
 
 
 class StreamCarrier(Protocol):
@@ -47,7 +47,7 @@ class StreamCarrier(Protocol):
 
 
 class ResumableStream:
-    """What is said on one stream, and the response that carries it.
+    """One stream of a session: what is said on it, and the response that carries it.
 
     Args:
         book: the session's streams.
@@ -79,7 +79,7 @@ class ResumableStream:
 
     @property
     def key(self) -> str:
-        """What it is called in the log."""
+        """The stream's name in the log."""
         return f"{self._book.session}/{self._name}"
 
     @property
@@ -206,7 +206,7 @@ class ResumableStream:
             self.carrier = None
 
     def abandon(self) -> None:
-        """Nobody will say anything more, not even that this was all."""
+        """Abandon the stream: nothing more will be said, not even that this was all."""
         self.over = True
         carrier, self.carrier = self.carrier, None
         if carrier is not None:
@@ -225,7 +225,7 @@ class ResumableStream:
         return encode_event(message)
 
     def _primed(self, chunk: bytes) -> bytes:
-        """What is sent first begins with an event that has nothing but an id."""
+        """Put an event with nothing but an id before what is sent first."""
         if self._begun:
             return chunk
         self._begun = True
@@ -373,7 +373,7 @@ class PostedStream:
         self.writer.release()
 
     def drop(self) -> None:
-        """Nobody listens here any more; what is said goes on where the stream does."""
+        """Write nothing more here; what is said goes on where the stream does."""
         self.writer.drop()
         if self.stream is not None:
             self.stream.leave(self)
@@ -395,7 +395,7 @@ class PostedStream:
             self._parting = None
 
     def close(self) -> None:
-        """Nobody will say anything more: the request is over."""
+        """Let go of everything: the request is over."""
         if self._parting is not None:
             self._parting.cancel()
         stream = self.stream

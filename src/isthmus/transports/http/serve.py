@@ -1,4 +1,4 @@
-"""Runs an HTTP app under uvicorn, with httptools and uvloop where they are installed.
+"""Run an HTTP app under uvicorn, with httptools and uvloop where they are installed.
 
 Anything that speaks ASGI can serve an :class:`~isthmus.transports.http.app.HttpApp`. What this
 adds for the usual case: a shutdown that ends open streams instead of waiting for them, a garbage
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "serve"]
 
-DRAIN_TIMEOUT_S = 1.0
-"""Seconds that calls in flight get to finish once the server is told to stop."""
+DRAIN_TIMEOUT_S = 1.0  # seconds that calls in flight get to finish once the server is told to stop
 
+# Ticks of a tenth of a second in which the head of a request must come, or twice as many
 HEAD_TIMEOUT_TICKS = 150
-"""Ticks of a tenth of a second in which the head of a request must come, or twice as many."""
 
+# A request leaves no garbage cycles, so the collector may look for them rarely
 GC_THRESHOLDS = (50_000, 50, 100)
-"""A request leaves no garbage cycles, so the collector may look for them rarely."""
 
 OnBound = Callable[[str], None]
 """Called with the server's URL (or socket path) once it accepts connections."""
 
 
+# Looks at which a connection has exactly as much unread as at the one before, until it is given
+# up
 MAX_UNREAD_LOOKS = 2
-"""Looks at which a connection has exactly as much unread as at the one before, until it is given up."""
 
 
 class ConnectionSweeper:

@@ -178,7 +178,7 @@ class GetRequest(WatchedRequest):
             self.cut()
 
     def drop(self) -> None:
-        """Nobody listens here any more."""
+        """Write nothing more: nobody listens here any more."""
         self.writer.drop()
         if self.stream is not None:
             self.stream.leave(self)

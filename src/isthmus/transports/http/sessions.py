@@ -1,4 +1,4 @@
-"""The legacy era's way back: many POSTs and streams as one channel, and the book of all sessions.
+"""Sessions of the legacy era (Mcp-Session-Id): each is one channel; they expire when they are idle.
 
 A session is a record. Nothing runs for it: its calls are served in the tasks of the POSTs that
 brought them, its standing stream in the task of the GET that opened it, and one timer looks after
@@ -31,20 +31,17 @@ __all__ = ["HttpSession", "SessionBook"]
 
 SESSION_ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
 ID_IN_FLIGHT = ErrorBody(code=-32600, message="Invalid request: this id is in flight already")
-MAX_KEPT_MESSAGES = 64
-"""Messages kept for a standing stream that is not open; the oldest give way."""
+MAX_KEPT_MESSAGES = 64  # messages kept for a standing stream that is not open; the oldest give way
 
-MAX_KEPT_BYTES = 1024 * 1024
-"""Bytes of those messages together."""
+MAX_KEPT_BYTES = 1024 * 1024  # bytes of those messages together
 
+# Standing streams of one session; the oldest gives way, for it is the likeliest to be dead
 MAX_STANDING_STREAMS = 4
-"""Standing streams of one session; the oldest gives way, for it is the likeliest to be dead."""
 
+# Looks at all sessions per idle time: one may stay that fraction of it longer than allowed
 SWEEPS_PER_IDLE_TIME = 8
-"""Looks at all sessions per idle time: one may stay that fraction of it longer than allowed."""
 
-MAX_EVICTION_CANDIDATES = 64
-"""Sessions looked at for one that may give way to a new one."""
+MAX_EVICTION_CANDIDATES = 64  # sessions looked at for one that may give way to a new one
 
 
 class HttpSession:
@@ -101,7 +98,7 @@ class HttpSession:
         return writer if streams is None else PostedStream(streams, writer)
 
     def _kept_under(self) -> str:
-        """What its streams are kept under: its owner's name, too, so that nobody else finds them."""
+        """The name its streams are kept under: its owner's is part of it, so that nobody else finds them."""
         owner = owner_of(self.principal)
         if owner is None:
             return self.id

@@ -1,4 +1,4 @@
-"""HTTP+SSE, the transport of 2024-11-05, on the server's side.
+"""HTTP+SSE, the transport of 2024-11-05, the server's side.
 
 A client opens a stream by GET and is told where to send its messages; each of them is a POST that
 is accepted at once, and everything the server has to say, answers included, is an event of the
@@ -55,8 +55,8 @@ NO_SESSION = Refusal(400, -32600, "session_id is missing: post to the URI of the
 UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: open an event stream again")
 TOO_MANY_SESSIONS = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
 TOO_MUCH_UNREAD = Refusal(503, -32603, "Too much is left unread: read the event stream, then go on")
+# Requests of one session that wait for their acceptance until its stream was read
 MAX_HELD_REQUESTS = 64
-"""Requests of one session that wait for their acceptance until its stream was read."""
 
 MODERN_REQUEST = Refusal(
     400, -32600, "Since 2026-07-28 requests go to the endpoint of Streamable HTTP"

@@ -1,4 +1,4 @@
-"""WebSockets on the endpoint of HTTP: each connection is one conversation, as over a pipe.
+"""WebSocket, the server's end, on the endpoint of HTTP: each connection is one conversation.
 
 A custom transport, as the specification allows: the subprotocol is ``mcp``, every text frame holds
 one JSON-RPC message, and binary frames are refused. A client that offers no subprotocol at all (the
@@ -33,15 +33,13 @@ __all__ = ["SUBPROTOCOL", "WebSocketChannel", "WebSockets"]
 
 SUBPROTOCOL = "mcp"
 
-CLOSE_TIMEOUT_S = 1.0
-"""Seconds that the closing frame may take to leave."""
+CLOSE_TIMEOUT_S = 1.0  # seconds that the closing frame may take to leave
 
-DRAIN_TIMEOUT_S = 1.0
-"""Seconds that calls in hand get at the end, before their connections are cut."""
+DRAIN_TIMEOUT_S = 1.0  # seconds that calls in hand get at the end, before their connections are cut
 
 NORMAL, GOING_AWAY, UNSUPPORTED, TOO_BIG = 1000, 1001, 1003, 1009
+# As registered for a connection whose other side has not authenticated, or no longer
 UNAUTHORIZED_CLOSE_CODE = 3000
-"""As registered for a connection whose other side has not authenticated, or no longer."""
 
 NO_SUBPROTOCOL = Refusal(
     400, -32600, f"Invalid request: offer the WebSocket subprotocol {SUBPROTOCOL!r}"
@@ -146,7 +144,7 @@ class WebSockets:
         )
 
     def _serves(self, principal: "Principal | None") -> RequestServer:
-        """What serves a connection of somebody's."""
+        """The router that serves somebody's connection."""
         if self._admission is None:
             return self._router
         return self._admission.scoped(principal)
@@ -286,7 +284,7 @@ class WebSocketChannel:
         return False
 
     def expire(self, why: ErrorBody) -> None:
-        """Whoever connected may not listen any more: end it, and the calls in hand with it."""
+        """End the connection, and the calls in hand: whoever connected may not listen any more."""
         self._code = UNAUTHORIZED_CLOSE_CODE
         self._end(why.message)
 

@@ -1,1 +1,1 @@
-"""Client."""
+"""Streamable HTTP and HTTP+SSE, the client's side."""

@@ -1,4 +1,4 @@
-"""Where a server is, and how it is reached over HTTP."""
+"""The address of a server over HTTP: its URL, headers, TLS and proxy."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_MESSAGE_BYTES", "Http", "HttpSse", "redact_url"]
 
+# The most bytes one message of a server may have, unless it is said otherwise
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-"""The most bytes one message of a server may have, unless it is said otherwise."""
 
 
 class Http:

@@ -1,12 +1,10 @@
-"""Streamable HTTP from the client's side: every message is a POST of its own.
+"""Streamable HTTP, the client's side: every message is a POST of its own.
 
 A request's answer comes on its own response, as JSON or as a stream of events, so
 :meth:`HttpClientChannel.send` makes the exchange in the caller's task and returns when the answer
 is there: what goes wrong with one request is raised to whoever made it, and no task is started
 for it. The other direction exists up to 2025-11-25 only: there the server may talk on the stream
 of a request, and on the standing GET stream that is opened when the handshake is over.
-
-The requests of one batch, as an HTTP client waits for their answers.
 """
 
 import asyncio
@@ -51,7 +49,7 @@ __all__ = ["MAX_MESSAGE_BYTES", "BatchAnswers", "HttpClientChannel"]
 
 
 class BatchAnswers:
-    """Which requests of an array have no answer yet.
+    """The answers that are still waited for, to the requests of one array.
 
     Args:
         out: the array.
@@ -503,7 +501,7 @@ class HttpClientChannel:
             self._abandon_all()
 
     def _abandon_all(self) -> None:
-        """Whoever reads the channel learns its end, and tells it to every caller."""
+        """Cancel every exchange, and wake whoever reads the channel, who tells every caller of its end."""
         mine = asyncio.current_task()
         others = {id: task for id, task in self._exchanges.items() if task is not mine}
         for id, exchange in others.items():

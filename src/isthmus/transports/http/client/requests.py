@@ -1,12 +1,8 @@
-"""The five things needed of an HTTP client, and aiohttp doing them.
+"""HTTP requests of a client, made by aiohttp; with proxies, refusals and redirects.
 
 Nothing else in isthmus knows which library makes the requests: :class:`Requests` sends one and is
 closed in the end; the :class:`Response` is read whole, read in pieces, or closed. Whoever wants
 another library, or a network guard in between, writes these five methods.
-
-Which proxy a request goes through, as the environment has it.
-
-What an HTTP client makes of an answer that is none: refusals and redirects.
 """
 
 import asyncio
@@ -253,8 +249,8 @@ class AiohttpRequests:
         await asyncio.sleep(0)
 
 
+# Bytes of a body beyond which aiohttp asks for it in pieces, lest it hold up everybody else
 MAX_WHOLE_BODY_BYTES = 1024 * 1024
-"""Bytes of a body beyond which aiohttp asks for it in pieces, lest it hold up everybody else."""
 
 
 def wrap_body(body: bytes | None) -> bytes | io.BytesIO | None:
@@ -338,7 +334,7 @@ def describe_error(error: Exception) -> str:
 
 
 def make_proxy_options(proxy: HttpProxy | None) -> Mapping[str, Any]:
-    """What aiohttp has to be told of a proxy."""
+    """Make the options by which aiohttp is told of a proxy."""
     if proxy is None:
         return {}
     credentials = {"Proxy-Authorization": proxy.credentials} if proxy.credentials else {}
@@ -346,7 +342,7 @@ def make_proxy_options(proxy: HttpProxy | None) -> Mapping[str, Any]:
 
 
 def find_hint(error: Exception, *, proxied: bool = False) -> str:
-    """What to look at first, after an exception where that is known."""
+    """Find the hint that helps after an exception; empty where none is known."""
     cause = getattr(error, "os_error", error)
     cause = getattr(cause, "certificate_error", cause)
     status = getattr(error, "status", None) if proxied else None  # it would not let us through
@@ -356,11 +352,12 @@ def find_hint(error: Exception, *, proxied: bool = False) -> str:
     return ""
 
 
+# What aiohttp calls a body whose end never came
 UNFINISHED_BODY_ERRORS = ("TransferEncodingError", "ContentLengthError")
-"""What aiohttp calls a body whose end never came."""
 
 ErrorTest: TypeAlias = Callable[[Any, int | None], bool]
 
+# Exceptions by what they are, and what helps
 ERROR_HINTS: tuple[tuple[ErrorTest, str], ...] = (
     (
         lambda _, status: status == 407,
@@ -385,19 +382,16 @@ ERROR_HINTS: tuple[tuple[ErrorTest, str], ...] = (
         "nothing answers there; connect_timeout= gives it more time",
     ),
 )
-"""Exceptions by what they are, and what helps."""
 
 
-MAX_SNIPPET_CHARS = 500
-"""Characters of a refusal's body that its exception shows."""
+MAX_SNIPPET_CHARS = 500  # characters of a refusal's body that its exception shows
 
-MAX_REFUSAL_BYTES = 64 * 1024
-"""Bytes of a refusal's body that are read at all."""
+MAX_REFUSAL_BYTES = 64 * 1024  # bytes of a refusal's body that are read at all
 
 REDIRECT_STATUSES = frozenset({301, 307, 308})
 
+# These say something about credentials, which the body of a refusal must not hide
 CREDENTIAL_STATUSES = frozenset({401, 403, 407})
-"""These say something about credentials, which the body of a refusal must not hide."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -439,7 +433,7 @@ def same_origin(url: str, other: str) -> bool:
 
 
 def resolve_redirect(url: str, location: str) -> str | None:
-    """Where a redirect leads, if that is the same origin; None if not."""
+    """Resolve a redirect within the same origin; None for any other."""
     from urllib.parse import urljoin  # has been imported by the HTTP client already
 
     try:

@@ -1,4 +1,4 @@
-"""HTTP+SSE of 2024-11-05 from the client's side: one stream for all that the server says.
+"""HTTP+SSE (2024-11-05), the client's side: one stream for all that the server says.
 
 The stream is opened by GET. Its first event names the endpoint to which every message is posted;
 whatever the server has to say, answers included, comes as an event of the stream. So the stream is
@@ -31,8 +31,7 @@ from isthmus.wire.struct import Id
 
 __all__ = ["HttpSseChannel"]
 
-ENDPOINT_TIMEOUT_S = 10.0
-"""Seconds a server may take to name its endpoint, once its stream is open."""
+ENDPOINT_TIMEOUT_S = 10.0  # seconds a server may take to name its endpoint, once its stream is open
 
 NOTIFICATION_TIMEOUT_S = 30.0  # seconds a server may take to accept a notification or an answer
 

@@ -3,12 +3,6 @@
 Up to 2025-11-25 a stream may break and go on: the client asks for the rest by GET, with the id of
 the last event it saw. The standing stream, on which a server talks unasked, is the same without
 an answer to wait for.
-
-How long to wait before a broken stream is asked for again, and when to give it up.
-
-Pure: what happened is told, and chance comes in as a number.
-
-What a channel does beside the conversation: tasks that end with it, and answers in turn.
 """
 
 import asyncio
@@ -52,7 +46,7 @@ class ReconnectBackoff:
 
     @property
     def attempts(self) -> int:
-        """How many attempts in a row were in vain."""
+        """The number of attempts in a row that were in vain."""
         return self._failed + self._empty
 
     def failed(self) -> None:
@@ -83,14 +77,13 @@ class ReconnectBackoff:
         return max(asked, growing * (0.5 + chance / 2))
 
 
+# Answers of ours on their way; while there are more, the channel reads no further
 MAX_ANSWERS_UNDER_WAY = 256
-"""Answers of ours on their way; while there are more, the channel reads no further."""
 
-FEW_ANSWERS_UNDER_WAY = 64
-"""So many must be left before it goes on."""
+FEW_ANSWERS_UNDER_WAY = 64  # so many must be left before it goes on
 
+# Answers that are posted at the same time; the others wait for their turn
 MAX_CONCURRENT_ANSWERS = 16
-"""Answers that are posted at the same time; the others wait for their turn."""
 
 
 class ChannelTasks:

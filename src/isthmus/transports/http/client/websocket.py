@@ -1,4 +1,4 @@
-"""The client's end of a WebSocket, through aiohttp."""
+"""WebSocket, the client's end, through aiohttp."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,11 +22,10 @@ __all__ = ["WebSocketClientChannel", "connect_websocket"]
 SUBPROTOCOL = "mcp"
 SWITCHING_PROTOCOLS = 101
 
+# Seconds between pings; a server that does not answer one in half that time is gone
 HEARTBEAT_S = 20.0
-"""Seconds between pings; a server that does not answer one in half that time is gone."""
 
-CLOSE_TIMEOUT_S = 1.0
-"""Seconds that the server has to answer our closing frame."""
+CLOSE_TIMEOUT_S = 1.0  # seconds that the server has to answer our closing frame
 
 WEBSOCKET_ORIGIN = Origin("websocket")
 
@@ -139,7 +138,7 @@ class WebSocketHandshake:
         return HandshakeAnswer(SWITCHING_PROTOCOLS, {})
 
     def channel(self, status: int) -> "WebSocketClientChannel":
-        """What was opened, which is nobody else's to close from now on.
+        """The channel that was opened, which is nobody else's to close from now on.
 
         Args:
             status: how the server answered in the end.
