@@ -15,7 +15,7 @@ from isthmus.errors import ConnectFailed, LifespanFailed
 from isthmus.lazy import is_installed
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.pipes import MAX_UNREAD_BYTES
-from isthmus.transports.shutdown import run_to_end
+from isthmus.transports.shutdown import choose_loop_factory, run_to_end
 
 if TYPE_CHECKING:
     import uvicorn
@@ -145,16 +145,7 @@ def run(
         on_bound: called with the URL once connections are accepted.
     """
     main = serve(app, host, port, uds=uds, on_bound=on_bound, tune=True)
-    run_to_end(main, _choose_loop_factory())
-
-
-def _choose_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes event loops: uvloop where it is installed, else asyncio's default."""
-    if not is_installed("uvloop"):
-        return None
-    import uvloop
-
-    return uvloop.new_event_loop
+    run_to_end(main, choose_loop_factory())
 
 
 def _make_server(
