@@ -10,7 +10,7 @@ from textual.widgets import Static
 from isthmus.core.text import clean_text, show_invisible
 from isthmus.host.model.interaction import CallAsked, Decision, FormAsked
 from isthmus.terminal.approver.app import TerminalApprover, approve
-from isthmus.terminal.approver.forms import Form
+from isthmus.terminal.approver.forms import FormDialog
 from isthmus.terminal.approver.inbox import Inbox
 from isthmus.terminal.approver.questions import TerminalSurface
 from isthmus.terminal.approver.widgets import Detail
@@ -386,7 +386,7 @@ async def test_a_form_is_filled_in_on_the_screen_and_checked_before_it_is_sent()
     async with screen.run((60, 15)) as pilot:
         await screen.press(pilot, "a")
         form = screen.app.screen
-        assert isinstance(form, Form)
+        assert isinstance(form, FormDialog)
         assert {"row": "", "side": "aisle"} == form.texts()
         await screen.press(pilot, "3", "1", "ctrl+s")
         assert {} == screen.host.decided
@@ -449,7 +449,7 @@ async def test_a_form_that_nobody_asks_for_any_more_is_closed():
         screen.host.ask(make_interaction("q3"))
         await screen.host.over("q1")
         await screen.press(pilot)
-        assert not isinstance(screen.app.screen, Form)
+        assert not isinstance(screen.app.screen, FormDialog)
         assert "Already decided by deadline: denied." == screen.told
         await screen.press(pilot, "r")
         await screen.host.over("q2")

@@ -12,10 +12,10 @@ from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import Host
 from isthmus.host.model.interaction import FormAsked, SamplingAsked, SamplingWritten
 from isthmus.host.providers.scripted import Scripted, Slow, join_prompt
-from isthmus.terminal.approver.forms import Form
-from isthmus.terminal.approver.questions import Questions, TerminalSurface
+from isthmus.terminal.approver.forms import FormDialog
+from isthmus.terminal.approver.questions import QuestionsPane, TerminalSurface
 from isthmus.terminal.approver.widgets import Detail
-from isthmus.terminal.chat.app import Chat
+from isthmus.terminal.chat.app import ChatApp
 from isthmus.terminal.chat.session import ChatModel, ChatSession
 from isthmus.terminal.chat.widgets import ChatLine, Suggestions, Transcript
 from isthmus.wire import (
@@ -78,7 +78,7 @@ class Screen:
             "large": ChatModel(Scripted("LARGE"), "large"),
         }
         self.session = ChatSession(host, talk, voices, "small")
-        self.app = Chat(self.session, TerminalSurface(by="chat", clock=lambda: self.at))
+        self.app = ChatApp(self.session, TerminalSurface(by="chat", clock=lambda: self.at))
         self.pilot = None
 
     async def press(self, *keys):
@@ -136,7 +136,7 @@ class Screen:
 
     @property
     def asking(self):
-        return self.app.query_one(Questions).display
+        return self.app.query_one(QuestionsPane).display
 
 
 class Screens:
@@ -307,7 +307,7 @@ async def test_a_form_is_filled_in_inside_the_conversation():
         await screen.press("tab")
         screen.at += 1
         await screen.press("a")
-        assert isinstance(screen.app.screen, Form)
+        assert isinstance(screen.app.screen, FormDialog)
         screen.at += 1
         await screen.press("1", "2", "ctrl+s")
         await screen.settled()
@@ -525,7 +525,7 @@ async def test_stopping_the_turn_takes_its_questions_off_the_screen():
             await screen.until(lambda: "fill in a form" in screen.card)
             screen.at += 1
             await screen.press("a")
-            await screen.until(lambda: isinstance(screen.app.screen, Form))
+            await screen.until(lambda: isinstance(screen.app.screen, FormDialog))
             screen.at += 10
             await screen.press("ctrl+c")
             await screen.until(lambda: not screen.session.talk.busy)
@@ -533,5 +533,5 @@ async def test_stopping_the_turn_takes_its_questions_off_the_screen():
 
             assert "Stopped." in screen.text
             assert ([], False) == (host.view.pending(), screen.asking)
-            assert not isinstance(screen.app.screen, Form)
+            assert not isinstance(screen.app.screen, FormDialog)
             assert None is find_unbalanced_tools(screen.session.talk.messages)

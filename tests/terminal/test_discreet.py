@@ -2,11 +2,11 @@
 
 from isthmus.terminal.answer_keys import KeyGuard
 from isthmus.terminal.approver.app import TerminalApprover
-from isthmus.terminal.approver.widgets import Discreet
-from isthmus.terminal.chat.app import Chat
+from isthmus.terminal.approver.widgets import FullScreenApp
+from isthmus.terminal.chat.app import ChatApp
 
 
-class Failing(Discreet):
+class Failing(FullScreenApp):
     """Fails at once, and knows something."""
 
     def on_mount(self):
@@ -26,4 +26,4 @@ async def test_a_screen_that_fails_does_not_tell_what_it_knew(capsys):
 
 def test_both_screens_are_discreet():
     """Ours: whichever one looks at."""
-    assert [True, True] == [issubclass(one, Discreet) for one in (TerminalApprover, Chat)]
+    assert [True, True] == [issubclass(one, FullScreenApp) for one in (TerminalApprover, ChatApp)]

@@ -5,7 +5,7 @@ from textual.app import App
 from textual.widgets import Checkbox, Input, Select, SelectionList
 
 from isthmus.terminal.answer_keys import KeyGuard
-from isthmus.terminal.approver.forms import Form, FormResult
+from isthmus.terminal.approver.forms import FormDialog, FormResult
 
 SEAT = {
     "type": "object",
@@ -31,7 +31,7 @@ class Page(App):
         super().__init__()
         self.at = 0.0
         self.filled = []
-        self.form = Form("Which seat?", schema, texts or {}, KeyGuard(lambda: self.at))
+        self.form = FormDialog("Which seat?", schema, texts or {}, KeyGuard(lambda: self.at))
 
     def on_mount(self):
         """Show it."""

@@ -8,7 +8,7 @@ import pytest
 from isthmus import Server
 from isthmus.host.host import Host
 from isthmus.terminal.approver.app import TerminalApprover
-from isthmus.terminal.approver.dialogs import Reading
+from isthmus.terminal.approver.dialogs import TextDialog
 from isthmus.terminal.approver.questions import TerminalSurface
 from isthmus.terminal.approver.servers import ToolList, make_arguments
 from isthmus.terminal.approver.widgets import Detail
@@ -90,7 +90,7 @@ async def test_the_tools_of_a_server_are_listed_and_one_is_called(host):
         asked = host.view.pending()[0]
         await screen.press(pilot, "1")
         await screen.press(pilot, "a")
-        await screen.until(pilot, lambda: isinstance(screen.app.screen, Reading))
+        await screen.until(pilot, lambda: isinstance(screen.app.screen, TextDialog))
         result = screen.app.screen.query_one(Detail).text
 
     assert "Wave to [bold]somebody." in shown

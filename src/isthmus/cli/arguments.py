@@ -71,7 +71,7 @@ def parse_arguments(given: Mapping[str, Sequence[str]], schema: Schema) -> dict[
 
 
 def _parse_value(key: str, values: Sequence[str], wanted: Schema, root: Schema) -> Any:
-    """One argument, from everything that was given for it."""
+    """The value of one argument, from all words that were given for it."""
     allowed = list_kinds(wanted, root)
     if "array" in allowed and (len(values) > 1 or not values[0].lstrip().startswith("[")):
         items = wanted.get("items", {})
@@ -135,7 +135,7 @@ def list_kinds(schema: Any, root: Schema) -> set[str]:
 
 
 def _resolve_reference(reference: str, root: Schema) -> Any:
-    """What ``#/$defs/Name`` names; nothing for references elsewhere."""
+    """The schema that ``#/$defs/Name`` refers to; nothing for references elsewhere."""
     prefix = "#/$defs/"
     found: Any = root.get("$defs", {})
     return found.get(reference.removeprefix(prefix)) if reference.startswith(prefix) else None

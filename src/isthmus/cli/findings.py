@@ -50,7 +50,7 @@ def print_findings(findings: Sequence[Finding], *, numbered: bool = False) -> No
 
 
 def _summarise(findings: Sequence[Finding], folded: Sequence[FoldedFinding]) -> str:
-    """How many there are of each severity, and of how many kinds."""
+    """The number of findings of each severity, and of kinds."""
     parts = []
     for severity in SEVERITY_COLOURS:
         count = sum(one.severity == severity for one in findings)

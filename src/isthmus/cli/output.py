@@ -41,7 +41,7 @@ def print_text(text: str) -> None:
 
 
 def print_line(text: str) -> None:
-    """One line that names what others have made: what is no plain text in it is made visible.
+    """Print one line with names that others chose: unusual characters are made visible.
 
     It is so in a pipe, too, which often ends at a terminal: ``isthmus auth list | less -R``.
     """

@@ -39,7 +39,7 @@ Wait: TypeAlias = Callable[[], Awaitable[object]]
 
 
 def snapshot(folder: Path) -> dict[Path, int]:
-    """When each Python file below a folder was last written, hidden folders left out."""
+    """The modification time of each Python file below a folder, hidden folders left out."""
     found = {}
     for path in _walk_python_files(folder):
         with suppress(OSError):  # it went away while we looked
@@ -101,7 +101,7 @@ class Relay:
             await self._replace()
 
     async def _forward(self, data: bytes) -> None:
-        """One message from the host, remembered as far as a new server needs to hear it again."""
+        """Forward one message of the host, and remember what a new server must hear again."""
         frame = parse(data)
         if isinstance(frame, Frame) and isinstance(frame.method, str):
             self._remember(frame, data)
@@ -266,7 +266,7 @@ async def reload_listening(file: str, folder: Path, place: Sequence[str]) -> Non
 
 
 async def _run_child(argv: list[str], folder: Path, stopped: asyncio.Future[Any]) -> None:
-    """One server's life, from here to the next change or the end."""
+    """Run one server until the next change or the end."""
     process = await asyncio.create_subprocess_exec(*argv)
     watch = asyncio.ensure_future(wait_for_change(folder))
     ended = asyncio.ensure_future(process.wait())

@@ -28,7 +28,7 @@ TARGET_HELP = (
 
 @dataclass(frozen=True)
 class CliTarget:
-    """Where a server is.
+    """The target of a command: a server's label, and its URL or command.
 
     Attributes:
         label: as a person would name it.
@@ -104,7 +104,7 @@ def _resolve_name(name: str, folder: Path, environ: Mapping[str, str]) -> CliTar
 def _resolve_entry(
     document: "ConfigDocument", raw: "RawServer", folder: Path, environ: Mapping[str, str]
 ) -> CliTarget:
-    """What a server's entry names, read as a host reads it."""
+    """The target of a server's entry, read as a host reads it."""
     from isthmus.host.config.forms import BadMember
     from isthmus.host.config.layouts import read_inputs
     from isthmus.host.config.load import describe_fault

@@ -79,7 +79,7 @@ class ConnectOptions:
 
 @dataclass
 class TerminalClient:
-    """One conversation with a server, as seen from a terminal.
+    """The client of one server at a terminal: answers questions, shows progress and logs.
 
     Attributes:
         target: where the server is.
@@ -233,7 +233,7 @@ class StdioTerminal:
         print_note(text)
 
     async def ask(self, prompt: str) -> str | None:
-        """One line from stdin, read beside the event loop so that the connection stays alive."""
+        """Read one line from stdin beside the event loop, so that the connection stays alive."""
         print_prompt(prompt)
         loop = asyncio.get_running_loop()
         line: asyncio.Future[str] = loop.create_future()

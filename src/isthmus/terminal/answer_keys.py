@@ -33,7 +33,7 @@ class KeyGuard:
         self._alone = True
 
     def moved(self) -> None:
-        """Something has appeared, or stands elsewhere now."""
+        """Note that the screen has changed: keys count again after a silence."""
         self._moved = self._clock()
 
     def pressed(self) -> None:
@@ -73,7 +73,7 @@ SCOPE_TEXTS: Mapping[Remember, str] = {
 
 
 class GrantChoice(Struct, frozen=True):
-    """What a yes may hold for beyond this once.
+    """A lifetime of a yes beyond this once: a scope, and a time.
 
     Attributes:
         remember: the scope.

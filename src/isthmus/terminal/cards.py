@@ -120,7 +120,7 @@ class Card(Struct, frozen=True):
 
 
 def format_question(interaction: Interaction) -> str:
-    """What is asked, in one line."""
+    """The question in one line."""
     attempt = interaction.attempt
     form = QUESTION_TEXTS.get(attempt.action, "May {server} do {object}?")
     server, object = display_name(attempt.server), display_name(attempt.object) or "something"
@@ -169,7 +169,7 @@ def _describe_origin(interaction: Interaction) -> Iterator[StyledLine]:
 
 
 def explain_trace(trace: Trace, *, brief: bool = False) -> Iterator[StyledLine]:
-    """What policy said.
+    """The decision of policy as lines: effect, rule, reason, obligations.
 
     Args:
         trace: its answer.
@@ -213,12 +213,12 @@ TOOL_HINTS = (
 
 
 def describe_payload(payload: Payload) -> Iterator[StyledLine]:
-    """What a person has to see before they decide."""
+    """The payload of a question as lines: all that a person has to see before they decide."""
     yield from DESCRIBERS[type(payload)](payload)
 
 
 def describe_definition(payload: Payload) -> Iterator[StyledLine]:
-    """What a server defines of the tool that would be called, whole: for who wants to know more."""
+    """The whole definition of the tool that would be called, as lines."""
     if isinstance(payload, CallAsked):
         rest = structs.replace(payload.tool, description=UNSET, title=UNSET, annotations=UNSET)
         yield head_line("the definition of the tool")
@@ -226,7 +226,7 @@ def describe_definition(payload: Payload) -> Iterator[StyledLine]:
 
 
 def list_editable(interaction: Interaction) -> Any:
-    """What of a question may be changed, as plain data; unset where nothing may."""
+    """The part of a question that may be edited, as plain data; unset where nothing may."""
     payload = interaction.payload
     edit = EDITABLE.get(type(payload))
     return UNSET if edit is None else msgspec.to_builtins(edit(payload))

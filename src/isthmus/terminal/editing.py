@@ -21,7 +21,7 @@ Edit: TypeAlias = Callable[[str], Awaitable[str]]
 
 
 class Draft(Struct, frozen=True):
-    """What somebody has written so far in place of what was asked.
+    """A draft: the text that a user has edited so far, and its faults.
 
     Attributes:
         text: as they wrote it.
@@ -46,7 +46,7 @@ def to_editor_json(value: Any) -> str:
 
 
 def read_draft(text: str, before: Any) -> Draft:
-    """What an edited text means.
+    """Read an edited text.
 
     Args:
         text: the JSON.

@@ -45,7 +45,7 @@ QUOTE_BAR = "  | "
 
 
 class StyledLine(Struct, frozen=True):
-    """One line of a card; it may be longer than the screen is wide.
+    """A line with a role; it may be longer than the screen is wide.
 
     Attributes:
         text: what it says, safe for a terminal.
@@ -62,12 +62,12 @@ def head_line(text: str) -> StyledLine:
 
 
 def warning_line(text: str) -> StyledLine:
-    """What one should be warned of; may hold words of others."""
+    """A warning; it may hold words of others."""
     return StyledLine(f"  ! {show_invisible(text, line=True)}", "warn")
 
 
 def error_lines(text: str) -> Iterator[StyledLine]:
-    """What went wrong: its sentence, and behind a bar what a program said of it, line by line."""
+    """An error as lines: its sentence, and behind a bar what a program wrote about it."""
     first, _, rest = text.partition("\n")
     yield warning_line(first)
     if rest:
@@ -75,7 +75,7 @@ def error_lines(text: str) -> Iterator[StyledLine]:
 
 
 def first_sentence(text: str) -> str:
-    """What went wrong, in its first sentence: where there is one line for it."""
+    """The first sentence of an error, where there is one line for it."""
     return display_name(text.partition("\n")[0])
 
 
@@ -85,7 +85,7 @@ def display_name(text: str) -> str:
 
 
 def field_line(label: str, value: object) -> StyledLine:
-    """One fact, on one line."""
+    """A fact with its label, on one line."""
     return StyledLine(f"  {label}: {show_invisible(str(value), line=True)}")
 
 
@@ -188,7 +188,7 @@ def format_value(value: Any) -> str:
 
 
 def compare_arguments(several: Sequence[Interaction]) -> Iterator[StyledLine]:
-    """What differs between calls of one kind, as a table, and what is the same in all of them."""
+    """The arguments that differ between calls, as a table, and those that are the same in all."""
     given = [read_arguments(one) for one in several]
     keys = list(dict.fromkeys(key for one in given for key in one))
     same = {key: given[0][key] for key in keys if all(_is_in(one, key, given[0]) for one in given)}
@@ -245,7 +245,7 @@ def list_arguments(arguments: Any) -> Iterator[StyledLine]:
     """Arguments as JSON, whole; texts of several lines stand below, line by line, and edits as diffs."""
     # Nobody can write the mark into their arguments beforehand.
     mark, below = secrets.token_hex(8), list[UnfoldedText]()
-    text = format_json(_unfold(msgspec.to_builtins(arguments), "", mark, below))
+    text = format_json(_fold_texts(msgspec.to_builtins(arguments), "", mark, below))
     for at, one in enumerate(below):
         text = text.replace(f'"{mark}:{at}"', f"({one.size}: below)")
     yield from quote_block(text)
@@ -254,14 +254,14 @@ def list_arguments(arguments: Any) -> Iterator[StyledLine]:
         yield from one.lines
 
 
-def _unfold(value: Any, place: str, mark: str, below: list[UnfoldedText]) -> Any:
+def _fold_texts(value: Any, place: str, mark: str, below: list[UnfoldedText]) -> Any:
     """The value with a mark in place of each text of several lines, which is put below."""
     if isinstance(value, str) and "\n" in value:
         lines = [_label_part(part) for part in value.split("\n")]
         below.append(UnfoldedText(place, lines, "line by line", f"{len(lines)} lines"))
         return f"{mark}:{len(below) - 1}"
     if isinstance(value, list):
-        return [_unfold(one, f"{place}[{at}]", mark, below) for at, one in enumerate(value)]
+        return [_fold_texts(one, f"{place}[{at}]", mark, below) for at, one in enumerate(value)]
     if not isinstance(value, dict):
         return value
     edit = next((pair for pair in EDIT_PAIRS if _is_edit(value, pair, below)), None)
@@ -274,7 +274,7 @@ def _unfold(value: Any, place: str, mark: str, below: list[UnfoldedText]) -> Any
             found[key] = placed
         else:
             inside = display_name(str(key))
-            found[key] = _unfold(one, f"{place}.{inside}" if place else inside, mark, below)
+            found[key] = _fold_texts(one, f"{place}.{inside}" if place else inside, mark, below)
     return found
 
 

@@ -213,7 +213,7 @@ EXIT_BY_VERDICT = {"good": Exit.OK, "unproved": Exit.UNPROVED, "bad": Exit.TOOL_
 
 
 def describe_verdict(found: ChainVerdict) -> Iterable[str]:
-    """What a check found, a line each."""
+    """The verdict of a check, as lines."""
     yield f"{found.rows} rows ({found.first} to {found.last}), {found.checkpoints} checkpoints"
     if found.dropped:
         yield f"rows up to {found.dropped} were dropped by retention, under a signature"

@@ -201,7 +201,7 @@ async def get_prompt(talk: TerminalClient, name: str, words: Sequence[str]) -> E
 
 
 class HostCall(Struct, frozen=True):
-    """What the command line says.
+    """Options of a call through the running host.
 
     Attributes:
         words: the tool, then ``key=value`` each.
@@ -244,7 +244,7 @@ async def call_at_host(wanted: HostCall) -> Exit:
 
 
 async def _find_schema(host: "AttachedHost", name: str) -> Mapping[str, Any]:
-    """What a tool takes, as its server says; nothing where the host has no server of that name.
+    """The input schema of a tool; nothing where the host has no server of that name.
 
     Raises:
         Unknown: the server has no such tool; the message has those that it has.

@@ -72,7 +72,7 @@ def chat(
 
 
 class ChatOptions(Struct, frozen=True):
-    """What the command line says; see ``isthmus chat --help``."""
+    """Options of a conversation; see ``isthmus chat --help``."""
 
     config: tuple[str, ...] = ()
     model: str = ""

@@ -55,7 +55,7 @@ def check(
 
 
 class CheckOptions(msgspec.Struct, frozen=True):
-    """What the command line says about a check.
+    """Options of a check.
 
     Attributes:
         only: rules or areas to apply; all if there are none.
@@ -105,7 +105,7 @@ async def check_server(talk: TerminalClient, choices: CheckOptions) -> Exit:
 
 
 def _list_reasons(report: Report) -> list[tuple[str, list[str]]]:
-    """Why what could not be asked was not, with the revisions that each reason is about."""
+    """The reasons why something could not be asked, each with its revisions."""
     found: dict[str, list[str]] = {}
     for name, reason in (report.broken if report.spoken else report.unspoken).items():
         found.setdefault(reason, []).append(name)

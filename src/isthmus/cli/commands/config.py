@@ -304,7 +304,7 @@ def set_(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)
 
 
 def _read_secret(name: str) -> str:
-    """What a person types, or a program writes to standard input."""
+    """A secret that a person types, or a program writes to standard input."""
     if sys.stdin.isatty():
         import getpass
 
@@ -375,7 +375,7 @@ def _change_roots(
 
 @asynccontextmanager
 async def open_root_manager(loaded: LoadedConfig) -> AsyncIterator[RootGrants]:
-    """What knows of grants, in the state of the user's host."""
+    """The grants of folders, in the state of the user's host."""
     options = loaded.config.options
     state = HostState(options.state or find_user_folder())
     try:

@@ -30,7 +30,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 class ApproverChoice(StrEnum):
-    """Where questions are asked."""
+    """The surface that asks questions."""
 
     TUI = "tui"
     PROMPT = "prompt"
@@ -82,7 +82,7 @@ HOST_STAYS_HINT = "where nobody else is there, what waits is denied"
 
 
 class HostCommandOptions(Struct, frozen=True):
-    """What the command line says.
+    """Options of ``isthmus host``.
 
     Attributes:
         config: files instead of the usual ones.
@@ -135,7 +135,7 @@ async def _run_attached(said: HostCommandOptions) -> Exit:
 
 
 def _find_folder(said: HostCommandOptions) -> str | os.PathLike[str]:
-    """Where the host that runs keeps what lasts."""
+    """The folder of the running host's state."""
     return said.state or load_config(said.config or None).options.state or find_user_folder()
 
 

@@ -64,7 +64,7 @@ class ServerOffer(Wire, frozen=True, kw_only=True):
 
 
 async def fetch_offer(client: Client) -> ServerOffer:
-    """What the server lists; what it does not declare is not asked for."""
+    """Fetch the lists of a server; one that it does not declare is not asked for."""
     can = client.capabilities
     resources = can.resources is not UNSET
     return ServerOffer(

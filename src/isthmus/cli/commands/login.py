@@ -103,7 +103,7 @@ def logout(
 
 
 class LoginOptions(msgspec.Struct, frozen=True):
-    """What the command line says about a login.
+    """Options of a login.
 
     Attributes:
         scopes: what to ask for; nothing asks for what the server says.
@@ -266,7 +266,7 @@ class PortableProgram(ClientProfile, frozen=True, kw_only=True):
     client: Preregistered
 
     def known(self, issuer: str) -> ClientIdentity | None:  # noqa: ARG002 - it is the same everywhere
-        """Who it is at an issuer."""
+        """The identity of the client at an issuer."""
         return self.client.identity
 
 
@@ -298,7 +298,7 @@ async def ask_for_redirect(url: str) -> str:
 
 
 async def make_oauth(target: CliTarget, said: LoginOptions) -> FreshOAuth:
-    """What logs in, with a place to keep tokens.
+    """The OAuth client of a login, with a store for its tokens.
 
     Raises:
         UsageError: there is no such place, or the command line does not add up.
@@ -369,7 +369,7 @@ def make_registration(tokens: Tokens, client: ClientIdentity, redirect: str) -> 
 
 
 def summarise_tokens(tokens: Tokens) -> Mapping[str, str | list[str]]:
-    """What may be said of tokens: everything but themselves."""
+    """Facts about tokens that may be shown: everything but the tokens."""
     until = "the server ends it"
     if tokens.expires_at is not None:
         until = datetime.fromtimestamp(tokens.expires_at, UTC).isoformat(timespec="seconds")

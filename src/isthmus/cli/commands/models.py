@@ -155,7 +155,7 @@ def print_models(file: str | None, *, as_json: bool) -> Exit:
 
 
 def format_model(model: Model) -> tuple[str, ...]:
-    """One model, a word each."""
+    """The columns of one model."""
     notes = [
         *([] if model.enabled else ["disabled"]),
         *(["tools"] if model.tools else []),
@@ -203,7 +203,7 @@ async def check_models(file: str | None, *, ask: bool) -> Exit:
 
 
 async def list_missing(models: Models, name: str, provider: Provider) -> list[str]:
-    """What a provider does not have of its models in the file."""
+    """The models of the file that their provider does not have."""
     mine = [model for model in models if model.provider == name and model.enabled]
     try:
         offered = {one.id for one in await provider.models()}
@@ -231,7 +231,7 @@ def list_providers(models: Models) -> dict[str, Provider]:
 def make_preferences(
     hints: Sequence[str], cost: float | None, speed: float | None, intelligence: float | None
 ) -> ModelPreferences:
-    """What a server prefers."""
+    """The preferences of a server."""
     return ModelPreferences(
         hints=[ModelHint(name=name) for name in hints] or UNSET,
         cost_priority=UNSET if cost is None else cost,

@@ -80,7 +80,7 @@ def split_server_path(text: str) -> tuple[Path, str]:
 
 @dataclass(frozen=True)
 class ListenOptions:
-    """Where a server shall listen.
+    """The address that a server listens on.
 
     Attributes:
         transport: ``"http"``, ``"websocket"``, ``"tcp"`` or ``"unix"``.
@@ -115,7 +115,7 @@ class ListenOptions:
         return None
 
     def arguments(self) -> dict[str, Any]:
-        """What ``Server.run`` is to be given.
+        """The arguments for ``Server.run``.
 
         Raises:
             UsageError: it is no place.
@@ -234,7 +234,7 @@ def _make_server(value: Any, name: str, where: str) -> "Server":
 
 
 def _call_factory(make: Any, name: str, where: str) -> Any:
-    """What a function makes.
+    """The result of a function that makes a server.
 
     Raises:
         UsageError: it raised, or needs arguments; the message has the traceback of the file.

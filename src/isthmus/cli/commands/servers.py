@@ -164,7 +164,7 @@ def is_from_file(found: Sequence[ServerStatus], file: str) -> bool:
 
 
 def describe_configured(config: HostConfig) -> list[ServerStatus]:
-    """How servers are where no host runs."""
+    """The configured servers as rows, where no host runs."""
     good = [
         ServerStatus(
             name=entry.name,
@@ -209,7 +209,7 @@ def make_table(found: Sequence[ServerStatus]) -> Table:
 
 
 def format_one_line(text: str) -> str:
-    """Somebody else's text as one line."""
+    """A text of others as one line."""
     return " ".join(clean_text(text).split())
 
 

@@ -91,7 +91,7 @@ def validate_file(
 
 
 def _read_text(file: str) -> str:
-    """What a file holds; ``-`` is standard input."""
+    """The text of a file; ``-`` is standard input."""
     if file == "-":
         return sys.stdin.read()
     try:

@@ -14,12 +14,12 @@ from textual.widgets import ContentSwitcher, Static
 from isthmus.host.model.events import HostEvent, QuestionAnswered, QuestionAsked, ServerMoved
 from isthmus.host.model.view import HostView
 from isthmus.terminal.answer_keys import KeyGuard
-from isthmus.terminal.approver.event_log import Happenings
-from isthmus.terminal.approver.grants import GrantList
+from isthmus.terminal.approver.event_log import EventLogPane
+from isthmus.terminal.approver.grants import GrantsPane
 from isthmus.terminal.approver.inbox import Inbox
-from isthmus.terminal.approver.questions import Questions, TerminalSurface
-from isthmus.terminal.approver.servers import Servers
-from isthmus.terminal.approver.widgets import Detail, Discreet
+from isthmus.terminal.approver.questions import QuestionsPane, TerminalSurface
+from isthmus.terminal.approver.servers import ServersPane
+from isthmus.terminal.approver.widgets import Detail, FullScreenApp
 from isthmus.terminal.editing import edit_in_editor
 
 __all__ = ["TerminalApprover", "approve"]
@@ -32,7 +32,7 @@ KEYS = {
 PANES = "1 questions  2 servers  3 log  4 grants  q quit"
 
 
-class TerminalApprover(Discreet):
+class TerminalApprover(FullScreenApp):
     """The approver in a terminal.
 
     Args:
@@ -82,10 +82,10 @@ class TerminalApprover(Discreet):
         yield Static("", id="bar", markup=False)
         edit = self.surface.edit or self._edit
         with ContentSwitcher(initial="questions"):
-            yield Questions(self._view, self.surface, self._guard, edit)
-            yield Servers(self._view, edit)
-            yield Happenings(self._view)
-            yield GrantList(self._view)
+            yield QuestionsPane(self._view, self.surface, self._guard, edit)
+            yield ServersPane(self._view, edit)
+            yield EventLogPane(self._view)
+            yield GrantsPane(self._view)
         yield Static("", id="told", markup=False)
         yield Static("", id="keys", markup=False)
 
@@ -97,34 +97,34 @@ class TerminalApprover(Discreet):
 
     def tick(self) -> None:
         """A second has passed: less time is left."""
-        for questions in self.query(Questions):  # none where the screen is being closed
+        for questions in self.query(QuestionsPane):  # none where the screen is being closed
             questions.tick()
 
     async def _listen(self) -> None:
         events = self._view.events()
-        self.query_one(Questions).reload()
+        self.query_one(QuestionsPane).reload()
         async for event in events:
             self._hear(event)
         self.exit(message="The host has ended.")
 
     def _hear(self, event: HostEvent) -> None:
-        questions = self.query_one(Questions)
-        self.query_one(Happenings).add(event)
+        questions = self.query_one(QuestionsPane)
+        self.query_one(EventLogPane).add(event)
         match event:
             case QuestionAnswered():
                 questions.answered(event)
             case QuestionAsked():
                 questions.reload()
             case ServerMoved():
-                self.query_one(Servers).reload()
+                self.query_one(ServersPane).reload()
         self._paint()
 
-    def on_questions_said(self, event: Questions.Said) -> None:
+    def on_questions_pane_status(self, event: QuestionsPane.Status) -> None:
         """Tell it."""
         self.query_one("#told", Static).update(event.text)
         self._paint()
 
-    def on_questions_looked(self, _event: Questions.Looked) -> None:
+    def on_questions_pane_looked(self, _event: QuestionsPane.Looked) -> None:
         """Say what the keys do now."""
         self._paint()
 
@@ -137,7 +137,7 @@ class TerminalApprover(Discreet):
         bar = f"isthmus host | {waiting} question{'s' * (waiting != 1)} | {health}"
         self.query_one("#bar", Static).update(bar)
         pane = self.query_one(ContentSwitcher).current or ""
-        keys = KEYS.get(pane) or self.query_one(Questions).keys()
+        keys = KEYS.get(pane) or self.query_one(QuestionsPane).keys()
         self.query_one("#keys", Static).update(f"{keys}\n{PANES}")
 
     async def action_pane(self, pane: str) -> None:
@@ -145,13 +145,13 @@ class TerminalApprover(Discreet):
         self.query_one(ContentSwitcher).current = pane
         self._guard.moved()
         if pane == "servers":
-            self.query_one(Servers).reload()
+            self.query_one(ServersPane).reload()
             self.query_one("#server-list").focus()
         elif pane == "log":
-            await self.query_one(Happenings).open()
+            await self.query_one(EventLogPane).open()
             self.query_one("#happenings", Detail).focus()
         elif pane == "grants":
-            await self.query_one(GrantList).open()
+            await self.query_one(GrantsPane).open()
             self.query_one("#grant-list").focus()
         else:
             self.query_one(Inbox).focus()

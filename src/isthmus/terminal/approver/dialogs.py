@@ -16,11 +16,11 @@ from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.cards import make_card
 from isthmus.terminal.lines import StyledLine, compare_arguments
 
-__all__ = ["Batch", "Reading", "Remembering", "find_alike"]
+__all__ = ["BatchDialog", "GrantDialog", "TextDialog", "find_alike"]
 
 
-class Remembering(ModalScreen[GrantChoice | None]):
-    """What the yes is to hold for: by number, and nothing is chosen beforehand.
+class GrantDialog(ModalScreen[GrantChoice | None]):
+    """A dialog that asks how long a yes holds: by number, and nothing is chosen beforehand.
 
     Args:
         choices: what there is.
@@ -28,8 +28,8 @@ class Remembering(ModalScreen[GrantChoice | None]):
     """
 
     DEFAULT_CSS = """
-    Remembering { align: center middle; }
-    Remembering > Vertical { width: 56; max-width: 100%; height: auto; max-height: 100%;
+    GrantDialog { align: center middle; }
+    GrantDialog > Vertical { width: 56; max-width: 100%; height: auto; max-height: 100%;
         border: solid $foreground; overflow-y: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
@@ -66,7 +66,7 @@ class Remembering(ModalScreen[GrantChoice | None]):
         self.dismiss(choice)
 
 
-class Reading(ModalScreen[None]):
+class TextDialog(ModalScreen[None]):
     """Lines to be read, until one has read them.
 
     Args:
@@ -75,7 +75,7 @@ class Reading(ModalScreen[None]):
     """
 
     DEFAULT_CSS = """
-    Reading > Vertical { border: solid $foreground; }
+    TextDialog > Vertical { border: solid $foreground; }
     #reading-title { height: auto; text-style: bold; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -126,14 +126,14 @@ def find_alike(chosen: Interaction, waiting: Iterable[Interaction]) -> list[Inte
 
 
 def batch_key(one: Interaction) -> tuple[str, ...]:
-    """What questions have in common that may be allowed together."""
+    """The key that questions share that may be allowed together."""
     attempt = one.attempt
     named = attempt.object if attempt.action in SAME_NAME_ACTIONS else ""
     return attempt.principal, attempt.server, attempt.action, attempt.origin, named
 
 
-class Batch(ModalScreen[Verdict | None]):
-    """What differs between them, then all of them, whole; one key answers each of them.
+class BatchDialog(ModalScreen[Verdict | None]):
+    """A dialog with several questions: their differences, then each whole; one key answers all.
 
     Args:
         several: the questions; what comes later is not among them.
@@ -141,7 +141,7 @@ class Batch(ModalScreen[Verdict | None]):
     """
 
     DEFAULT_CSS = """
-    Batch > Vertical { border: solid $foreground; }
+    BatchDialog > Vertical { border: solid $foreground; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "allow", show=False),

@@ -25,7 +25,7 @@ from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.cards import format_question
 from isthmus.terminal.lines import StyledLine, display_name, first_sentence, format_audit_line
 
-__all__ = ["Happenings", "describe_event"]
+__all__ = ["EventLogPane", "describe_event"]
 
 MAX_LOG_LINES = 500
 
@@ -46,13 +46,13 @@ def describe_event(event: HostEvent) -> StyledLine | None:
 
 
 def describe_outcome(event: AttemptEnded) -> str:
-    """How something came out."""
+    """The outcome of an attempt, in words."""
     how = f"failed: {first_sentence(event.reason or event.error)}" if event.failed else "done"
     return f"ended    {how} ({event.seconds:.2f} s)"
 
 
 def describe_state(event: ServerMoved) -> str:
-    """How a server is now."""
+    """The state of a server, in words."""
     return f"server   {display_name(event.server)} is {event.state}" + (
         event.error and f": {first_sentence(event.error)}"
     )
@@ -76,7 +76,7 @@ def _describe_attempt(attempt: Attempt) -> str:
     return f"{attempt.action} {display_name(attempt.server)}: {display_name(attempt.object)}"
 
 
-class Happenings(Container):
+class EventLogPane(Container):
     """The log.
 
     Args:
@@ -97,7 +97,7 @@ class Happenings(Container):
         self._lines: deque[StyledLine] = deque(maxlen=MAX_LOG_LINES)
 
     def compose(self) -> ComposeResult:
-        """One text, and a place to search."""
+        """Make the text and the search box."""
         yield Detail(id="happenings")
         yield Input(placeholder="search the audit log: server, tool, who, how", id="log-search")
 
@@ -140,7 +140,7 @@ class Happenings(Container):
         self._show()
 
     def add(self, event: HostEvent) -> None:
-        """One more thing has happened."""
+        """Add an event."""
         line = describe_event(event)
         if line is not None:
             self._lines.append(line)

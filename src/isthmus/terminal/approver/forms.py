@@ -16,11 +16,11 @@ from isthmus.core.form_fields import FieldChoice, FormField, format_answer, list
 from isthmus.core.text import show_invisible
 from isthmus.terminal.answer_keys import KeyGuard
 
-__all__ = ["Field", "Form", "FormResult", "make_field"]
+__all__ = ["FieldWidget", "FormDialog", "FormResult", "make_field"]
 
 
 class FormResult(Struct, frozen=True):
-    """What became of a form.
+    """The result of a form.
 
     Attributes:
         texts: what stands in its fields, by name.
@@ -31,7 +31,7 @@ class FormResult(Struct, frozen=True):
     content: Mapping[str, Any] | None = None
 
 
-class Form(ModalScreen[FormResult]):
+class FormDialog(ModalScreen[FormResult]):
     """The fields of a form.
 
     Args:
@@ -42,13 +42,13 @@ class Form(ModalScreen[FormResult]):
     """
 
     DEFAULT_CSS = """
-    Form Input { height: 1; border: none; padding: 0 1; background: $surface; }
-    Form Input:focus { border: none; text-style: underline; }
-    Form .blank { height: auto; margin-bottom: 1; }
-    Form .wrong { text-style: bold; height: auto; }
-    Form SelectionList { height: auto; max-height: 12; border: none; padding: 0 1; }
-    Form Checkbox { padding: 0 1; }
-    Form VerticalScroll { height: 1fr; }
+    FormDialog Input { height: 1; border: none; padding: 0 1; background: $surface; }
+    FormDialog Input:focus { border: none; text-style: underline; }
+    FormDialog .blank { height: auto; margin-bottom: 1; }
+    FormDialog .wrong { text-style: bold; height: auto; }
+    FormDialog SelectionList { height: auto; max-height: 12; border: none; padding: 0 1; }
+    FormDialog Checkbox { padding: 0 1; }
+    FormDialog VerticalScroll { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", show=False, priority=True),
@@ -64,7 +64,7 @@ class Form(ModalScreen[FormResult]):
         self._title = title
         self._blanks = list_fields(schema)
         self._texts = texts
-        self._fields: list[Field] = []
+        self._fields: list[FieldWidget] = []
         self._guard = guard
 
     def compose(self) -> ComposeResult:
@@ -88,7 +88,7 @@ class Form(ModalScreen[FormResult]):
         self._guard.moved()
 
     def texts(self) -> dict[str, Any]:
-        """What stands in the fields now."""
+        """The texts of all fields, for another time."""
         pairs = zip(self._blanks, self._fields, strict=True)
         return {blank.name: field.kept() for blank, field in pairs}
 
@@ -133,7 +133,7 @@ class Form(ModalScreen[FormResult]):
 
 
 def describe_blank(blank: FormField) -> str:
-    """What stands above a field; what can be chosen stands in it."""
+    """The lines above a field: title, description and constraints of its blank."""
     described = blank.schema.get("description")
     lines = [described] if isinstance(described, str) and described else []
     if blank.choices or blank.kind == "boolean":
@@ -142,20 +142,20 @@ def describe_blank(blank: FormField) -> str:
     return "\n".join([*lines, blank.question()])
 
 
-class Field(Protocol):
-    """What a person puts into a blank."""
+class FieldWidget(Protocol):
+    """The widget of a blank, and the value in it."""
 
     @property
     def widget(self) -> Widget:
-        """Where they do it."""
+        """The Textual widget."""
         ...
 
     def kept(self) -> Any:
-        """What stands there, for another time."""
+        """The text of the field, for another time."""
         ...
 
     def read(self) -> Any:
-        """What that means; None to leave the blank out.
+        """The value of the field; None to leave the blank out.
 
         Raises:
             ValueError: it does not fit; the message says what would.
@@ -163,7 +163,7 @@ class Field(Protocol):
         ...
 
 
-def make_field(blank: FormField, kept: Any, id: str) -> Field:
+def make_field(blank: FormField, kept: Any, id: str) -> FieldWidget:
     """The field of a blank.
 
     Args:
@@ -172,16 +172,18 @@ def make_field(blank: FormField, kept: Any, id: str) -> Field:
         id: of the widget.
     """
     if blank.choices:
-        return (Several if blank.many else OneOf)(blank, kept, id)
+        return (MultiChoiceField if blank.many else ChoiceField)(blank, kept, id)
     if blank.kind == "boolean":
         # Two states would answer for who has not looked: without a default there are three.
         return (
-            YesOrNo(blank, kept, id) if isinstance(blank.default, bool) else Open(blank, kept, id)
+            CheckboxField(blank, kept, id)
+            if isinstance(blank.default, bool)
+            else OptionalBoolField(blank, kept, id)
         )
-    return Typed(blank, kept, id)
+    return TextField(blank, kept, id)
 
 
-class Typed:
+class TextField:
     """A line that is typed."""
 
     def __init__(self, blank: FormField, kept: Any, id: str) -> None:
@@ -190,16 +192,16 @@ class Typed:
         self.widget = Input(default if kept is None else kept, id=id, select_on_focus=False)
 
     def kept(self) -> str:
-        """What was typed."""
+        """The text that was typed."""
         return self.widget.value
 
     def read(self) -> Any:
-        """What it means."""
+        """The value of the text."""
         return self._blank.read(self.widget.value)
 
 
-class OneOf:
-    """One of the choices, or none of them."""
+class ChoiceField:
+    """A list in which one of the choices is chosen, or none."""
 
     def __init__(self, blank: FormField, kept: Any, id: str, choices: Any = None) -> None:
         self._blank = blank
@@ -220,7 +222,7 @@ class OneOf:
         )
 
     def kept(self) -> Any:
-        """What was chosen; empty for nothing."""
+        """The choice; empty for none."""
         return "" if self.widget.value is Select.NULL else self.widget.value
 
     def read(self) -> Any:
@@ -229,14 +231,14 @@ class OneOf:
         return self._blank.accept(None if chosen is Select.NULL else chosen)
 
 
-class Open(OneOf):
+class OptionalBoolField(ChoiceField):
     """Yes, no, or no answer yet."""
 
     def __init__(self, blank: FormField, kept: Any, id: str) -> None:
         super().__init__(blank, kept, id, [("yes", True), ("no", False)])
 
 
-class Several:
+class MultiChoiceField:
     """Some of the choices, each ticked or not."""
 
     def __init__(self, blank: FormField, kept: Any, id: str) -> None:
@@ -250,7 +252,7 @@ class Several:
         )
 
     def kept(self) -> list[str]:
-        """What is ticked, in the server's order."""
+        """The choices that are ticked, in the server's order."""
         ticked = set(self.widget.selected)
         return [one.value for one in self._blank.choices if one.value in ticked]
 
@@ -259,7 +261,7 @@ class Several:
         return self._blank.accept(self.kept() or (None if self._blank.default is None else []))
 
 
-class YesOrNo:
+class CheckboxField:
     """A box that is ticked or not; it begins as the server says."""
 
     def __init__(self, blank: FormField, kept: Any, id: str) -> None:

@@ -11,16 +11,16 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from isthmus.host.model.view import GrantLine, HostView
-from isthmus.terminal.approver.questions import Questions
+from isthmus.terminal.approver.questions import QuestionsPane
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.lines import StyledLine, display_name, field_line, first_sentence
 
-__all__ = ["GrantList"]
+__all__ = ["GrantsPane"]
 
 NO_GRANTS = StyledLine("  Nothing was allowed for longer than once.", "dim")
 
 
-class GrantList(Container):
+class GrantsPane(Container):
     """The list of grants beside one of them.
 
     Args:
@@ -79,7 +79,7 @@ class GrantList(Container):
             told = f"This was not taken back: {first_sentence(str(error))}"
         else:
             told = f"{'Taken back' if gone else 'It held no more'}: {display_name(chosen.text)}"
-        self.post_message(Questions.Said(told))
+        self.post_message(QuestionsPane.Status(told))
         await self.open()
 
 

@@ -54,7 +54,7 @@ def format_time_left(deadline: float, now: float) -> str:
 def format_question_row(
     interaction: Interaction, now: float, *, chosen: bool, others: Sequence[Interaction] = ()
 ) -> Text:
-    """One question in one line: readable without colours, too.
+    """A question in one line: readable without colours, too.
 
     Args:
         interaction: the question.
@@ -93,7 +93,7 @@ class Inbox(OptionList):
 
     @property
     def rows(self) -> list[str]:
-        """What stands in it."""
+        """The rows that are shown."""
         return [str(self.get_option_at_index(n).prompt) for n in range(self.option_count)]
 
     def show(self, questions: Sequence[Interaction]) -> None:

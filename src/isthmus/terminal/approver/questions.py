@@ -23,8 +23,8 @@ from isthmus.terminal.answer_keys import (
     list_grant_choices,
     list_keys,
 )
-from isthmus.terminal.approver.dialogs import Batch, Reading, Remembering, find_alike
-from isthmus.terminal.approver.forms import Form, FormResult
+from isthmus.terminal.approver.dialogs import BatchDialog, GrantDialog, TextDialog, find_alike
+from isthmus.terminal.approver.forms import FormDialog, FormResult
 from isthmus.terminal.approver.inbox import Inbox, matches, sort_questions
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.cards import Card, explain_trace, format_question, list_editable, make_card
@@ -34,7 +34,7 @@ from isthmus.terminal.lines import StyledLine, display_name
 if TYPE_CHECKING:
     from textual.screen import ModalScreen
 
-__all__ = ["NO_SERVERS", "Questions", "TerminalSurface"]
+__all__ = ["NO_SERVERS", "QuestionsPane", "TerminalSurface"]
 
 MAX_ANSWERED_QUESTIONS = 1_000
 VERDICT_TEXTS = {"allow": "allowed", "deny": "denied", "cancel": "cancelled"}
@@ -51,7 +51,7 @@ PLAIN_DENIAL = Decision(verdict="deny")
 
 
 class TerminalSurface(Struct, frozen=True, kw_only=True):
-    """Where this terminal gets what is not the host's.
+    """Facts of this terminal that the host does not know: clock, editor, assurance.
 
     Attributes:
         by: what it is called in decisions.
@@ -70,7 +70,7 @@ class TerminalSurface(Struct, frozen=True, kw_only=True):
     leaving: str = "what waits is denied"
 
 
-class Questions(Container):
+class QuestionsPane(Container):
     """The list of questions beside the card of one of them.
 
     Args:
@@ -80,8 +80,8 @@ class Questions(Container):
         edit: lets the user change a text.
     """
 
-    class Said(Message):
-        """Something to be told at the bottom of the screen."""
+    class Status(Message):
+        """A message for the bottom of the screen."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -246,7 +246,7 @@ class Questions(Container):
 
     def say(self, text: str) -> None:
         """Tell something at the bottom of the screen."""
-        self.post_message(self.Said(text))
+        self.post_message(self.Status(text))
 
     # What a key does
 
@@ -309,7 +309,7 @@ class Questions(Container):
             if choice is not None and self._still(chosen):
                 self._allow(chosen, choice, chord=chosen.risk == "high")
 
-        self._over = (chosen.id, Remembering(choices, self.guard))
+        self._over = (chosen.id, GrantDialog(choices, self.guard))
         self.app.push_screen(self._over[1], done)
 
     def action_group(self) -> None:
@@ -332,7 +332,7 @@ class Questions(Container):
                 else:
                     self._send(one, self._decision("deny"))
 
-        self.app.push_screen(Batch(several, self.guard), done)
+        self.app.push_screen(BatchDialog(several, self.guard), done)
 
     def action_confirm(self) -> None:
         """The second key of a yes."""
@@ -468,7 +468,7 @@ class Questions(Container):
 
         schema = payload.params.requested_schema or {}
         texts = self._fields.get(chosen.id, {})
-        form = Form(format_question(chosen), schema, texts, self.guard)
+        form = FormDialog(format_question(chosen), schema, texts, self.guard)
         self._over = (chosen.id, form)
         self.app.push_screen(form, done)
 
@@ -484,7 +484,7 @@ class Questions(Container):
             ]
             lines = [*explain_trace(chosen.trace), *more]
             self.app.push_screen(
-                Reading(format_question(chosen), lines), lambda _: self.guard.moved()
+                TextDialog(format_question(chosen), lines), lambda _: self.guard.moved()
             )
 
     def action_search(self) -> None:

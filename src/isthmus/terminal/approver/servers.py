@@ -13,8 +13,8 @@ from textual.widgets.option_list import Option
 
 from isthmus.host.model.attempt import asked_by
 from isthmus.host.model.view import HostView, ServerDo, ServerStatus, ToolLine
-from isthmus.terminal.approver.dialogs import Reading
-from isthmus.terminal.approver.questions import NO_SERVERS, Questions
+from isthmus.terminal.approver.dialogs import TextDialog
+from isthmus.terminal.approver.questions import NO_SERVERS, QuestionsPane
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.cards import describe_blocks
 from isthmus.terminal.editing import Edit, read_draft, to_editor_json
@@ -29,7 +29,7 @@ from isthmus.terminal.lines import (
     quote_block,
 )
 
-__all__ = ["Servers", "ToolList", "describe_server", "make_arguments"]
+__all__ = ["ServersPane", "ToolList", "describe_server", "make_arguments"]
 
 
 def describe_server(status: ServerStatus) -> list[StyledLine]:
@@ -54,12 +54,12 @@ def describe_server(status: ServerStatus) -> list[StyledLine]:
 
 
 def format_server_row(status: ServerStatus, *, chosen: bool) -> Text:
-    """One server in a line; ``!`` where something is wrong."""
+    """A server in one line; ``!`` where something is wrong."""
     text = f"{'>' if chosen else ' '} {display_name(status.name)}: {status.state}"
     return Text(text + (" !" if status.error else ""), no_wrap=True, overflow="ellipsis")
 
 
-class Servers(Container):
+class ServersPane(Container):
     """The list of servers beside what is known of one.
 
     Args:
@@ -135,7 +135,7 @@ class Servers(Container):
         self.reload()
 
     def _say(self, text: str) -> None:
-        self.post_message(Questions.Said(text))
+        self.post_message(QuestionsPane.Status(text))
 
     def action_tools(self) -> None:
         """List the server's tools; one that is chosen there is called."""
@@ -178,17 +178,17 @@ class Servers(Container):
         how = "failed" if result.is_error else "gave"
         self._say(f"{display_name(tool.name)} {how} a result")
         lines = [*describe_blocks(result.content)] or [StyledLine("  nothing", "dim")]
-        self.app.push_screen(Reading(f"what {display_name(tool.name)} {how}", lines))
+        self.app.push_screen(TextDialog(f"what {display_name(tool.name)} {how}", lines))
 
     async def action_log(self) -> None:
-        """What the server's process wrote for people."""
+        """Show the log of the server's process."""
         chosen = self.chosen
         if chosen is not None:
             lines = [
                 StyledLine(display_name(text)) for text in await self._view.log_tail(chosen.name)
             ]
             found = lines or [StyledLine("  It wrote nothing.", "dim")]
-            self.app.push_screen(Reading(f"what {display_name(chosen.name)} wrote", found))
+            self.app.push_screen(TextDialog(f"what {display_name(chosen.name)} wrote", found))
 
 
 SAMPLE_VALUES: Mapping[str, Any] = {

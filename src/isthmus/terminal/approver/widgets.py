@@ -18,7 +18,7 @@ from textual.strip import Strip
 from isthmus.terminal.answer_keys import KeyGuard
 from isthmus.terminal.lines import Role, StyledLine
 
-__all__ = ["Detail", "Discreet", "wrap_lines"]
+__all__ = ["Detail", "FullScreenApp", "wrap_lines"]
 
 STYLES: dict[Role, Style] = {
     "title": Style(bold=True),
@@ -49,7 +49,7 @@ def wrap_lines(lines: Iterable[StyledLine], width: int) -> Iterator[StyledLine]:
 
 
 def _split_first(text: str, at: int, width: int) -> str:
-    """What of a text fits into one line; broken between words where that costs little."""
+    """The beginning of a text that fits into one line, broken between words where that costs little."""
     found = next(iter(_chop_cells(text[at : at + width * 2], width)))
     if at + len(found) == len(text):
         return found
@@ -134,7 +134,7 @@ class Detail(ScrollView, can_focus=True):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One row of the screen."""
+        """Render one row of the screen."""
         width = self._width
         if width != self._wrapped:  # it is drawn before it was told of its size
             self._wrap()
@@ -146,8 +146,8 @@ class Detail(ScrollView, can_focus=True):
         return Strip([Segment(line.text, style)]).adjust_cell_length(width, self.rich_style)
 
 
-class Discreet(App[None]):
-    """What the full screens have in common.
+class FullScreenApp(App[None]):
+    """The base of both full-screen apps: keys that count, and errors without arguments or secrets.
 
     Args:
         guard: is told of every key before anything is done with it.

@@ -30,8 +30,8 @@ from isthmus.host.turns import (
 )
 from isthmus.terminal.answer_keys import KeyGuard
 from isthmus.terminal.approver.inbox import Inbox
-from isthmus.terminal.approver.questions import Questions, TerminalSurface
-from isthmus.terminal.approver.widgets import Detail, Discreet
+from isthmus.terminal.approver.questions import QuestionsPane, TerminalSurface
+from isthmus.terminal.approver.widgets import Detail, FullScreenApp
 from isthmus.terminal.chat.completion import list_suggestions
 from isthmus.terminal.chat.lines import (
     describe_inserted,
@@ -48,7 +48,7 @@ from isthmus.terminal.lines import StyledLine, display_name, error_lines
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Chat", "show_chat"]
+__all__ = ["ChatApp", "show_chat"]
 
 TYPING_KEYS = "Enter say  Tab complete  up, down earlier lines  ^C stop, twice quits  /help"
 QUESTION_KEYS = "A question waits. Your line keeps its keys: Tab goes to the question, and back."
@@ -57,7 +57,7 @@ SUGGESTION_DELAY_S = 0.15  # without a key, before a server is asked for complet
 LEAVE_WINDOW_S = 2.0  # a second Ctrl-C leaves
 
 
-class Chat(Discreet):
+class ChatApp(FullScreenApp):
     """The conversation in a terminal.
 
     Args:
@@ -78,10 +78,10 @@ class Chat(Discreet):
     Transcript > Static { height: auto; margin-bottom: 1; }
     Suggestions { height: auto; max-height: 8; border: none; padding: 0 1; display: none; }
     #line { height: 3; }
-    Questions { height: 3fr; layout: grid; grid-size: 1; grid-rows: 3 1fr; display: none;
+    QuestionsPane { height: 3fr; layout: grid; grid-size: 1; grid-rows: 3 1fr; display: none;
         border-top: solid $foreground; }
-    Questions OptionList { border: none; padding: 0; height: 1fr; max-height: 100%; }
-    Questions Detail { border-top: solid $foreground; }
+    QuestionsPane OptionList { border: none; padding: 0; height: 1fr; max-height: 100%; }
+    QuestionsPane Detail { border-top: solid $foreground; }
     #search { height: 1; border: none; padding: 0 1; dock: bottom; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -104,7 +104,7 @@ class Chat(Discreet):
         yield Static("", id="bar", markup=False)
         yield Transcript(id="transcript")
         edit = self.surface.edit or self._edit
-        yield Questions(self._session.view, self.surface, self._guard, edit)
+        yield QuestionsPane(self._session.view, self.surface, self._guard, edit)
         offered = Suggestions(id="suggestions")
         yield offered
         yield ChatLine(offered, id="line")
@@ -115,7 +115,7 @@ class Chat(Discreet):
         """Begin to listen, and learn what the servers have."""
         self.run_worker(self._listen(), name="listening")
         self.run_worker(self._learn(), name="learning")
-        self.set_interval(1, self.query_one(Questions).tick)
+        self.set_interval(1, self.query_one(QuestionsPane).tick)
         self._transcript.lines(self._session.concerns())
         self._line.focus()
         self._paint()
@@ -144,10 +144,10 @@ class Chat(Discreet):
     def _hear(self, event: HostEvent) -> None:
         match event:
             case QuestionAsked():
-                self.query_one(Questions).reload()
+                self.query_one(QuestionsPane).reload()
                 self._ask()
             case QuestionAnswered():
-                self.query_one(Questions).answered(event)
+                self.query_one(QuestionsPane).answered(event)
                 self._ask()
             case HostNotice():
                 self._transcript.lines([*error_lines(f"{event.server}: {event.text}".lstrip(": "))])
@@ -156,7 +156,7 @@ class Chat(Discreet):
 
     def _ask(self) -> None:
         """Show the questions that wait, and where there are none, go on typing."""
-        questions = self.query_one(Questions)
+        questions = self.query_one(QuestionsPane)
         waiting = bool(self._session.view.pending())
         if waiting == questions.display:
             return
@@ -179,17 +179,17 @@ class Chat(Discreet):
         """A letter that means nothing to a question begins a line, and what is pasted goes there."""
         if isinstance(self.focused, Inbox | Detail) and (
             isinstance(event, Paste)
-            or (event.is_printable and event.key not in {*Questions.BOUND, "tab"})
+            or (event.is_printable and event.key not in {*QuestionsPane.BOUND, "tab"})
         ):
             self.screen.set_focus(self._line, scroll_visible=False)
         entered = isinstance(event, Key) and event.key == "enter"
         self._writing = isinstance(self.focused, ChatLine) and not entered
 
-    def on_questions_said(self, event: Questions.Said) -> None:
+    def on_questions_pane_status(self, event: QuestionsPane.Status) -> None:
         """Tell it."""
         self._tell(event.text)
 
-    def on_questions_looked(self, _event: Questions.Looked) -> None:
+    def on_questions_pane_looked(self, _event: QuestionsPane.Looked) -> None:
         """Say what the keys do now."""
         self._paint()
 
@@ -205,7 +205,7 @@ class Chat(Discreet):
         if labels:
             parts.append(f"has read: {labels}")
         self.query_one("#bar", Static).update(" | ".join(parts))
-        questions = self.query_one(Questions)
+        questions = self.query_one(QuestionsPane)
         keys = TYPING_KEYS
         if questions.display:
             keys = QUESTION_KEYS if self._line.has_focus else questions.keys()
@@ -225,7 +225,7 @@ class Chat(Discreet):
             await asyncio.sleep(SUGGESTION_DELAY_S)
         found = await list_suggestions(text, self._session.talk)
         if text == self._line.value:
-            asking = self.query_one(Questions).display
+            asking = self.query_one(QuestionsPane).display
             self.query_one(Suggestions).show([] if asking else found)
 
     def on_option_list_option_selected(self, event: Suggestions.OptionSelected) -> None:
@@ -332,10 +332,10 @@ async def show_chat(
 
     Args:
         session: does what is typed.
-        surface: as :class:`Chat` takes it.
+        surface: as :class:`ChatApp` takes it.
         end: closes the screen when it is set, as ``/quit`` does.
     """
-    app = Chat(session, surface)
+    app = ChatApp(session, surface)
     async with session.view.attend(app.surface.by, app.surface.assurance):
         try:
             await app.show(end)

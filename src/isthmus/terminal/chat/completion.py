@@ -45,7 +45,7 @@ WORD_PATTERN = re.compile(r"(?:^|(?<=\s))(\S*)$")
 
 
 class Suggestion(Struct, frozen=True):
-    """Something that what is typed may go on with.
+    """A suggestion: a text that completes the line, and its label.
 
     Attributes:
         text: the whole line, with it.
@@ -95,7 +95,7 @@ def find_attached(text: str) -> list[str]:
 
 
 async def list_suggestions(text: str, talk: Conversation) -> list[Suggestion]:
-    """What the line may go on with; nothing where no server can say.
+    """The suggestions for a line; none where no server can say.
 
     Args:
         text: what has been typed, up to the cursor.

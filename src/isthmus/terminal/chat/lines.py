@@ -44,7 +44,7 @@ def describe_tool_call(event: ToolAsked) -> Iterator[StyledLine]:
 
 
 def format_progress(event: ToolRunning) -> str:
-    """How far a call has come."""
+    """The progress of a call, as a bar."""
     message = display_name(event.message)
     if not event.total or event.total <= 0:
         return f"  … {event.progress:g} {message}".rstrip()
@@ -54,7 +54,7 @@ def format_progress(event: ToolRunning) -> str:
 
 
 def describe_tool_outcome(event: ToolDone) -> Iterator[StyledLine]:
-    """What came of a call; a long result is cut, and says so."""
+    """The outcome of a call as lines; a long result is cut, and says so."""
     lines = list(describe_result(event.result))
     if event.failed:
         yield StyledLine(
@@ -86,7 +86,7 @@ def describe_inserted(messages: Iterable[SamplingMessage]) -> Iterator[StyledLin
 
 
 def describe_turn_end(event: Ended) -> Iterator[StyledLine]:
-    """Why a turn is over, where it is not simply done."""
+    """The reason why a turn ended, where it is not simply done."""
     if event.why == "failed":
         yield warning_line(f"No answer: {event.reason}")
     elif event.why in END_REASONS:

@@ -41,7 +41,7 @@ LEAVE_WINDOW_S = 2.0  # a second Ctrl-C leaves
 
 
 class LineSource(Protocol):
-    """Where lines are typed, or come from."""
+    """A source of lines: a keyboard or a stream."""
 
     async def next(self) -> str | None:
         """The next line; None at the end."""
@@ -105,7 +105,7 @@ class TtyLines:
         self._tty.interrupt()
 
     def lend(self) -> None:
-        """Somebody else reads from the terminal now."""
+        """Lend the terminal: somebody else reads from it now."""
         self._free.clear()
         self._lent = True
         self._tty.interrupt()

@@ -87,7 +87,7 @@ class ChatSession:
         return self.host.view
 
     def concerns(self) -> Sequence[StyledLine]:
-        """What a person should know from the beginning: what of the configuration cannot be used."""
+        """Faults of the configuration, which a person should know from the beginning."""
         broken = [f"{server}: {why}" for server, why in self.host.config.broken.items()]
         policy = self.host.core.pipeline.policy.broken
         return [line for text in (*policy, *broken) for line in error_lines(text)]

@@ -26,7 +26,7 @@ MAX_HISTORY_LINES = 200  # that the keys up and down bring back
 
 
 class Transcript(VerticalScroll, can_focus=False):
-    """What was said and done, the latest at the bottom; no text in it is read as markup."""
+    """The transcript, the latest at the bottom; no text in it is read as markup."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -52,7 +52,7 @@ class Transcript(VerticalScroll, can_focus=False):
         return part
 
     def close(self) -> None:
-        """What comes next is another part."""
+        """End the current part: the next text begins another one."""
         if self._open is not None:
             self._texts.append(self._written)
         self._open, self._written, self._listed = None, "", None
@@ -105,7 +105,7 @@ class Transcript(VerticalScroll, can_focus=False):
 
 
 class Suggestions(OptionList, can_focus=False):
-    """What may be typed next; nothing where nothing fits."""
+    """The list of suggestions; hidden where there are none."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
@@ -113,7 +113,7 @@ class Suggestions(OptionList, can_focus=False):
 
     @property
     def rows(self) -> list[str]:
-        """What stands in it."""
+        """The rows that are shown."""
         return [one.label for one in self._shown]
 
     @property

@@ -25,7 +25,7 @@ class FormTerminal(Protocol):
 
 
 async def ask_form(schema: Mapping[str, Any], terminal: FormTerminal) -> Answer[Any]:
-    """What the person puts into a form, once they have seen it again and said yes.
+    """Ask for each blank of a form; the content counts once the person has seen it and said yes.
 
     Control-D anywhere is turning away without choosing.
 

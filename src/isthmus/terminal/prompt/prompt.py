@@ -137,12 +137,12 @@ async def run_prompt(view: HostView, prompt: TerminalPrompt) -> None:
 
 
 def describe_silence(interaction: Interaction) -> Verdict:
-    """What it means that nobody answers."""
+    """The line that says what no answer means."""
     return "cancel" if interaction.attempt.action.startswith("elicit.") else "deny"
 
 
 class PromptedQuestion:
-    """One question, until there is an answer.
+    """A question at the prompt, until there is an answer.
 
     Args:
         interaction: the question.
@@ -189,7 +189,7 @@ class PromptedQuestion:
         self._tty.interrupt()
 
     def withdrawn(self) -> None:
-        """Somebody else has answered, or the time is over."""
+        """Note that somebody else has answered, or the time is over."""
         try:
             self._tty.say("\n(This is not asked any more: it was answered elsewhere, or too late.)")
         except NoTerminal:
@@ -254,7 +254,7 @@ class PromptedQuestion:
         return f"[{', '.join([*words, '? why'])}] "
 
     async def _answer(self, text: str) -> Decision | None:
-        """What a line means; None where it decides nothing."""
+        """The decision that a line means; None where it decides nothing."""
         word = text.lower()
         if word == "yes" or (word == "y" and not self._high):
             return await self._yes(GrantChoice("once", "once"))

@@ -74,7 +74,7 @@ class Tty:
             raise NoTerminal(f"the terminal is gone: {error}") from None
 
     def forget(self) -> None:
-        """What was typed before is no answer to what is asked now."""
+        """Drop what was typed before: it is no answer to what is asked now."""
         import termios  # where a terminal could be opened, it is there
 
         try:

@@ -102,7 +102,7 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return PasswordUsers(self.users)
 
     def backend(self) -> "UserBackend":
-        """Whoever can log in."""
+        """The users that can log in."""
         if self.proxy is None:
             return self.passwords()
         from isthmus.auth.authorization_server.users.users import HeaderUsers
@@ -157,7 +157,7 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
     def limits(self) -> "Limits":
-        """How often somebody may ask.
+        """The rate limits of the authorization server.
 
         Raises:
             UsageError: nobody could.

@@ -21,7 +21,7 @@ __all__ = ["DoctorOptions", "run_doctor"]
 
 
 class DoctorOptions(msgspec.Struct, frozen=True):
-    """What the command line says about an examination.
+    """Options of an examination.
 
     Attributes:
         login: log in and try the token; what the login is to be like, or None.

@@ -97,7 +97,7 @@ async def _run_uvicorn(
 
 
 def format_instructions(authority: "AuthorizationServer") -> str:
-    """How an MCP server is made to trust this one."""
+    """The lines by which an MCP server trusts this authorization server."""
     from isthmus.auth.net.urls import well_known_url
 
     metadata = well_known_url(authority.issuer, "oauth-authorization-server")
