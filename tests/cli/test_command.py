@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +12,9 @@ import pytest
 
 import isthmus
 from isthmus.cli.main import main
+from support.ports import find_free_port
 
-SHOP = str(Path(__file__).with_name("shop.py"))
+SHOP = str(Path(__file__).parents[1] / "support" / "cli" / "shop.py")
 ISTHMUS = (sys.executable, "-m", "isthmus")
 MUTE = (sys.executable, "-c", "import sys; sys.stdin.read()")
 
@@ -411,13 +411,6 @@ def test_a_host_keeps_its_pipe_when_the_file_changes(tmp_path):
     assert ["one", "two"] == [tool["name"] for tool in answer["result"]["tools"]]
 
 
-def free_port():
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def until(process, words):
     """Reads a process's stderr up to a line with the words in it."""
     while words not in (line := process.stderr.readline()):
@@ -429,7 +422,7 @@ def test_an_http_server_is_replaced_when_the_file_changes_and_ends_with_its_keep
     path = tmp_path / "server.py"
     source = "from isthmus import Server\nserver = Server('s')\n@server.tool\ndef one() -> str:\n"
     path.write_text(source + "    return 'first'\n")
-    port = free_port()
+    port = find_free_port()
     command = [*ISTHMUS, "run", str(path), "--reload", "--http", f"127.0.0.1:{port}"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         until(process, b"serves on")
@@ -450,7 +443,7 @@ def test_a_file_is_served_where_an_option_says_until_the_process_is_told_to_stop
     tmp_path, run, transport
 ):
     """Ours: the commands that talk reach what `isthmus run` serves, and it ends in good order."""
-    port = free_port()
+    port = find_free_port()
     place, target = {
         "unix": (str(tmp_path / "shop.sock"), f"unix://{tmp_path}/shop.sock"),
         "tcp": (f"127.0.0.1:{port}", f"tcp://127.0.0.1:{port}"),

@@ -17,7 +17,7 @@ from isthmus.errors import UsageError
 from isthmus.host.model.events import HostNotice
 from isthmus.host.remote.attached import AttachedHost
 
-SHOP = str(Path(__file__).with_name("shop.py"))
+SHOP = str(Path(__file__).parents[1] / "support" / "cli" / "shop.py")
 ISTHMUS = (sys.executable, "-m", "isthmus")
 
 

@@ -24,12 +24,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(Path(__file__).parent)]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(Path(__file__).parent)]
 
 import peers  # noqa: E402 - tools/peers.py: found through the line above
 import reports  # noqa: E402 - the file beside this one
 
 from isthmus.testing.person import Person  # noqa: E402 - comes after them, as the formatter says
+from support.ports import find_free_port  # noqa: E402 - found through the line above
 
 START_SECONDS = 20
 SKIPPED = 77
@@ -56,18 +57,10 @@ UNTESTED = ("sep-2640-*", "tasks-status-notifications")
 notifications of tasks, whose checks this version of the suite always skips."""
 
 
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def fixture() -> Iterator[str]:
     """The everything server, listening; its URL."""
-    port = free_port()
+    port = find_free_port()
     command = [sys.executable, "-m", "isthmus", "run", str(ROOT / "examples/everything.py")]
     reports.OUT.mkdir(exist_ok=True)
     with (reports.OUT / "server.log").open("w") as log:
@@ -95,7 +88,7 @@ def authority() -> Iterator[tuple[list[str], Person]]:
     The fixture gets its port and that of the suite's callback, and says in one line of JSON, once it
     listens, what its issuer, its client and its user are.
     """
-    ports = [str(free_port()), str(free_port())]
+    ports = [str(find_free_port()), str(find_free_port())]
     command = [sys.executable, str(ROOT / "tests/conformance/authority.py"), *ports]
     with (reports.OUT / "authority.log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -14,6 +14,7 @@ from isthmus.host.model.interaction import Decision, Interaction, ReadAsked
 from isthmus.host.model.trace import Obligations, Trace
 from isthmus.host.state.database import HostState
 from isthmus.testing import VirtualLoop
+from support.event_loop import run_turns
 
 YES = Decision(verdict="allow")
 NO = Decision(verdict="deny")
@@ -71,12 +72,6 @@ def question(id="q1", *, action="tool.call", principal="user:local", server="sho
     return Interaction(id=id, attempt=attempt, trace=trace, **filled)
 
 
-async def turns(count=5):
-    """Let everything that can go on do so."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 @pytest.mark.covers("hostkernel.broker.first")
 async def test_the_first_answer_counts_and_the_other_surface_is_told():
     """Ours: two places show a question; one answers, the other's is taken away, and is late."""
@@ -85,13 +80,13 @@ async def test_the_first_answer_counts_and_the_other_surface_is_told():
     broker.attach(left)
     broker.attach(right)
     asking = asyncio.ensure_future(broker.ask(question()))
-    await turns()
+    await run_turns(5)
 
     left.say(YES)
     decision = await asking
 
     assert ("allow", "left") == (decision.verdict, decision.by)
-    await turns()
+    await run_turns(5)
     assert ["q1"] == right.withdrawn
     assert not await broker.decide("q1", NO)
     assert "left" == broker.said("q1").by
@@ -155,7 +150,7 @@ def test_the_deadline_is_a_no_and_takes_the_question_away():
         broker.attach(surface)
         asked = question(opened=1e9, deadline=1e9 + 600)
         decision = await broker.ask(asked)
-        await turns()
+        await run_turns(5)
         return decision, surface.withdrawn, asyncio.get_running_loop().time()
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
@@ -173,7 +168,7 @@ async def test_a_closed_terminal_is_a_no():
     surface = Surface()
     broker.attach(surface)
     asking = asyncio.ensure_future(broker.ask(question()))
-    await turns()
+    await run_turns(5)
 
     broker.detach(surface)
 
@@ -193,7 +188,7 @@ async def test_a_surface_that_breaks_leaves_the_question_to_the_others():
     broker.attach(Broken("broken"))
     broker.attach(surface)
     asking = asyncio.ensure_future(broker.ask(question()))
-    await turns()
+    await run_turns(5)
     surface.say(YES)
     assert "allow" == (await asking).verdict
 
@@ -210,9 +205,9 @@ async def test_a_yes_of_a_surface_that_is_not_sure_enough_does_not_count_and_its
     broker.attach(function)
     broker.attach(screen)
     asking = asyncio.ensure_future(broker.ask(question(obligations=wanted)))
-    await turns()
+    await run_turns(5)
     function.say(structs.replace(YES, assurance="second_person"))  # what it claims is no matter
-    await turns()
+    await run_turns(5)
     assert not asking.done()
     screen.say(YES)
     assert "screen" == (await asking).by
@@ -231,10 +226,10 @@ async def test_a_surface_that_comes_later_sees_what_waits():
     broker = Broker(Book())
     broker.attach(Surface("first"))
     asking = asyncio.ensure_future(broker.ask(question()))
-    await turns()
+    await run_turns(5)
     late = Surface("late")
     broker.attach(late)
-    await turns()
+    await run_turns(5)
 
     late.say(YES)
 
@@ -249,7 +244,7 @@ async def test_the_same_question_is_asked_once():
     broker.attach(surface)
     same = [question(f"q{n}", coalesce="the same") for n in range(3)]
     asking = [asyncio.ensure_future(broker.ask(one)) for one in same]
-    await turns()
+    await run_turns(5)
     surface.say(YES)
 
     decisions = await asyncio.gather(*asking)
@@ -268,12 +263,12 @@ async def test_a_server_that_floods_is_refused_and_others_are_heard():
         asyncio.ensure_future(broker.ask(question(f"f{n}", principal="server:shop")))
         for n in range(MAX_QUESTIONS_OF_SERVER)
     ]
-    await turns()
+    await run_turns(5)
 
     with pytest.raises(Exhausted, match="shop"):
         await broker.ask(question("more", principal="server:shop"))
     other = asyncio.ensure_future(broker.ask(question("other", principal="server:bank")))
-    await turns()
+    await run_turns(5)
 
     assert "other" in surface.shown
     broker.close()
@@ -289,9 +284,9 @@ async def test_a_question_that_nobody_waits_for_is_taken_away():
     broker.attach(surface)
     stream = broker.events.listen()
     asking = asyncio.ensure_future(broker.ask(question()))
-    await turns()
+    await run_turns(5)
     asking.cancel()
-    await turns()
+    await run_turns(5)
 
     assert ["q1"] == surface.withdrawn
     assert () == tuple(broker.pending())
@@ -337,7 +332,7 @@ async def test_the_riskiest_question_comes_first():
     for id, risk, opened in (("a", "low", 1.0), ("b", "high", 3.0), ("c", "high", 2.0)):
         one = question(id, risk=risk, opened=opened, deadline=opened + 60)
         asyncio.ensure_future(broker.ask(one)).add_done_callback(lambda _: None)
-    await turns()
+    await run_turns(5)
 
     assert ["c", "b", "a"] == [one.id for one in broker.pending()]
     broker.close()

@@ -12,6 +12,7 @@ import peers  # tools/peers.py, which conftest.py puts on the path
 
 from interop.behaviours import seen
 from interop.partners import PARTNERS
+from support.ports import find_free_port
 
 START_SECONDS = 40
 PLAY_SECONDS = 150
@@ -21,14 +22,6 @@ running: list[subprocess.Popen[bytes]] = []
 
 class Broken(Exception):
     """No outcomes came; the message is what the programs said."""
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def command(side: str, name: str) -> list[str]:
@@ -41,7 +34,7 @@ def command(side: str, name: str) -> list[str]:
 @functools.cache
 def listening(name: str, transport: str) -> str:
     """The URL of a server that listens until the tests end; it serves every revision it has."""
-    port = free_port()
+    port = find_free_port()
     argv = [*command("server", name), transport, str(port)]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     running.append(process)

@@ -6,17 +6,13 @@ from msgspec import structs
 
 from isthmus.tasks.receiver import StatusNotifier
 from isthmus.tasks.records import TaskRecord
+from support.event_loop import run_turns
 
 RECORD = TaskRecord(id="a", tool="t", created=0.0, updated=1.0, ttl=60.0, poll=0.5)
 
 
 def of(status):
     return structs.replace(RECORD, status=status)
-
-
-async def turns(n=10):
-    for _ in range(n):
-        await asyncio.sleep(0)
 
 
 async def test_a_slow_listener_hears_how_it_stands_and_not_how_it_stood():
@@ -30,9 +26,9 @@ async def test_a_slow_listener_hears_how_it_stands_and_not_how_it_stood():
     teller = StatusNotifier(tell)
     for status in ("working", "input_required", "working", "completed"):
         teller.hear(of(status))
-        await turns()
+        await run_turns()
     go.set()
-    await turns()
+    await run_turns()
 
     assert ["working", "completed"] == told
 
@@ -47,9 +43,9 @@ async def test_nothing_is_told_after_the_end():
     teller = StatusNotifier(tell)
     teller.hear(of("cancelled"))
     teller.hear(of("working"))
-    await turns()
+    await run_turns()
     teller.hear(of("cancelled"))
-    await turns()
+    await run_turns()
 
     assert ["cancelled"] == told
 
@@ -64,6 +60,6 @@ async def test_who_has_left_is_told_nothing():
     teller = StatusNotifier(tell)
     teller.hear(of("working"))
     teller.stop()
-    await turns()
+    await run_turns()
 
     assert [] == told

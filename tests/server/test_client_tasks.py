@@ -34,6 +34,7 @@ from isthmus.wire import (
     TaskStatusParams,
     TextContent,
 )
+from support.event_loop import run_turns
 
 LEGACY = "2025-11-25"
 ALL = {
@@ -189,11 +190,6 @@ def run(work):
         return runner.run(work)
 
 
-async def turns(n=30):
-    for _ in range(n):
-        await asyncio.sleep(0)
-
-
 # How the answer is come by
 
 
@@ -226,10 +222,10 @@ def test_a_notification_saves_the_wait():
         theirs = Theirs(poll=1_000_000)
         async with theirs.joined(shop()):
             call = asyncio.ensure_future(theirs.choose())
-            await turns()
+            await run_turns(30)
             for status, id in (("completed", "other"), ("working", "t"), ("completed", "t")):
                 await theirs.tell(status, id)
-                await turns()
+                await run_turns(30)
             return said(await call), theirs.methods
 
     assert ("size 3", ["elicitation/create", "tasks/result"]) == run(work())
@@ -244,9 +240,9 @@ def test_a_notification_may_come_before_the_task():
         theirs.go.clear()
         async with theirs.joined(shop()):
             call = asyncio.ensure_future(theirs.choose())
-            await turns()
+            await run_turns(30)
             await theirs.tell("completed")
-            await turns()
+            await run_turns(30)
             theirs.go.set()
             return said(await call), theirs.methods
 
@@ -261,12 +257,12 @@ def test_a_flood_of_notifications_is_not_kept():
         theirs.go.clear()
         async with theirs.joined(shop()):
             call = asyncio.ensure_future(theirs.choose())
-            await turns()
+            await run_turns(30)
             for number in range(1000):
                 await theirs.tell("completed", f"other {number}")
-            await turns(5000)
+            await run_turns(5000)
             theirs.go.set()
-            await turns()
+            await run_turns(30)
             await theirs.tell("completed")
             return said(await call), theirs.methods
 
@@ -376,7 +372,7 @@ def test_who_gives_up_cancels_the_task(moment):
         async with theirs.joined(shop()):
             result = await theirs.choose(patience=2.5)
             theirs.go.set()
-            await turns()
+            await run_turns(30)
             return result.is_error, theirs.methods[-1], theirs.methods.count("tasks/cancel")
 
     assert (True, "tasks/cancel", 1) == run(work())
@@ -418,7 +414,7 @@ def test_nothing_is_cancelled_that_cannot_be():
         theirs = Theirs(*["working"] * 9)
         async with theirs.joined(shop(), {"elicitation": {}, "tasks": tasks}):
             await theirs.choose(patience=2.5)
-            await turns()
+            await run_turns(30)
             return theirs.methods
 
     assert ["elicitation/create", "tasks/get", "tasks/get"] == run(work())
@@ -435,7 +431,7 @@ def test_a_task_that_comes_to_nothing(statuses, raised):
         theirs, server = Theirs(*statuses), shop()
         async with theirs.joined(server):
             await theirs.choose()
-            await turns()
+            await run_turns(30)
             return theirs.methods, server.ended
 
     methods, ended = run(work())
@@ -456,10 +452,10 @@ def test_many_questions_are_told_apart():
         theirs.begin = begin
         async with theirs.joined(shop()):
             calls = [asyncio.ensure_future(theirs.choose()) for _ in range(5)]
-            await turns()
+            await run_turns(30)
             for number in (3, 0, 4, 1, 2):
                 await theirs.tell("completed", f"t{number}")
-                await turns()
+                await run_turns(30)
             results = await asyncio.gather(*calls)
             return [p.task_id for p in theirs.params[5:]], {said(result) for result in results}
 

@@ -10,6 +10,7 @@ from isthmus import Context, Extension, Server
 from isthmus.errors import NotInRevision, UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.features import extensions as module
+from support.event_loop import run_turns
 from support.server.both_eras import ALL_CAPABILITIES, LEGACY, MODERN, EraClient
 
 REFUNDS = "com.example/refunds"
@@ -179,11 +180,6 @@ def hears(server, client, name, params=b"{}"):
     server.router.note(name, params, Inbound("", name, params, client.caller, client.link))
 
 
-async def turns(count=5):
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
 async def test_a_notification_of_ones_own_is_heard(revision):
     """By an async or a plain function, typed, with a context if it wants one (ours)."""
@@ -249,7 +245,7 @@ async def test_what_a_listener_raises_is_logged(caplog):
 
     with caplog.at_level(logging.ERROR, logger="isthmus"):
         hears(server, EraClient(server, LEGACY), "acme/moved")
-        await turns()
+        await run_turns(5)
 
     assert ["acme/moved failed"] == [record.getMessage() for record in caplog.records]
 
@@ -268,14 +264,14 @@ async def test_no_more_than_so_many_notifications_are_acted_on_at_once(caplog, m
     with caplog.at_level(logging.WARNING, logger="isthmus"):
         for _ in range(4):
             hears(server, client, "acme/moved")
-        await turns()
+        await run_turns(5)
 
     assert 2 == len(begun)
     assert 2 == len(caplog.records)
     await server.close()
-    await turns()
+    await run_turns(5)
     hears(server, client, "acme/moved")
-    await turns()
+    await run_turns(5)
     assert 3 == len(begun)
     await server.close()
 

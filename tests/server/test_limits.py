@@ -11,15 +11,10 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.server import Limits, Rate, Server
 from isthmus.server.guard.limits import Limiters
 from isthmus.wire import InitializedParams
+from support.event_loop import run_turns
 from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
-
-
-async def turns():
-    """Let everything happen that only waits for its turn."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def counting(**limits):
@@ -168,7 +163,7 @@ async def test_a_caller_has_so_many_streams_open_and_no_more():
         return client.once("subscriptions/listen", params)
 
     tasks = [asyncio.create_task(listen(client)) for client in clients[:2]]
-    await turns()
+    await run_turns(20)
     assert (-31429, "streams") == (
         (error := await listen(clients[2])).code,
         error.data["limit"],
@@ -176,7 +171,7 @@ async def test_a_caller_has_so_many_streams_open_and_no_more():
     tasks[0].cancel()
     await asyncio.gather(tasks[0], return_exceptions=True)
     tasks[0] = asyncio.create_task(listen(clients[3]))
-    await turns()
+    await run_turns(20)
     await server.close()
     await asyncio.gather(*tasks)
 

@@ -13,6 +13,7 @@ from isthmus.tasks.records import record_key
 from isthmus.testing import VirtualLoop
 from isthmus.wire import CallToolResult, TextContent
 from isthmus.wire.jsonrpc import ErrorBody
+from support.event_loop import run_turns
 
 DONE = CallToolResult(content=[TextContent(text="done")])
 QUESTION = ("elicitation/create", Raw(b'{"message":"?"}'))
@@ -30,11 +31,6 @@ async def started(store=None, ttl=None, **limits):
     job = await book.open("ann", "tool", ttl)
     await job.create()
     return book, job
-
-
-async def turns(n=10):
-    for _ in range(n):
-        await asyncio.sleep(0)
 
 
 async def test_a_task_is_found_once_it_is_written_down():
@@ -104,10 +100,10 @@ async def test_a_record_that_went_takes_its_work_along():
             stopped.set()
 
     job.start(work())
-    await turns()
+    await run_turns()
     await store.delete(record_key("ann", job.record.id))
     asking = asyncio.create_task(job.ask(*QUESTION, "q"))
-    await turns()
+    await run_turns()
 
     assert stopped.is_set()
     assert asking.cancelled()
@@ -118,10 +114,10 @@ async def test_a_question_nobody_waits_for_any_more_is_taken_back():
     """Ours: a body that gives up asking is working again."""
     _, job = await started()
     asking = asyncio.create_task(job.ask(*QUESTION, None))
-    await turns()
+    await run_turns()
     before = job.record
     asking.cancel()
-    await turns()
+    await run_turns()
 
     assert ("input_required", ["question-1"]) == (before.status, list(before.questions))
     assert ("working", {}) == (job.record.status, job.record.questions)
@@ -131,10 +127,10 @@ async def test_each_answer_reaches_its_question_whatever_comes_at_the_same_time(
     """Ours: answers and new questions written together lose nothing of each other."""
     _, job = await started()
     first = [asyncio.create_task(job.ask(*QUESTION, f"q{n}")) for n in range(5)]
-    await turns()
+    await run_turns()
     late = asyncio.create_task(job.ask(*QUESTION, "late"))
     await asyncio.gather(*(job.answer({f"q{n}": Raw(b"%d" % n)}) for n in range(5)))
-    await turns()
+    await run_turns()
     before = job.record
     await job.answer({"late": Raw(b"5"), "q1": Raw(b"again")})
 
@@ -148,7 +144,7 @@ async def test_who_asks_when_all_is_over_is_cancelled():
     """Ours: nobody waits for an answer that cannot come."""
     _, job = await started()
     waiting = asyncio.create_task(job.ask(*QUESTION, "q"))
-    await turns()
+    await run_turns()
     await job.finish(DONE)
     late = asyncio.create_task(job.ask(*QUESTION, "q"))
     await asyncio.wait((waiting, late))
@@ -164,7 +160,7 @@ async def test_listeners_hear_of_each_status_once_and_in_order():
     stop = job.watch(lambda record: heard.append(record.status))
     job.tell("on its way")
     asking = asyncio.create_task(job.ask(*QUESTION, "q"))
-    await turns()
+    await run_turns()
     await job.answer({"q": Raw(b"{}")})
     await asking
     await job.finish(DONE)
@@ -262,7 +258,7 @@ def test_time_ends_work_and_everybody_who_waits_for_it():
         job.start(work.wait())
         change = job.next_change()
         await asyncio.sleep(5.1)
-        await turns()
+        await run_turns()
         return change.done(), job.work.cancelled(), await book.find("ann", job.record.id)
 
     assert (True, True, None) == run(lives())

@@ -17,7 +17,7 @@ from isthmus.terminal.prompt.tty import NoTerminal, Tty
 from isthmus.wire import ElicitParams, Tool
 from support.host.waiting_host import WaitingHost, make_interaction
 
-PROGRAM = str(Path(__file__).with_name("prompted.py"))
+PROGRAM = str(Path(__file__).parents[1] / "support" / "terminal" / "prompt_program.py")
 FORM = FormAsked(
     params=ElicitParams(
         message="Which row?",

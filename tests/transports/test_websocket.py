@@ -20,6 +20,7 @@ from isthmus.transports.http import serve as http_serve
 from isthmus.transports.http.client.websocket import connect_websocket
 from isthmus.transports.http.websocket import WebSocketChannel
 from isthmus.transports.pipes import MAX_AHEAD_BYTES, MAX_UNREAD_BYTES
+from support.event_loop import run_turns
 from support.transports import faulty_sockets
 from support.transports.line_wire import call_line, make_echo_server
 
@@ -396,11 +397,6 @@ async def channel_on(asgi, **options):
     await asyncio.wait([pump])
 
 
-async def turns(count=10):
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 @pytest.mark.covers("websocket.pressure.takes-no-more")
 async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
     """Ours: a slow reader never makes a server's memory grow without bound."""
@@ -410,7 +406,7 @@ async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
         sending = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
         asgi.says("[1]")
         receiving = asyncio.create_task(channel.receive())
-        await turns()
+        await run_turns()
         held_back = not receiving.done()
         asgi.reads.set()
         await sending
@@ -425,7 +421,7 @@ async def test_no_more_is_read_ahead_than_a_mebibyte_and_one_message():
     for _ in range(4):
         asgi.says("x" * MAX_AHEAD_BYTES)
     async with channel_on(asgi) as channel:
-        await turns()
+        await run_turns()
         waiting = asgi.incoming.qsize()
         taken = [len((await channel.receive()).data) for _ in range(4)]
 
@@ -454,9 +450,9 @@ async def test_what_waits_for_a_client_is_bounded(monkeypatch):
     asgi.reads.clear()
     async with channel_on(asgi) as channel:
         first = asyncio.create_task(channel.send(Outgoing(b"x" * 2000)))
-        await turns()
+        await run_turns()
         second = asyncio.create_task(channel.send(Outgoing(b"x")))
-        await turns()
+        await run_turns()
         asgi.reads.set()
         with pytest.raises(ConnectionLost, match="left 1 messages unread"):
             await second

@@ -9,6 +9,7 @@ from isthmus import Client
 from isthmus.auth import Loopback, MemoryTokenStore, OAuth, Registration, Secret, Tokens
 from isthmus.auth.client.store.vault import StoreBroken
 from support.auth.oauth_town import open_town
+from support.event_loop import run_turns
 from support.http.loopback_pages import json_page, serve_pages
 
 
@@ -53,12 +54,6 @@ async def logged_in(store, place, endpoint):
     return tokens.key
 
 
-async def turns():
-    """Let everybody go as far as they can."""
-    for _ in range(100):
-        await asyncio.sleep(0)
-
-
 def nobody(_url):
     """A browser that must not be opened."""
     raise AssertionError("a browser was opened")
@@ -83,7 +78,7 @@ async def test_whoever_gives_up_waiting_leaves_the_renewal_to_its_end(house):
     opening = asyncio.create_task(client.open())
     await endpoint.came.wait()
     opening.cancel()
-    await turns()
+    await run_turns(100)
     endpoint.go.set()
     await asyncio.wait((opening,))
     async with Client(place.url, auth=OAuth(store=store, open_browser=nobody)) as later:

@@ -12,6 +12,7 @@ from isthmus.auth.protocol import CLIENT_ASSERTION_TYPE
 from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
 from support.auth.documents import DocumentShelf
 from support.auth.small_authority import BACK, ISSUER, SmallAuthority
+from support.event_loop import run_turns
 
 ID = "https://app.example/client.json"
 GOOD = {
@@ -98,12 +99,6 @@ class Slow(DocumentShelf):
         return await super().fetch(method, url, **more)
 
 
-async def turns(count=10):
-    """Let others go on."""
-    for _ in range(count):
-        await asyncio.sleep(0)
-
-
 def begun(documents, name, count, address):
     """Fetches that somebody has begun."""
     ids = [f"https://{name}.example/{at}.json" for at in range(count)]
@@ -115,7 +110,7 @@ async def test_only_so_many_documents_are_fetched_at_a_time():
     shelf = Slow()
     documents = ClientDocuments(CimdPolicy(fetches=20), shelf)
     tasks = begun(documents, "slow", 21, "")
-    await turns()
+    await run_turns()
     shelf.go.set()
     done = await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -131,7 +126,7 @@ async def test_slow_documents_of_one_address_do_not_block_other_addresses():
     tasks = begun(documents, "slow", 30, "2001:db8::1") + begun(
         documents, "slow2", 9, "2001:db8::2"
     )
-    await turns()
+    await run_turns()
     assert 4 == len(shelf.asked)
     assert ID == (await documents.find(ID, "192.0.2.1")).client_id
     with pytest.raises(DocumentUnreachable, match="too many"):
@@ -149,7 +144,7 @@ async def test_a_cached_document_needs_no_slot():
     documents = ClientDocuments(CimdPolicy(fetches=2), shelf, clock=lambda: now[0])
     await documents.find(ID)
     tasks = begun(documents, "slow", 2, "")
-    await turns()
+    await run_turns()
     now[0] += 3600
     assert ID == (await documents.find(ID)).client_id
     shelf.go.set()
@@ -196,7 +191,7 @@ async def test_slow_keys_of_one_address_do_not_block_other_addresses():
 
         tasks = [asking(at) for at in range(9)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        await turns(1000)
+        await run_turns(1000)
         assert 5 == sum(task.done() for task in tasks)
         assert 4 == len([url for url in shelf.asked if "slow" in url])
         shelf.go.set()

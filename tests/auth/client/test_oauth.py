@@ -33,6 +33,7 @@ from isthmus.errors import (
     ScopeShortfall,
     UsageError,
 )
+from isthmus.testing.faults import until
 from support.auth.oauth_town import TownBrowser, make_small_server, open_town
 
 ERAS = pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
@@ -52,12 +53,6 @@ def aged(auth, seconds):
 def flight(auth):
     """What is under way to get tokens."""
     return next(iter(auth.sessions._shared.values())).session._flight
-
-
-async def until(holds):
-    """Let the loop run until something holds."""
-    while not holds():  # noqa: ASYNC110 - there is no event for how many wait
-        await asyncio.sleep(0)
 
 
 @ERAS

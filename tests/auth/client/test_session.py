@@ -9,6 +9,7 @@ from isthmus.auth.client.store.records import Tokens
 from isthmus.auth.net.network import NetworkFailed
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, ConnectionLost, ScopeShortfall
+from support.event_loop import run_turns
 
 URL = "https://mcp.example/mcp"
 
@@ -48,12 +49,6 @@ class Desk:
         if isinstance(result, Exception):
             raise result
         return result
-
-
-async def turns():
-    """Let everybody go as far as they can."""
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 def session(desk, now=1000.0):
@@ -125,7 +120,7 @@ async def test_all_who_need_tokens_wait_for_one_flight():
     one = session(desk := Desk())
     desk.gate.clear()
     waiting = [asyncio.create_task(one.renewed(TokenDemand())) for _ in range(5)]
-    await turns()
+    await run_turns()
     desk.gate.set()
     assert {Secret("new")} == {(await task).access for task in waiting}
     assert ["obtain"] == desk.said
@@ -134,7 +129,7 @@ async def test_all_who_need_tokens_wait_for_one_flight():
     other = session(desk)
     desk.gate.clear()
     waiting = [asyncio.create_task(other.renewed(TokenDemand())) for _ in range(3)]
-    await turns()
+    await run_turns()
     desk.gate.set()
     assert [AuthRefused] * 3 == [
         type(e) for e in await asyncio.gather(*waiting, return_exceptions=True)
@@ -146,11 +141,11 @@ async def test_whoever_comes_while_a_flight_is_cancelled_begins_another():
     one = session(desk := Desk())
     desk.gate.clear()
     first = asyncio.create_task(one.renewed(TokenDemand()))
-    await turns()
+    await run_turns()
     first.cancel()
     await asyncio.sleep(0)
     second = asyncio.create_task(one.renewed(TokenDemand()))
-    await turns()
+    await run_turns()
     desk.gate.set()
 
     assert Secret("new") == (await second).access
@@ -166,7 +161,7 @@ async def test_whoever_cannot_wait_for_a_user_does_not():
     assert "obtain" not in desk.said
     desk.gate.clear()
     waiting = asyncio.create_task(one.renewed(TokenDemand(before=old)))
-    await turns()
+    await run_turns()
     assert await one.renewed(TokenDemand(before=old), patient=False) is None
     desk.gate.set()
     assert Secret("new") == (await waiting).access
@@ -192,7 +187,7 @@ async def test_closing_ends_a_flight_and_everybody_who_waits():
     one = session(desk := Desk())
     desk.gate.clear()
     waiting = asyncio.create_task(one.renewed(TokenDemand()))
-    await turns()
+    await run_turns()
     await one.close()
     with pytest.raises(ConnectionLost, match="closed while it got authorization"):
         await waiting

@@ -19,6 +19,7 @@ from isthmus.host.sampling.request import BadEdit, edits
 from isthmus.host.sampling.sampler import SharedContext
 from isthmus.host.sampling.selection import NoModel
 from isthmus.host.state.database import HostState
+from isthmus.testing.faults import until
 from isthmus.wire import (
     AudioContent,
     ImageContent,
@@ -35,7 +36,6 @@ from support.host.sampling_desk import (
     LARGE,
     SMALL,
     allow_decision,
-    let_run_until,
     make_asker,
     open_sampling_desk,
     read_written_text,
@@ -538,7 +538,7 @@ async def test_a_server_has_two_requests_under_way_and_the_others_wait():
 
     async with open_sampling_desk(rules=FREE, provider=Waiting("x")) as at:
         tasks = [asyncio.ensure_future(at.answer()) for _ in range(3)]
-        await let_run_until(lambda: len(at.provider.asked) == 2)
+        await until(lambda: len(at.provider.asked) == 2)
         assert 1 == at.sampler._slots["notes"].waiting
         gate.set()
         await asyncio.gather(*tasks)
@@ -566,7 +566,7 @@ async def test_a_cancelled_request_is_charged_for_what_was_written():
     """We demand: the connection is let go, and what was not written is not paid for."""
     async with open_sampling_desk(rules=FREE, script=Slow("word", float("inf"))) as at:
         task = asyncio.ensure_future(at.answer())
-        await let_run_until(lambda: at.provider.asked)
+        await until(lambda: at.provider.asked)
         assert (1, 106) == (await at.sampler.budgets.used("notes"))[:2]
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

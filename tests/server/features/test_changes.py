@@ -7,6 +7,7 @@ import pytest
 
 from isthmus.server import Context, Server, subscriptions
 from isthmus.wire import InitializedParams
+from support.event_loop import run_turns
 from support.server.both_eras import LEGACY, EraClient, tool_text
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -28,11 +29,6 @@ def full():
     return server
 
 
-async def turns(n=20):
-    for _ in range(n):
-        await asyncio.sleep(0)
-
-
 def session(server, revision=LEGACY):
     """A client whose session hears of changes."""
     client = EraClient(server, revision)
@@ -50,7 +46,7 @@ async def listening(server, **wanted):
     """A client with an open stream, and the task that serves it."""
     client = EraClient(server)
     task = asyncio.create_task(client.once("subscriptions/listen", {"notifications": wanted}))
-    await turns()
+    await run_turns(20)
     return client, task
 
 
@@ -70,7 +66,7 @@ async def test_every_session_hears_of_changed_lists(revision):
     clients = [session(server, revision), session(server, revision)]
     server.add_tool(lambda: None, name="u")
     server.remove_resource("a://b")
-    await turns()
+    await run_turns(20)
 
     for client in clients:
         assert {
@@ -86,7 +82,7 @@ async def test_many_changes_are_told_once():
     client = session(server)
     for n in range(50):
         server.add_tool(lambda: None, name=f"t{n}")
-    await turns()
+    await run_turns(20)
 
     assert [(TOOLS, {})] == client.link.notes
 
@@ -102,7 +98,7 @@ async def test_a_resource_is_only_told_to_who_subscribed():
     await other.once("resources/unsubscribe", {"uri": "a://never"})
     server.notify_resource_updated("a://b")
     server.notify_resource_updated("a://c")
-    await turns()
+    await run_turns(20)
 
     assert [(UPDATED, {"uri": "a://b"})] == one.link.notes
     assert [] == other.link.notes
@@ -114,7 +110,7 @@ async def test_a_session_that_is_over_is_forgotten():
     client = session(server)
     client.link.close()
     server.add_tool(lambda: None, name="u")
-    await turns()
+    await run_turns(20)
 
     assert [] == client.link.notes
     assert {} == server._changes._sessions
@@ -126,7 +122,7 @@ async def test_who_has_not_finished_the_handshake_hears_nothing():
     server = full()
     client = EraClient(server, LEGACY)
     server.add_tool(lambda: None, name="u")
-    await turns()
+    await run_turns(20)
 
     assert [] == client.link.notes
 
@@ -147,11 +143,11 @@ async def test_a_slow_session_holds_up_nobody():
         await client.once("resources/subscribe", {"uri": "a://b"})
     for _ in range(3):
         server.notify_resource_updated("a://b")
-        await turns()
+        await run_turns(20)
 
     assert 3 == len(quick.link.notes)
     gate.set()
-    await turns()
+    await run_turns(20)
     assert 2 == len(slow.link.notes)
 
 
@@ -184,7 +180,7 @@ async def test_a_stream_gets_what_it_asked_for_and_nothing_else():
     server.remove_prompt("p")
     server.notify_resource_updated("a://b")
     server.notify_resource_updated("a://c")
-    await turns()
+    await run_turns(20)
     await stop(task)
 
     assert [
@@ -218,13 +214,13 @@ async def test_nothing_overtakes_the_acknowledgment():
     async def meanwhile(method, *args, **how):
         if "acknowledged" in method:
             server.notify_resource_updated("a://b")
-            await turns()
+            await run_turns(20)
         await note(method, *args, **how)
 
     client.link.note = meanwhile
     wanted = {"resourceSubscriptions": ["a://b"]}
     task = asyncio.create_task(client.once("subscriptions/listen", {"notifications": wanted}))
-    await turns(60)
+    await run_turns(60)
     await stop(task)
 
     assert ["notifications/subscriptions/acknowledged", UPDATED] == [
@@ -258,7 +254,7 @@ async def test_a_stream_that_was_cancelled_is_forgotten():
     client, task = await listening(server, toolsListChanged=True)
     await stop(task)
     server.add_tool(lambda: None, name="u")
-    await turns()
+    await run_turns(20)
 
     assert 1 == len(client.link.notes)
     assert [] == client.link.closers
@@ -281,7 +277,7 @@ async def test_a_tool_may_change_what_there_is():
     client, task = await listening(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
 
     assert "isthmus" in tool_text(await EraClient(server).call("grow", {"name": "new"}))
-    await turns()
+    await run_turns(20)
     await stop(task)
     assert {TOOLS, UPDATED} == {method for method, _ in client.link.notes[1:]}
 
@@ -318,7 +314,7 @@ async def test_a_page_that_was_dealt_with_is_told_to_its_session_alone():
     server.notify_elicitation_complete("e1")
     server.notify_elicitation_complete("e1")
     server.notify_elicitation_complete("e2")
-    await turns()
+    await run_turns(20)
 
     assert [("notifications/elicitation/complete", {"elicitationId": "e1"})] == one.link.notes
     assert [] == other.link.notes
@@ -332,12 +328,12 @@ async def test_a_list_that_was_not_declared_is_not_told_of():
     client = session(server)
     server.add_prompt(lambda: "", name="p")
     server.add_tool(lambda: None, name="u")
-    await turns()
+    await run_turns(20)
 
     assert [TOOLS] == [method for method, _ in client.link.notes]
     later = session(server)
     server.remove_prompt("p")
-    await turns()
+    await run_turns(20)
     assert ["notifications/prompts/list_changed"] == [method for method, _ in later.link.notes]
 
 
@@ -365,7 +361,7 @@ async def test_of_changes_in_many_threads_the_last_is_always_told(era):
             server.add_tool(lambda: None, name=f"{thread}-{n}")
 
     await asyncio.gather(*(asyncio.to_thread(change, n) for n in range(5)))
-    await turns(50)
+    await run_turns(50)
 
     assert 101 == seen[-1]
     assert len(seen) <= 100

@@ -18,6 +18,7 @@ from isthmus.store.kv import MemoryKV
 from isthmus.testing import VirtualLoop
 from isthmus.wire import RELATED_TASK, TASKS, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
+from support.event_loop import run_turns
 from support.server.both_eras import ALL_CAPABILITIES, LEGACY, MODERN, accept_form, tool_text
 from support.server.both_eras import EraClient as Plain
 
@@ -96,11 +97,6 @@ def run(work):
         return runner.run(work)
 
 
-async def turns(n=30):
-    for _ in range(n):
-        await asyncio.sleep(0)
-
-
 async def start(client, name, /, task=None, **arguments):
     """Start a task; its id."""
     params = {"name": name, "arguments": arguments}
@@ -109,7 +105,7 @@ async def start(client, name, /, task=None, **arguments):
         id = answer["task"]["taskId"]
     else:
         id = (await client.once("tools/call", params))["taskId"]
-    await turns()
+    await run_turns(30)
     return id
 
 
@@ -274,7 +270,7 @@ async def test_the_result_is_waited_for_and_names_its_task():
     client = Client(server, LEGACY)
     id = await start(client, "slow")
     waiting = asyncio.create_task(ask(client, "tasks/result", id))
-    await turns()
+    await run_turns(30)
     before = waiting.done()
     go.set()
     answer = await waiting
@@ -337,10 +333,10 @@ async def test_questions_wait_in_the_task_and_may_be_answered_one_by_one():
     second = await waiting()
     await ask(client, "tasks/update", id, inputResponses={"first": accept_form(name="again")})
     await ask(client, "tasks/update", id, inputResponses={second[0]: accept_form(name="b")})
-    await turns()
+    await run_turns(30)
     third = await waiting()
     await ask(client, "tasks/update", id, inputResponses={third[0]: accept_form(name="c")})
-    await turns()
+    await run_turns(30)
     state = await ask(client, "tasks/get", id)
 
     assert ["first", "question-1"] == first
@@ -396,7 +392,7 @@ async def test_a_question_waits_for_the_next_who_asks_for_the_result():
     client.link.__class__ = Slow
     id = await start(client, "two")
     gone = asyncio.create_task(ask(client, "tasks/result", id))
-    await turns()
+    await run_turns(30)
     gone.cancel()
     await asyncio.wait((gone,))
     answers.set()
@@ -442,7 +438,7 @@ async def test_questions_that_are_returned_are_asked_in_the_task(revision):
     id = await start(client, "raw")
     if revision == MODERN:
         await ask(client, "tasks/update", id, inputResponses={"who": {"action": "decline"}})
-        await turns()
+        await run_turns(30)
         result = (await ask(client, "tasks/get", id))["result"]
     else:
         result = await ask(client, "tasks/result", id)
@@ -459,7 +455,7 @@ async def test_the_core_tells_of_progress_messages_and_status():
     client = Client(works(), LEGACY)
     params = {"name": "quick", "arguments": {}, "task": {}}
     id = (await client.once("tools/call", params, token="p"))["task"]["taskId"]
-    await turns()
+    await run_turns(30)
     (progress,) = client.link.said("notifications/progress")
     (message,) = client.link.said("notifications/message")
     states = client.link.said("notifications/tasks/status")
@@ -490,9 +486,9 @@ async def test_no_progress_is_told_of_a_task_that_was_cancelled():
     client = Client(server, LEGACY)
     params = {"name": "stubborn", "arguments": {}, "task": {}}
     id = (await client.once("tools/call", params, token="p"))["task"]["taskId"]
-    await turns()
+    await run_turns(30)
     await ask(client, "tasks/cancel", id)
-    await turns()
+    await run_turns(30)
 
     assert ["went on"] == did
     assert [1] == [said["progress"] for said in client.link.said("notifications/progress")]
@@ -516,10 +512,10 @@ async def test_the_extension_tells_nothing_but_keeps_the_words():
     client = Client(server)
     params = {"name": "chatty"}
     id = (await client.once("tools/call", params, token="p"))["taskId"]
-    await turns()
+    await run_turns(30)
     state = await ask(client, "tasks/get", id)
     go.set()
-    await turns()
+    await run_turns(30)
 
     assert "half of it" == state["statusMessage"]
     assert [] == client.link.notes
@@ -533,10 +529,10 @@ async def test_a_stream_tells_what_tasks_get_would_say():
     id = await start(owner, "two")
     wanted = {"notifications": {"taskIds": [id, "nobody"]}}
     stream = asyncio.create_task(other.once("subscriptions/listen", wanted))
-    await turns()
+    await run_turns(30)
     question = await ask(owner, "tasks/get", id)
     await ask(owner, "tasks/cancel", id)
-    await turns()
+    await run_turns(30)
     final = await ask(owner, "tasks/get", id)
     (acknowledged,) = other.link.said("notifications/subscriptions/acknowledged")
     told = other.link.said("notifications/tasks")
@@ -608,7 +604,7 @@ async def test_work_that_will_not_stop_changes_nothing_any_more(revision):
     client = Client(server, revision)
     id = await start(client, "deaf")
     await ask(client, "tasks/cancel", id)
-    await turns()
+    await run_turns(30)
 
     assert "cancelled" == await status(client, id)
 
@@ -805,12 +801,12 @@ async def test_questions_before_the_task_are_part_of_the_call():
         "inputResponses": {"before": accept_form(name="a")},
     }
     second = await client.once("tools/call", params)
-    await turns()
+    await run_turns(30)
     waiting = await ask(client, "tasks/get", second["taskId"])
     await ask(
         client, "tasks/update", second["taskId"], inputResponses={"after": accept_form(name="b")}
     )
-    await turns()
+    await run_turns(30)
     final = await ask(client, "tasks/get", second["taskId"])
 
     assert ("input_required", ["before"]) == (first["resultType"], list(first["inputRequests"]))
@@ -856,7 +852,7 @@ async def test_a_call_that_is_given_up_before_its_task_takes_its_work_along():
             server.did.append("stopped")
 
     call = asyncio.create_task(Client(server).once("tools/call", {"name": "hesitates"}))
-    await turns()
+    await run_turns(30)
     call.cancel()
     await asyncio.wait((call,))
 
@@ -907,7 +903,7 @@ async def test_siblings_that_ask_meanwhile_end_the_round_first():
     answers = {"who": accept_form(name="a")}
     params = {"name": "both", "requestState": first["requestState"], "inputResponses": answers}
     second = await client.once("tools/call", params)
-    await turns()
+    await run_turns(30)
     state = await ask(client, "tasks/get", second["taskId"])
 
     assert "input_required" == first["resultType"]

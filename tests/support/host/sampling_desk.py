@@ -1,6 +1,5 @@
 """Everything around a sampler: a pipeline with rules, a person who answers, models that play a script."""
 
-import asyncio
 from contextlib import asynccontextmanager
 
 from msgspec import UNSET
@@ -156,13 +155,6 @@ def sampling_params(text="hello", **members):
     """A request with one message."""
     messages = [SamplingMessage(role="user", content=TextContent(text=text))]
     return CreateMessageParams(**{"messages": messages, "max_tokens": 100, **members})
-
-
-async def let_run_until(holds):
-    """Let everybody else go on until something holds."""
-    async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110 - whoever makes it so tells nobody
-            await asyncio.sleep(0)
 
 
 def read_written_text(result):

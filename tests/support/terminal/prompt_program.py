@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from isthmus.terminal.prompt.prompt import TerminalPrompt
 from support.host.waiting_host import make_interaction
