@@ -26,7 +26,7 @@ def own(function):
             waiting += ast.iter_child_nodes(node)
 
 
-def forgotten(inside):
+def list_deleted_names(inside):
     """The names that a function deletes in a ``finally``: nothing that leaves it is kept by them."""
     return {
         target.id
@@ -39,7 +39,7 @@ def forgotten(inside):
     }
 
 
-def bound(function, inside):
+def list_bound_names(function, inside):
     """The names that are parameters of a function, or that it assigns."""
     given = function.args
     names = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
@@ -50,7 +50,7 @@ def bound(function, inside):
 
 def raises_a_name(function, inside):
     """Whether it raises what one of its names keeps: to be raised in the ``except`` block."""
-    kept = bound(function, inside) - forgotten(inside)
+    kept = list_bound_names(function, inside) - list_deleted_names(inside)
     return any(
         isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name) and node.exc.id in kept
         for node in inside
@@ -74,7 +74,8 @@ def keeps_what_it_caught(_function, inside):
         and isinstance(node.value, ast.Name)
         and node.value.id == handler.name
         and any(
-            isinstance(one, ast.Name) and one.id not in forgotten(inside) for one in node.targets
+            isinstance(one, ast.Name) and one.id not in list_deleted_names(inside)
+            for one in node.targets
         )
         for handler in inside
         if isinstance(handler, ast.ExceptHandler) and handler.name

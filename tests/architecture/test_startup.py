@@ -28,7 +28,7 @@ HEAVY = {
 }
 
 
-def loaded(code):
+def list_loaded_modules(code):
     """The modules a fresh interpreter has after running some code."""
     done = subprocess.run(
         [sys.executable, "-c", code + COUNT], capture_output=True, text=True, check=True
@@ -39,7 +39,7 @@ def loaded(code):
 @pytest.mark.parametrize("code", [SERVER, CLIENT], ids=["server", "client"])
 def test_nothing_heavy_is_imported_before_it_is_needed(code):
     """Ours: a stdio server starts in a tenth of a second, so it cannot afford these."""
-    assert set() == HEAVY & loaded(code)
+    assert set() == HEAVY & list_loaded_modules(code)
 
 
 def test_the_command_starts_without_what_only_a_login_needs():
@@ -47,14 +47,14 @@ def test_the_command_starts_without_what_only_a_login_needs():
     code = "import isthmus.cli.main"
     unwanted = HEAVY - {"typer", "rich", "http", "email", "unittest", "multiprocessing", "secrets"}
 
-    assert set() == unwanted & loaded(code)
+    assert set() == unwanted & list_loaded_modules(code)
 
 
 def test_a_server_does_not_load_the_client_nor_the_command():
     """Ours: half of the package is enough for half of the work."""
     unwanted = ("isthmus.client", "isthmus.cli", "isthmus.testing", "isthmus.transports.http")
 
-    assert [] == [name for name in sorted(loaded(SERVER)) if name.startswith(unwanted)]
+    assert [] == [name for name in sorted(list_loaded_modules(SERVER)) if name.startswith(unwanted)]
 
 
 def test_a_server_loads_what_asks_when_something_can_ask():
@@ -65,4 +65,4 @@ def test_a_server_loads_what_asks_when_something_can_ask():
     unwanted |= {"isthmus.runtime.extension", "isthmus.store.log", "isthmus.store.kv"}
     unwanted |= {"isthmus.server.features.tasks", "isthmus.linter", "dataclasses"}
 
-    assert set() == unwanted & loaded(SERVER)
+    assert set() == unwanted & list_loaded_modules(SERVER)

@@ -41,7 +41,7 @@ CLIENTS = (
 )  # fmt: skip
 
 
-def bound(origin):
+def log_in_with_dpop(origin):
     """The same, for tokens that are of no use without a key."""
     return guarded(origin, dpop="require")
 
@@ -87,7 +87,7 @@ def claims(issuer, audience, **more):
     return {**made, "jti": Secret.random().reveal(), **more}
 
 
-async def said(origin, auth, tool="who", revision=None):
+async def call_tool_with(origin, auth, tool="who", revision=None):
     """What the server says about a caller."""
     async with Client(f"{origin}/mcp", auth=auth, revision=revision) as client:
         return (await client.call_tool(tool)).text
@@ -99,14 +99,14 @@ async def test_a_signature_gets_in_in_every_revision(origin, revision):
     """1.4: client credentials by private_key_jwt, in every revision that has authorization."""
     auth = ClientCredentials("signing", key=KEY)
 
-    assert "signing by signing" == await said(origin, auth, revision=revision)
+    assert "signing by signing" == await call_tool_with(origin, auth, revision=revision)
 
 
 async def test_a_secret_gets_in_and_steps_up(origin):
     """1.4: client credentials by Basic; a 403 leads to one more token, with more scopes."""
     auth = ClientCredentials("knowing", secret="the-secret-of-knowing")
 
-    assert "read write" == await said(origin, auth, "write")
+    assert "read write" == await call_tool_with(origin, auth, "write")
 
 
 @pytest.mark.covers("auth.extension.workload-client")
@@ -116,7 +116,7 @@ async def test_a_workload_gets_in(origin):
     async def workload(issuer):
         return sign_jwt(claims(PLATFORM, issuer, sub="ns:robot"), KEY)
 
-    assert (await said(origin, JwtBearer(workload, client="robot"))).endswith(" by robot")
+    assert (await call_tool_with(origin, JwtBearer(workload, client="robot"))).endswith(" by robot")
 
 
 @pytest.mark.covers("auth.extension.workload-client")
@@ -127,7 +127,7 @@ async def test_another_workload_does_not(origin):
         return sign_jwt(claims(PLATFORM, issuer, sub="ns:somebody"), KEY)
 
     with pytest.raises(AuthRefused, match="invalid_grant"):
-        await said(origin, JwtBearer(workload, client="robot"))
+        await call_tool_with(origin, JwtBearer(workload, client="robot"))
 
 
 @pytest.mark.covers("auth.extension.enterprise-client")
@@ -154,7 +154,7 @@ async def test_an_employee_gets_in(origin):
             subject_token=id_token,
             client=StaticClient("chat", secret="the-secret-of-chat"),
         )
-        found = await said(origin, auth)
+        found = await call_tool_with(origin, auth)
 
     assert f"{IDP}|alice by chat" == found
 
@@ -163,7 +163,7 @@ async def test_an_employee_gets_in(origin):
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_machine_binds_its_tokens_where_that_is_wanted(revision):
     """1.4: a server that takes bound tokens only gets them, with a proof for every request."""
-    async with serve_in_browser(bound) as (url, _):
+    async with serve_in_browser(log_in_with_dpop) as (url, _):
         auth = ClientCredentials("signing", key=KEY)
 
-        assert "signing by signing" == await said(url, auth, revision=revision)
+        assert "signing by signing" == await call_tool_with(url, auth, revision=revision)

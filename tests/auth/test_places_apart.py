@@ -138,13 +138,13 @@ def shape(here, revision, number=0):
     return (here.older if revision == "2024-11-05" else here.urls)[number]
 
 
-async def said(url, auth, *tools, revision=None):
+async def call_tools_with(url, auth, *tools, revision=None):
     """What tools say."""
     async with Client(url, auth=auth, revision=revision) as client:
         return [(await client.call_tool(tool)).text for tool in tools]
 
 
-async def token(store, resource):
+async def find_token(store, resource):
     """The access token that a client has for a resource."""
     (key,) = [key for key in await store.keys() if key.resource == resource]
     return (await store.get(key)).access
@@ -160,14 +160,16 @@ async def test_two_servers_share_an_authorization_server_and_no_tokens(land, kin
     here, store = await land(kind=kind), MemoryTokenStore()
     first, second = (shape(here, revision, number) for number in (0, 1))
     person, auth = here.ada(store)
-    found = await said(first, auth, "who", "write", "who", revision=revision)
-    found += await said(second, auth, "who", revision=revision)
+    found = await call_tools_with(first, auth, "who", "write", "who", revision=revision)
+    found += await call_tools_with(second, auth, "who", revision=revision)
 
     assert ["ada free", "ada writes", "ada free", "ada free"] == found
     assert 3 == len(person.opened)  # a login, more scopes, and a login at the other
     for mine, other in ((first, second), (second, first)):
         with pytest.raises(AuthRefused):
-            await said(other, BearerToken(await token(store, mine)), "who", revision=revision)
+            await call_tools_with(
+                other, BearerToken(await find_token(store, mine)), "who", revision=revision
+            )
 
 
 @pytest.mark.parametrize("revision", ERAS)
@@ -177,12 +179,12 @@ async def test_keys_change_while_tokens_are_out_and_nobody_logs_in_again(land, r
     person, auth = here.ada(store)
     async with Client(here.urls[0], auth=auth, revision=revision) as client:
         assert "ada free" == (await client.call_tool("who")).text
-        before = await token(store, here.urls[0])
+        before = await find_token(store, here.urls[0])
         await here.authority.rotate_keys()
         assert "ada free" == (await client.call_tool("who")).text
         here.ahead = 595.0  # the token is renewed
         assert "ada free" == (await client.call_tool("who")).text
-        after = await token(store, here.urls[0])
+        after = await find_token(store, here.urls[0])
 
     assert 2 == len({read_token(one).header["kid"] for one in (before, after)})
     assert 1 == len(person.opened)
@@ -198,16 +200,16 @@ async def test_a_restart_with_a_token_that_is_over_opens_no_browser(land, kind, 
         return FileTokenStore(tmp_path / "tokens", key="k" * 43)
 
     person, auth = here.ada(kept())
-    await said(here.urls[0], auth, "who", revision=revision)
-    before = await token(kept(), here.urls[0])
+    await call_tools_with(here.urls[0], auth, "who", revision=revision)
+    before = await find_token(kept(), here.urls[0])
     here.ahead = 700.0
     with pytest.raises(AuthRefused):
-        await said(here.urls[0], BearerToken(before), "who", revision=revision)
+        await call_tools_with(here.urls[0], BearerToken(before), "who", revision=revision)
     later, again = here.ada(kept())
 
-    assert ["ada free"] == await said(here.urls[0], again, "who", revision=revision)
+    assert ["ada free"] == await call_tools_with(here.urls[0], again, "who", revision=revision)
     assert (1, 0) == (len(person.opened), len(later.opened))
-    assert before != await token(kept(), here.urls[0])
+    assert before != await find_token(kept(), here.urls[0])
 
 
 async def test_two_accounts_of_a_user_are_kept_apart(land):
@@ -215,11 +217,11 @@ async def test_two_accounts_of_a_user_are_kept_apart(land):
     here, store = await land(), MemoryTokenStore()
     for name in ("ada", "bob"):
         _, auth = here.ada(store, name, account=name)
-        assert [f"{name} free"] == await said(here.urls[0], auth, "who")
+        assert [f"{name} free"] == await call_tools_with(here.urls[0], auth, "who")
 
     for name in ("bob", "ada"):
         nobody, auth = here.ada(store, "nobody", account=name)
-        assert [f"{name} free"] == await said(here.urls[0], auth, "who")
+        assert [f"{name} free"] == await call_tools_with(here.urls[0], auth, "who")
         assert [] == nobody.opened
 
 
@@ -232,9 +234,13 @@ async def test_all_three_sides_bind_tokens_and_want_nonces(land, kind, revision)
     store, url = MemoryTokenStore(), shape(here, revision)
     _, auth = here.ada(store)
 
-    assert ["ada bound", "ada writes"] == await said(url, auth, "who", "write", revision=revision)
+    assert ["ada bound", "ada writes"] == await call_tools_with(
+        url, auth, "who", "write", revision=revision
+    )
     with pytest.raises(AuthRefused):
-        await said(url, BearerToken(await token(store, url)), "who", revision=revision)
+        await call_tools_with(
+            url, BearerToken(await find_token(store, url)), "who", revision=revision
+        )
 
 
 @pytest.mark.covers("auth.resource.validates-first")
@@ -242,13 +248,13 @@ async def test_a_server_elsewhere_hears_of_a_logout_by_introspection(land):
     """RFC 7662 2.2: a revoked token is not active."""
     here, store = await land(kind="introspection"), MemoryTokenStore()
     _, auth = here.ada(store)
-    await said(here.urls[0], auth, "who")
-    gone = BearerToken(await token(store, here.urls[0]))
-    assert ["ada free"] == await said(here.urls[0], gone, "who")
+    await call_tools_with(here.urls[0], auth, "who")
+    gone = BearerToken(await find_token(store, here.urls[0]))
+    assert ["ada free"] == await call_tools_with(here.urls[0], gone, "who")
     await auth.logout(here.urls[0])
 
     with pytest.raises(AuthRefused):
-        await said(here.urls[0], gone, "who")
+        await call_tools_with(here.urls[0], gone, "who")
 
 
 # One origin
@@ -303,7 +309,7 @@ async def test_a_client_without_metadata_finds_the_default_endpoints(tmp_path, s
         return Silent(server.asgi(), slash=slash)
 
     async with serve_in_browser(silent) as (origin, app):
-        assert ["ada"] == await said(f"{origin}/mcp", auth, "who", revision=revision)
+        assert ["ada"] == await call_tools_with(f"{origin}/mcp", auth, "who", revision=revision)
         assert ["/register", "/authorize", "/token"] == [
             path
             for path in dict.fromkeys(app.asked)
@@ -337,7 +343,7 @@ async def test_an_attached_server_and_its_authorization_server_are_one_origin(
 
     async with serve_in_browser(outer) as (origin, _):
         url = f"{origin}/tools" + "/sse" * (revision == "2024-11-05")
-        assert ["ada writes"] == await said(url, auth, "write", revision=revision)
+        assert ["ada writes"] == await call_tools_with(url, auth, "write", revision=revision)
 
 
 def teller(place):
@@ -371,10 +377,10 @@ async def test_two_servers_in_one_application_have_one_authorization_server(tmp_
 
     async with serve_in_browser(outer) as (origin, _):
         urls = [f"{origin}/{name}" + "/sse" * (revision == "2024-11-05") for name in names]
-        found = [(await said(url, auth, "who", revision=revision))[0] for url in urls]
-        swapped = BearerToken(await token(store, urls[0]))
+        found = [(await call_tools_with(url, auth, "who", revision=revision))[0] for url in urls]
+        swapped = BearerToken(await find_token(store, urls[0]))
         with pytest.raises(AuthRefused):
-            await said(urls[1], swapped, "who", revision=revision)
+            await call_tools_with(urls[1], swapped, "who", revision=revision)
 
     assert ["ada at one", "ada at two"] == found
     assert 2 == len(person.opened)

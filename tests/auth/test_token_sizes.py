@@ -17,7 +17,7 @@ NOW = 1_800_000_000.0
 ISSUER = "https://login.example"
 
 
-def token(size):
+def make_token_of_size(size):
     """A good token of about a size."""
     claims = {
         "iss": ISSUER, "aud": "http://localhost:8000/mcp", "sub": "ada", "client_id": "c",
@@ -33,7 +33,7 @@ def files(**options):
     return Files(make_guard(verifier=verifier, **options))
 
 
-async def shown(server, text):
+async def present_to_server(server, text):
     """The status with which a server answers a token."""
     head = {**modern_head(name="read"), "authorization": f"Bearer {text}"}
     body = modern_body(params={"name": "read", "arguments": {"path": "a"}})
@@ -43,16 +43,18 @@ async def shown(server, text):
 @pytest.mark.parametrize(("size", "status"), [(9_000, 200), (16_000, 200), (17_000, 400)])
 async def test_a_token_may_be_as_long_in_a_header_as_it_may_be_at_all(size, status):
     """Ours: one limit, of 16 KiB; a header had 8 KiB before, and a JWT 16."""
-    assert status == await shown(files(), token(size))
+    assert status == await present_to_server(files(), make_token_of_size(size))
 
 
 async def test_the_limit_is_a_setting():
     """Ours: enterprise tokens have hundreds of groups."""
-    assert 400 == await shown(files(max_token_bytes=4_000), token(5_000))
+    assert 400 == await present_to_server(files(max_token_bytes=4_000), make_token_of_size(5_000))
     with pytest.raises(UsageError, match="head_limit=32768 has no room for the tokens"):
         files(max_token_bytes=40_000)
     server = files(max_token_bytes=28_000)
-    assert [200, 400] == [await shown(server, token(size)) for size in (27_000, 29_000)]
+    assert [200, 400] == [
+        await present_to_server(server, make_token_of_size(size)) for size in (27_000, 29_000)
+    ]
 
 
 def test_a_head_that_has_no_room_for_its_tokens_is_told_when_it_is_set_up():

@@ -57,7 +57,7 @@ async def scene():
     await running
 
 
-async def told(server):
+async def read_next_message(server):
     """The next message a server gets."""
     return json.loads((await server.receive()).data)
 
@@ -72,7 +72,7 @@ async def test_messages_pass_both_ways_unchanged(scene):
     """Ours: as long as nothing changes, the relay is a pipe."""
     server = await scene.servers.get()
     await scene.say(**INITIALIZE)
-    assert INITIALIZE == await told(server)
+    assert INITIALIZE == await read_next_message(server)
     await reply(server, 0, capabilities={})
 
     assert {"jsonrpc": "2.0", "id": 0, "result": {"capabilities": {}}} == await scene.hear()
@@ -82,26 +82,26 @@ async def test_a_new_server_is_opened_as_the_host_opened_the_first(scene):
     """Ours: the host shakes hands once, and is told to list again what it was promised news of."""
     first = await scene.servers.get()
     await scene.say(**INITIALIZE)
-    await reply(first, (await told(first))["id"])
+    await reply(first, (await read_next_message(first))["id"])
     await scene.hear()
     await scene.say(**INITIALIZED)
-    await told(first)
+    await read_next_message(first)
     scene.change.set()
     second = await scene.servers.get()
-    assert INITIALIZE == await told(second)
+    assert INITIALIZE == await read_next_message(second)
     await reply(second, 0, capabilities={"tools": {"listChanged": True}, "prompts": {}})
-    assert INITIALIZED == await told(second)
+    assert INITIALIZED == await read_next_message(second)
     assert "notifications/tools/list_changed" == (await scene.hear())["method"]
     await scene.say(jsonrpc="2.0", id=1, method="ping")
 
-    assert {"jsonrpc": "2.0", "id": 1, "method": "ping"} == await told(second)
+    assert {"jsonrpc": "2.0", "id": 1, "method": "ping"} == await read_next_message(second)
 
 
 async def test_a_call_under_way_is_answered_when_its_server_is_replaced(scene):
     """Ours: the host never waits for an answer that cannot come."""
     first = await scene.servers.get()
     await scene.say(jsonrpc="2.0", id=7, method="tools/call", params={})
-    await told(first)
+    await read_next_message(first)
     scene.change.set()
     answer = await scene.hear()
 
@@ -119,11 +119,11 @@ async def test_who_listens_goes_on_listening_and_is_told_to_list_again(scene):
     asked = listen(7, toolsListChanged=True, resourceSubscriptions=["a://b"])
     first = await scene.servers.get()
     await scene.say(**asked)
-    await told(first)
+    await read_next_message(first)
     scene.change.set()
     second = await scene.servers.get()
 
-    assert asked == await told(second)
+    assert asked == await read_next_message(second)
     assert {
         "jsonrpc": "2.0",
         "method": "notifications/tools/list_changed",
@@ -136,11 +136,11 @@ async def test_a_stream_that_was_ended_is_not_begun_again(scene, by):
     """Ours: neither where the host has enough, nor where the server had."""
     first = await scene.servers.get()
     await scene.say(**listen("s", toolsListChanged=True))
-    await told(first)
+    await read_next_message(first)
     if by == "host":
         params = {"requestId": "s"}
         await scene.say(jsonrpc="2.0", method="notifications/cancelled", params=params)
-        await told(first)
+        await read_next_message(first)
     else:
         await reply(first, "s")
         await scene.hear()
@@ -148,7 +148,7 @@ async def test_a_stream_that_was_ended_is_not_begun_again(scene, by):
     second = await scene.servers.get()
     await scene.say(jsonrpc="2.0", id=8, method="ping")
 
-    assert "ping" == (await told(second))["method"]
+    assert "ping" == (await read_next_message(second))["method"]
 
 
 async def test_what_a_host_says_wrongly_is_the_servers_to_refuse(scene):
@@ -162,24 +162,27 @@ async def test_what_a_host_says_wrongly_is_the_servers_to_refuse(scene):
     first = await scene.servers.get()
     for message in wrong:
         await scene.say(jsonrpc="2.0", **message)
-        assert message.items() <= (await told(first)).items()
+        assert message.items() <= (await read_next_message(first)).items()
     scene.change.set()
     second = await scene.servers.get()
 
-    assert [1, 2] == [(await told(second))["id"], (await told(second))["id"]]
+    assert [1, 2] == [
+        (await read_next_message(second))["id"],
+        (await read_next_message(second))["id"],
+    ]
 
 
 async def test_a_finished_call_is_not_answered_again(scene):
     """Ours: only what is under way is given up."""
     first = await scene.servers.get()
     await scene.say(jsonrpc="2.0", id=7, method="tools/call", params={})
-    await told(first)
+    await read_next_message(first)
     await reply(first, 7)
     await scene.hear()
     scene.change.set()
     second = await scene.servers.get()
     await scene.say(jsonrpc="2.0", id=8, method="ping")
-    assert 8 == (await told(second))["id"]
+    assert 8 == (await read_next_message(second))["id"]
     await reply(second, 8)
 
     assert 8 == (await scene.hear())["id"]
@@ -194,7 +197,7 @@ async def test_a_server_that_does_not_start_is_tried_again_at_the_next_change(ca
     scene.change.set()
     server = await scene.servers.get()
     await scene.say(jsonrpc="2.0", id=2, method="ping")
-    assert 2 == (await told(server))["id"]
+    assert 2 == (await read_next_message(server))["id"]
     await scene.host.close()
     await running
 
@@ -206,7 +209,7 @@ async def test_a_server_that_ends_fails_its_calls(scene, capsys):
     """Ours: a crash is an answer, too."""
     first = await scene.servers.get()
     await scene.say(jsonrpc="2.0", id=3, method="tools/call", params={})
-    await told(first)
+    await read_next_message(first)
     await first.close()
     await scene.say(jsonrpc="2.0", id=4, method="ping")
     answers = [await scene.hear(), await scene.hear()]

@@ -59,7 +59,7 @@ RESULTS = {
 }
 
 
-def asking(method, params):
+def make_asking_server(method, params):
     """A server whose tool asks one question, in the caller's way, and says what it heard."""
 
     async def call(call, inbound):
@@ -76,9 +76,9 @@ def asking(method, params):
     return SmallServer({"tools/call": call})
 
 
-async def heard(method, params, revision, **handlers):
+async def ask_client(method, params, revision, **handlers):
     """What a server hears from a client with these handlers."""
-    async with Client(asking(method, params), revision=revision, **handlers) as client:
+    async with Client(make_asking_server(method, params), revision=revision, **handlers) as client:
         return json.loads((await client.call_tool("ask")).text)
 
 
@@ -102,14 +102,14 @@ async def test_the_user_is_asked(revision, answer, expected):
         asked.append((question.message, question.mode, question.requested_schema))
         return answer
 
-    assert expected == await heard("elicitation/create", SEAT, revision, elicit=elicit)
+    assert expected == await ask_client("elicitation/create", SEAT, revision, elicit=elicit)
     assert [("Which row?", "form", FORM)] == asked
 
 
 @EITHER
 async def test_a_plain_function_may_answer(revision):
     """Ours: nothing has to be awaited where nothing waits."""
-    said = await heard(
+    said = await ask_client(
         "sampling/createMessage", HAIKU, revision, sample=lambda request: str(request.max_tokens)
     )
 
@@ -127,7 +127,7 @@ async def test_a_whole_message_is_sent_as_it_is(revision):
     async def sample(_request):
         return message
 
-    said = await heard("sampling/createMessage", HAIKU, revision, sample=sample)
+    said = await ask_client("sampling/createMessage", HAIKU, revision, sample=sample)
 
     assert json.loads(encode(message)) == said
 
@@ -137,7 +137,7 @@ async def test_roots_are_told(revision, tmp_path):
     """Spec 2025-11-25 client/roots: each is a file:// URI."""
     roots = [tmp_path, "file:///srv", Root(uri="file:///x", name="X")]
 
-    said = await heard("roots/list", ListRootsParams(), revision, roots=roots)
+    said = await ask_client("roots/list", ListRootsParams(), revision, roots=roots)
 
     assert [
         {"uri": tmp_path.as_uri(), "name": tmp_path.name},
@@ -153,7 +153,7 @@ async def test_roots_may_be_worked_out_when_asked_for(revision):
     async def roots():
         return [Path("/somewhere")]
 
-    said = await heard("roots/list", ListRootsParams(), revision, roots=roots)
+    said = await ask_client("roots/list", ListRootsParams(), revision, roots=roots)
 
     assert [{"uri": "file:///somewhere", "name": "somewhere"}] == said["roots"]
 
@@ -166,7 +166,9 @@ async def test_a_page_elsewhere_is_consented_to_without_content(revision):
         message="Log in", mode="url", url="https://x.example", elicitation_id="e"
     )
 
-    said = await heard("elicitation/create", question, revision, elicit=lambda q: Accepted(q.url))
+    said = await ask_client(
+        "elicitation/create", question, revision, elicit=lambda q: Accepted(q.url)
+    )
 
     assert {"action": "accept"} == said
 
@@ -210,7 +212,7 @@ async def test_defaults_fill_the_blanks_left_out(revision):
     }
     question = ElicitParams(message="?", requested_schema={"type": "object", "properties": blanks})
 
-    said = await heard(
+    said = await ask_client(
         "elicitation/create", question, revision, elicit=lambda _: Accepted({"age": 31})
     )
 
@@ -236,7 +238,7 @@ def test_an_answer_may_be_any_object():
 async def test_a_sampling_handler_gives_text_or_a_message():
     """Ours: anything else is the handler's mistake."""
     with pytest.raises(UsageError, match="gives text or a CreateMessageResult, not 7"):
-        await heard("sampling/createMessage", HAIKU, MODERN_NAME, sample=lambda _: 7)
+        await ask_client("sampling/createMessage", HAIKU, MODERN_NAME, sample=lambda _: 7)
 
 
 @pytest.mark.covers("elicitation.answer.validated")
@@ -262,7 +264,7 @@ async def test_a_handlers_mistake_reaches_the_caller_in_the_modern_era():
     async def elicit(_question):
         raise ZeroDivisionError("mine")
 
-    async with Client(asking("elicitation/create", SEAT), elicit=elicit) as client:
+    async with Client(make_asking_server("elicitation/create", SEAT), elicit=elicit) as client:
         with pytest.raises(ZeroDivisionError, match="mine"):
             await client.call_tool("ask")
 
@@ -273,7 +275,7 @@ async def test_a_handlers_mistake_is_an_error_to_a_legacy_server():
     async def elicit(_question):
         return "yes"
 
-    small = asking("elicitation/create", SEAT)
+    small = make_asking_server("elicitation/create", SEAT)
     async with Client(small, revision=LEGACY_NAME, elicit=elicit) as client:
         with pytest.raises(Refused, match="Internal error in tools/call"):
             await client.call_tool("ask")

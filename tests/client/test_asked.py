@@ -13,7 +13,7 @@ class Seat(Struct):
     row: int
 
 
-def asking() -> Server:
+def make_asking_server() -> Server:
     """A server with a tool that asks."""
     server = Server("asking")
 
@@ -34,7 +34,9 @@ async def ways(revision):
         found.append((asked.route, asked.revision.name, bool(asked.key)))
         return Accepted({"row": 1})
 
-    async with connect(asking(), revision=revision, elicit=elicit, strict=False) as client:
+    async with connect(
+        make_asking_server(), revision=revision, elicit=elicit, strict=False
+    ) as client:
         await client.call_tool("book", {})
     return found
 

@@ -55,7 +55,7 @@ EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 EVERY = pytest.mark.parametrize("revision", NAMES)
 
 
-async def connected(puppet, revision=LEGACY_NAME, **options):
+async def open_client(puppet, revision=LEGACY_NAME, **options):
     """A client whose opening a puppet has answered."""
     client = Client(puppet.channel, revision=revision, **options)
     opening = asyncio.create_task(client.open())
@@ -280,7 +280,7 @@ async def test_an_error_inside_the_block_comes_out_as_it_was():
 async def test_closing_fails_what_is_in_flight(revision):
     """Decision D20: every pending call ends exactly once, with one typed error."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     calls = [asyncio.create_task(client.call_tool("slow")) for _ in range(3)]
     for _ in calls:
         await puppet.heard()
@@ -296,7 +296,7 @@ async def test_closing_fails_what_is_in_flight(revision):
 async def test_a_server_that_hangs_up_fails_what_is_in_flight(revision):
     """Decision D20: no hang, no bare cancellation."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow"))
     await puppet.heard()
 
@@ -317,7 +317,7 @@ async def test_a_server_that_hangs_up_fails_what_is_in_flight(revision):
 async def test_a_call_times_out_and_is_withdrawn(revision):
     """Spec 2026-07-28 basic/patterns/cancellation#timeouts: cancel, and stop waiting."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow", timeout=0.01))
     asked = await puppet.heard()
 
@@ -335,7 +335,7 @@ async def test_a_call_times_out_and_is_withdrawn(revision):
 async def test_the_client_has_a_timeout_of_its_own(revision):
     """Decision D18: a call without a timeout has the client's."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision, timeout=0.01)
+    client = await open_client(puppet, revision, timeout=0.01)
 
     with pytest.raises(TimeoutError):
         await client.call_tool("slow")
@@ -347,7 +347,7 @@ async def test_the_client_has_a_timeout_of_its_own(revision):
 async def test_a_cancelled_call_is_withdrawn(revision):
     """Spec 2026-07-28 basic/patterns/cancellation: the client says so on the wire."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow"))
     asked = await puppet.heard()
     call.cancel()
@@ -364,7 +364,7 @@ async def test_a_cancelled_call_is_withdrawn(revision):
 async def test_progress_is_told_in_order_and_keeps_the_call_alive(revision):
     """Spec 2026-07-28 basic/patterns/progress; the deadline moves with every notification."""
     puppet, told = PuppetChannel(), []
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     call = asyncio.create_task(client.call_tool("slow", on_progress=told.append))
     asked = await puppet.heard()
     token = asked["params"]["_meta"]["progressToken"]
@@ -382,7 +382,7 @@ async def test_progress_is_told_in_order_and_keeps_the_call_alive(revision):
 async def test_every_modern_request_says_who_asks_and_in_which_revision():
     """Spec 2026-07-28 basic#_meta: every request states its facts."""
     puppet = PuppetChannel()
-    client = await connected(puppet, MODERN_NAME, name="me", version="9", on_log=print)
+    client = await open_client(puppet, MODERN_NAME, name="me", version="9", on_log=print)
     call = asyncio.create_task(client.call_tool("add", meta={"trace": "t"}))
     (asked,) = await puppet.answers({"content": []})
     await call
@@ -403,7 +403,7 @@ async def test_every_modern_request_says_who_asks_and_in_which_revision():
 async def test_a_legacy_request_says_nothing_about_the_client():
     """Spec 2025-11-25 basic/lifecycle: the handshake has said it."""
     puppet = PuppetChannel()
-    client = await connected(puppet)
+    client = await open_client(puppet)
     call = asyncio.create_task(client.call_tool("add"))
     (asked,) = await puppet.answers({"content": []})
     await call
@@ -416,7 +416,7 @@ async def test_a_legacy_request_says_nothing_about_the_client():
 async def test_an_error_answer_is_an_exception(revision):
     """Ours: its type follows its code, and the server's words and data are kept."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     call = asyncio.create_task(client.call_tool("gone"))
     asked = await puppet.heard()
     error = {"code": -32602, "message": "Unknown tool: gone", "data": {"known": []}}
@@ -475,7 +475,7 @@ async def test_a_malformed_item_is_left_out_of_its_list_and_logged(revision, met
 async def test_a_malformed_result_is_the_servers_fault(revision):
     """Ours: the message has the JSON path."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     call = asyncio.create_task(client.call_tool("add"))
     await puppet.answers({"content": "text"})
 
@@ -489,7 +489,7 @@ async def test_a_malformed_result_is_the_servers_fault(revision):
 async def test_a_result_without_a_type_is_complete(kind):
     """Spec 2026-07-28 basic#resulttype: clients MUST treat an absent resultType as complete."""
     puppet = PuppetChannel()
-    client = await connected(puppet, MODERN_NAME)
+    client = await open_client(puppet, MODERN_NAME)
     call = asyncio.create_task(client.call_tool("add"))
     await puppet.answers({"content": [], **({"resultType": kind} if kind else {})})
 
@@ -501,7 +501,7 @@ async def test_a_result_without_a_type_is_complete(kind):
 async def test_a_result_of_an_unknown_type_is_invalid():
     """Spec 2026-07-28 basic#resulttype: MUST be considered invalid."""
     puppet = PuppetChannel()
-    client = await connected(puppet, MODERN_NAME)
+    client = await open_client(puppet, MODERN_NAME)
     call = asyncio.create_task(client.call_tool("add"))
     await puppet.answers({"content": [], "resultType": "later"})
 
@@ -634,7 +634,7 @@ async def test_an_empty_cursor_leads_on():
 async def test_a_code_that_nobody_defines_is_a_refusal_and_no_more(revision):
     """Spec 2026-07-28 basic#error-codes: MUST NOT assume a meaning for those of -32000 to -32019."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     for code in (-32000, -32001, -32003, -32019, -32099, 7):
         call = asyncio.create_task(client.call_tool("gone"))
         asked = await puppet.heard()
@@ -714,7 +714,7 @@ async def test_log_messages_are_told(revision):
         told.append((message.level, message.data))
         heard.set()
 
-    client = await connected(puppet, revision, on_log=on_log)
+    client = await open_client(puppet, revision, on_log=on_log)
     await puppet.says(method="notifications/message", params={"level": "info", "data": "hello"})
     await heard.wait()
 
@@ -764,7 +764,7 @@ async def test_roots_cannot_be_added_to_a_client_that_offers_none():
 async def test_a_request_of_ones_own_gets_what_the_revision_wants(revision):
     """Ours: custom methods are a call away."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     call = asyncio.create_task(client.request("acme/refund", {"sum": 3}, dict[str, int]))
     (asked,) = await puppet.answers({"left": 4})
 
@@ -785,7 +785,7 @@ async def test_what_the_revision_lacks_is_not_sent():
 async def test_a_notification_of_ones_own_is_sent():
     """Ours: as it is."""
     puppet = PuppetChannel()
-    client = await connected(puppet)
+    client = await open_client(puppet)
     await client.notify("acme/hello")
 
     assert "acme/hello" == (await puppet.heard())["method"]
@@ -795,7 +795,7 @@ async def test_a_notification_of_ones_own_is_sent():
 async def test_a_struct_may_be_the_parameters_of_a_request():
     """Ours: its own _meta is kept beside ours."""
     puppet = PuppetChannel()
-    client = await connected(puppet, MODERN_NAME)
+    client = await open_client(puppet, MODERN_NAME)
     params = ListToolsParams(meta={"mine": 1})
     call = asyncio.create_task(client.request("tools/list", params))
     (asked,) = await puppet.answers({"tools": []})
@@ -809,7 +809,7 @@ async def test_a_struct_may_be_the_parameters_of_a_request():
 async def test_a_legacy_server_may_ping():
     """Spec 2025-11-25 basic/utilities/ping: the receiver MUST respond promptly."""
     puppet = PuppetChannel()
-    client = await connected(puppet)
+    client = await open_client(puppet)
     await puppet.says(id="p", method="ping")
 
     assert {"jsonrpc": "2.0", "id": "p", "result": {}} == await puppet.heard()
@@ -843,7 +843,7 @@ async def test_who_asked_is_told_once_that_the_connection_has_ended():
 async def test_progress_is_asked_for_where_a_call_listens_to_it(revision):
     """Ours, as the guide says: only there does progress lengthen the timeout."""
     puppet = PuppetChannel()
-    client = await connected(puppet, revision)
+    client = await open_client(puppet, revision)
     asked = []
     for listener in (None, lambda _: None):
         call = asyncio.create_task(client.call_tool("add", on_progress=listener))

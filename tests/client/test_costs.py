@@ -6,7 +6,7 @@ from isthmus.client.model.schema_validation import SchemaValidator, ValidationCo
 from isthmus.errors import Misbehaved
 
 
-def doubling(depth, reference="#/$defs/{}"):
+def make_doubling_schema(depth, reference="#/$defs/{}"):
     """A schema that applies each of its definitions twice, and those the next ones twice."""
     both = lambda n: [{"$ref": reference.format(f"a{n}")}] * 2  # noqa: E731 - one line is clearer
     defs = {f"a{n}": {"$anchor": f"a{n}", "allOf": both(n - 1)} for n in range(1, depth)}
@@ -24,11 +24,11 @@ def nested(depth):
 
 AGAIN = {"properties": {"a": {"$ref": "#"}}}
 HOSTILE = {
-    "pointers": (doubling(60), {}),
-    "anchors": (doubling(60, "#{}"), {}),
-    "an id of its own": ({"$id": "https://a.example/s", **doubling(60)}, {}),
+    "pointers": (make_doubling_schema(60), {}),
+    "anchors": (make_doubling_schema(60, "#{}"), {}),
+    "an id of its own": ({"$id": "https://a.example/s", **make_doubling_schema(60)}, {}),
     "deep values": ({"allOf": [AGAIN, AGAIN]}, nested(60)),
-    "names": ({"propertyNames": {"$ref": "#/$defs/a59"}, **doubling(60)}, {"a": 1}),
+    "names": ({"propertyNames": {"$ref": "#/$defs/a59"}, **make_doubling_schema(60)}, {"a": 1}),
     "items": ({"anyOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}, [[]]),
 }
 
@@ -69,7 +69,7 @@ TREE = {
 }
 
 
-@pytest.mark.parametrize("schema", [JSON, TREE, doubling(10)])
+@pytest.mark.parametrize("schema", [JSON, TREE, make_doubling_schema(10)])
 def test_an_honest_schema_is_checked(schema):
     """Ours: schemas that come back to themselves are common, and cheap."""
     assert None is SchemaValidator(schema, "the schema").complaint(nested(100))

@@ -25,7 +25,7 @@ EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 FORM = {"type": "object", "properties": {}}
 
 
-def asking(question, *, raw=None):
+def make_asking_server(question, *, raw=None):
     """A server whose tool puts a question, and says what it heard: an answer or an error."""
     written = Raw(encode(question)) if raw is None else Raw(json.dumps(raw).encode())
 
@@ -46,10 +46,10 @@ def asking(question, *, raw=None):
     return SmallServer({"tools/call": call})
 
 
-async def heard(question, revision, **options):
+async def ask_client(question, revision, **options):
     """What the server hears; or what the call ends with, where nobody can be told."""
     options.setdefault("elicit", lambda _: Accepted({}))
-    async with Client(asking(question), revision=revision, **options) as client:
+    async with Client(make_asking_server(question), revision=revision, **options) as client:
         try:
             return (await client.call_tool("ask")).text
         except Misbehaved as error:
@@ -72,7 +72,7 @@ def only(**modes):
 )  # fmt: skip
 async def test_a_mode_that_was_not_declared_is_refused(revision, capabilities, question, mode):
     """Spec 2025-11-25 client/elicitation#error-handling: MUST be -32602."""
-    found = await heard(question, revision, capabilities=capabilities)
+    found = await ask_client(question, revision, capabilities=capabilities)
 
     assert f"Invalid params: this client did not declare elicitation.{mode}" in found
     assert found.startswith("-32602" if revision == LEGACY_NAME else "misbehaved")
@@ -83,7 +83,7 @@ async def test_a_client_that_declared_nothing_of_it_refuses_every_form():
     """Spec 2025-11-25 client/elicitation#error-handling: a mode that was not declared is -32602."""
     question = ElicitParams(message="?", requested_schema=FORM)
 
-    found = await heard(question, LEGACY_NAME, elicit=None)
+    found = await ask_client(question, LEGACY_NAME, elicit=None)
 
     assert found.startswith("-32602")
 
@@ -95,7 +95,7 @@ async def test_what_is_no_form_is_not_put_to_anybody(revision):
     asked = []
     nested = {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}}
 
-    found = await heard(
+    found = await ask_client(
         ElicitParams(message="?", requested_schema=nested), revision, elicit=asked.append
     )
 
@@ -107,7 +107,7 @@ async def test_what_is_no_form_is_not_put_to_anybody(revision):
 @pytest.mark.covers("elicitation.schema.required")
 async def test_a_form_needs_its_schema():
     """Spec 2025-11-25 client/elicitation#form-mode-elicitation-requests: a MUST of servers."""
-    small = asking(None, raw={"message": "?"})
+    small = make_asking_server(None, raw={"message": "?"})
     async with Client(small, elicit=lambda _: Accepted({})) as client:
         with pytest.raises(Misbehaved, match="requestedSchema is missing"):
             await client.call_tool("ask")
@@ -138,7 +138,7 @@ async def test_nobody_is_sent_to_what_is_no_page(revision, url, complaint):
     asked = []
     question = ElicitParams(message="?", mode="url", url=url, elicitation_id="1")
 
-    assert complaint in await heard(question, revision, elicit=asked.append)
+    assert complaint in await ask_client(question, revision, elicit=asked.append)
     assert [] == asked
 
 
@@ -268,4 +268,6 @@ async def test_a_handler_that_raises_reaches_whoever_called():
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):
-        await heard(ElicitParams(message="?", requested_schema=FORM), MODERN_NAME, elicit=elicit)
+        await ask_client(
+            ElicitParams(message="?", requested_schema=FORM), MODERN_NAME, elicit=elicit
+        )

@@ -35,7 +35,7 @@ def virtual(test):
         return runner.run(test())
 
 
-async def connected(revision, **options):
+async def open_client(revision, **options):
     """A client of a server that tells everything, and the puppet that plays the server."""
     puppet = PuppetChannel()
     client = Client(puppet.channel, revision=revision, **options)
@@ -50,13 +50,13 @@ async def acknowledge(puppet, asked):
     await puppet.says(method="notifications/subscriptions/acknowledged", params=params)
 
 
-async def changed(puppet, what, id=None, **params):
+async def send_change(puppet, what, id=None, **params):
     """The server tells of a change."""
     meta = {} if id is None else {"_meta": {KEY: id}}
     await puppet.says(method=f"notifications/{what}", params={**params, **meta})
 
 
-async def listening(client, puppet, **wanted):
+async def open_stream(client, puppet, **wanted):
     """The stream of a modern client once it is acknowledged, and the request that opened it."""
     stream = client.listen(**wanted)
     entering = asyncio.create_task(stream.__aenter__())
@@ -69,16 +69,16 @@ async def listening(client, puppet, **wanted):
 async def test_a_change_on_two_streams_is_told_once():
     """Ours: the server tells every stream that asked; on_change is one listener, not two."""
     told = []
-    client, puppet = await connected(MODERN_NAME, on_change=told.append)
+    client, puppet = await open_client(MODERN_NAME, on_change=told.append)
     attended = await puppet.heard()
     await acknowledge(puppet, attended)
-    stream, changes, asked = await listening(
+    stream, changes, asked = await open_stream(
         client, puppet, tools=True, prompts=True, uris=["x://a"]
     )
     for id in (attended["id"], asked["id"]):
-        await changed(puppet, "tools/list_changed", id)
-    await changed(puppet, "prompts/list_changed", asked["id"])
-    await changed(puppet, "resources/updated", asked["id"], uri="x://a/b")
+        await send_change(puppet, "tools/list_changed", id)
+    await send_change(puppet, "prompts/list_changed", asked["id"])
+    await send_change(puppet, "resources/updated", asked["id"], uri="x://a/b")
     expected = [Change("tools"), Change("prompts"), Change("resource", "x://a/b")]
 
     assert expected == [await anext(changes) for _ in range(3)]
@@ -92,9 +92,9 @@ async def test_a_change_on_two_streams_is_told_once():
 async def test_a_change_of_an_older_server_is_told_once():
     """Ours: on_change and each listen() hear it, once each."""
     told = []
-    client, puppet = await connected(LEGACY_NAME, on_change=told.append)
+    client, puppet = await open_client(LEGACY_NAME, on_change=told.append)
     async with client.listen(tools=True) as changes:
-        await changed(puppet, "tools/list_changed")
+        await send_change(puppet, "tools/list_changed")
         assert Change("tools") == await anext(changes)
 
     assert [Change("tools")] == told
@@ -104,7 +104,7 @@ async def test_a_change_of_an_older_server_is_told_once():
 @pytest.mark.covers("listening.streams.granted")
 async def test_what_an_older_server_never_tells_can_be_seen():
     """Ours: granted is what its capabilities say."""
-    client, _puppet = await connected(LEGACY_NAME)
+    client, _puppet = await open_client(LEGACY_NAME)
     async with client.listen(tools=True, prompts=True) as changes:
         granted = changes.granted
 
@@ -120,7 +120,7 @@ def test_a_stream_for_on_change_that_ends_is_opened_again():
 
     async def reopened():
         told = []
-        client, puppet = await connected(MODERN_NAME, on_change=told.append)
+        client, puppet = await open_client(MODERN_NAME, on_change=told.append)
         times = []
         for _ in range(3):
             asked = await puppet.heard()
@@ -175,11 +175,11 @@ def test_a_list_that_cannot_be_fetched_is_told_of_all_the_same(caplog):
 
     async def refused():
         told = []
-        client, puppet = await connected(LEGACY_NAME, on_change=told.append, auto_refresh=0.1)
+        client, puppet = await open_client(LEGACY_NAME, on_change=told.append, auto_refresh=0.1)
         listing = asyncio.create_task(client.list_tools())
         await puppet.answers({"tools": []})
         await listing
-        await changed(puppet, "tools/list_changed")
+        await send_change(puppet, "tools/list_changed")
         asked = await puppet.heard()
         await puppet.says(id=asked["id"], error={"code": -32603, "message": "not now"})
         await until(lambda: bool(told))
@@ -194,11 +194,11 @@ def test_a_list_that_cannot_be_fetched_is_told_of_all_the_same(caplog):
 async def test_without_auto_refresh_nothing_is_fetched():
     """Ours: a change is a signal; what to do about it is the program's business."""
     told = asyncio.Event()
-    client, puppet = await connected(LEGACY_NAME, on_change=lambda _: told.set())
+    client, puppet = await open_client(LEGACY_NAME, on_change=lambda _: told.set())
     listing = asyncio.create_task(client.list_tools())
     await puppet.answers({"tools": []})
     await listing
-    await changed(puppet, "tools/list_changed")
+    await send_change(puppet, "tools/list_changed")
     await told.wait()
     pinging = asyncio.create_task(client.ping())
 
@@ -239,7 +239,7 @@ async def test_a_listener_that_is_slow_gets_the_newest(caplog):
         await go_on.wait()
         told.append(params.data)
 
-    client, puppet = await connected(LEGACY_NAME, on_log=on_log, limits=Limits(waiting=2))
+    client, puppet = await open_client(LEGACY_NAME, on_log=on_log, limits=Limits(waiting=2))
     for number in range(20):
         await puppet.says(method="notifications/message", params={"level": "info", "data": number})
     pinging = asyncio.create_task(client.ping())
@@ -257,7 +257,7 @@ async def test_a_listener_that_is_slow_gets_the_newest(caplog):
 async def test_a_new_session_is_subscribed_to_what_the_old_one_was():
     """Ours: the server of a new session knows of none, and what changed meanwhile nobody does."""
     told = []
-    client, puppet = await connected(LEGACY_NAME, on_change=told.append)
+    client, puppet = await open_client(LEGACY_NAME, on_change=told.append)
     subscribing = asyncio.create_task(client.subscribe("x://hand"))
     await puppet.answers({})
     await subscribing
@@ -279,7 +279,7 @@ async def test_a_new_session_is_subscribed_to_what_the_old_one_was():
 
 async def test_a_new_session_that_refuses_says_so_in_the_log(caplog):
     """Ours: the calls go on, and somebody should know."""
-    client, puppet = await connected(LEGACY_NAME, log_level="info")
+    client, puppet = await open_client(LEGACY_NAME, log_level="info")
     subscribing = asyncio.create_task(client.subscribe("x://hand"))
     await puppet.answers({})
     await subscribing

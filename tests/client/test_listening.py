@@ -19,7 +19,7 @@ CAN = {
 }
 
 
-async def connected(revision, **options):
+async def open_client(revision, **options):
     """A client of a server that tells everything, and the puppet that plays the server."""
     puppet = PuppetChannel()
     client = Client(puppet.channel, revision=revision, **options)
@@ -29,7 +29,7 @@ async def connected(revision, **options):
     return client, puppet
 
 
-async def listening(client, puppet, **wanted):
+async def open_stream(client, puppet, **wanted):
     """A modern client's stream once it is acknowledged, and the request that opened it."""
     stream = client.listen(**wanted)
     entering = asyncio.create_task(stream.__aenter__())
@@ -43,7 +43,7 @@ async def acknowledge(puppet, id, granted):
     await puppet.says(method="notifications/subscriptions/acknowledged", params=params)
 
 
-async def changed(puppet, what, id=None, **params):
+async def send_change(puppet, what, id=None, **params):
     """The server tells of a change."""
     meta = {} if id is None else {"_meta": {KEY: id}}
     await puppet.says(method=f"notifications/{what}", params={**params, **meta})
@@ -51,15 +51,15 @@ async def changed(puppet, what, id=None, **params):
 
 async def test_a_modern_client_listens_on_a_stream():
     """Spec 2026-07-28 basic/patterns/subscriptions: listen, acknowledged, notifications."""
-    client, puppet = await connected(MODERN_NAME)
-    stream, changes, asked = await listening(client, puppet, tools=True, uris=["file:///c"])
+    client, puppet = await open_client(MODERN_NAME)
+    stream, changes, asked = await open_stream(client, puppet, tools=True, uris=["file:///c"])
 
     assert "subscriptions/listen" == asked["method"]
     assert {"toolsListChanged": True, "resourceSubscriptions": ["file:///c"]} == (
         asked["params"]["notifications"]
     )
-    await changed(puppet, "tools/list_changed", asked["id"])
-    await changed(puppet, "resources/updated", asked["id"], uri="file:///c")
+    await send_change(puppet, "tools/list_changed", asked["id"])
+    await send_change(puppet, "resources/updated", asked["id"], uri="file:///c")
 
     assert Change("tools") == await anext(changes)
     assert Change("resource", "file:///c") == await anext(changes)
@@ -72,10 +72,10 @@ async def test_a_modern_client_listens_on_a_stream():
 
 async def test_a_change_that_names_no_stream_reaches_those_who_asked_for_it():
     """Ours: servers MUST name the subscription, and mcp-go does not over stdio."""
-    client, puppet = await connected(MODERN_NAME)
-    stream, changes, _ = await listening(client, puppet, tools=True)
-    await changed(puppet, "prompts/list_changed")
-    await changed(puppet, "tools/list_changed")
+    client, puppet = await open_client(MODERN_NAME)
+    stream, changes, _ = await open_stream(client, puppet, tools=True)
+    await send_change(puppet, "prompts/list_changed")
+    await send_change(puppet, "tools/list_changed")
 
     assert Change("tools") == await anext(changes)
     await stream.__aexit__(None, None, None)
@@ -85,12 +85,12 @@ async def test_a_change_that_names_no_stream_reaches_those_who_asked_for_it():
 @pytest.mark.covers("listening.streams.correlated")
 async def test_two_streams_are_kept_apart_by_their_ids():
     """Spec 2026-07-28 basic/patterns/subscriptions: clients MUST correlate by the id."""
-    client, puppet = await connected(MODERN_NAME)
-    stream, one, first = await listening(client, puppet, tools=True)
-    other, two, second = await listening(client, puppet, tools=True, prompts=True)
-    await changed(puppet, "prompts/list_changed", second["id"])
-    await changed(puppet, "tools/list_changed", first["id"])
-    await changed(puppet, "tools/list_changed", 999)
+    client, puppet = await open_client(MODERN_NAME)
+    stream, one, first = await open_stream(client, puppet, tools=True)
+    other, two, second = await open_stream(client, puppet, tools=True, prompts=True)
+    await send_change(puppet, "prompts/list_changed", second["id"])
+    await send_change(puppet, "tools/list_changed", first["id"])
+    await send_change(puppet, "tools/list_changed", 999)
 
     assert Change("prompts") == await anext(two)
     assert Change("tools") == await anext(one)
@@ -103,7 +103,7 @@ async def test_two_streams_are_kept_apart_by_their_ids():
 @pytest.mark.covers("listening.streams.granted")
 async def test_what_the_server_grants_can_be_seen():
     """Spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: clients SHOULD check it."""
-    client, puppet = await connected(MODERN_NAME)
+    client, puppet = await open_client(MODERN_NAME)
     stream = client.listen(tools=True, prompts=True)
     entering = asyncio.create_task(stream.__aenter__())
     asked = await puppet.heard()
@@ -117,9 +117,9 @@ async def test_what_the_server_grants_can_be_seen():
 @pytest.mark.covers("listening.streams.graceful")
 async def test_the_server_may_end_a_stream():
     """Spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: an answer is the end."""
-    client, puppet = await connected(MODERN_NAME)
-    stream, changes, asked = await listening(client, puppet, tools=True)
-    await changed(puppet, "tools/list_changed", asked["id"])
+    client, puppet = await open_client(MODERN_NAME)
+    stream, changes, asked = await open_stream(client, puppet, tools=True)
+    await send_change(puppet, "tools/list_changed", asked["id"])
     await puppet.says(id=asked["id"], result={"resultType": "complete"})
 
     assert [Change("tools")] == [change async for change in changes]
@@ -131,9 +131,9 @@ async def test_the_server_may_end_a_stream():
 @pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 async def test_a_broken_connection_ends_the_stream_with_its_error(revision):
     """Spec 2026-07-28 basic/patterns/subscriptions: no answer means an unexpected disconnect."""
-    client, puppet = await connected(revision)
+    client, puppet = await open_client(revision)
     if revision == MODERN_NAME:
-        stream, changes, _ = await listening(client, puppet, tools=True)
+        stream, changes, _ = await open_stream(client, puppet, tools=True)
     else:
         stream = client.listen(tools=True)
         changes = await stream.__aenter__()
@@ -148,7 +148,7 @@ async def test_a_broken_connection_ends_the_stream_with_its_error(revision):
 
 async def test_a_refused_stream_is_an_exception():
     """Ours: as any other call that is refused."""
-    client, puppet = await connected(MODERN_NAME)
+    client, puppet = await open_client(MODERN_NAME)
     entering = asyncio.create_task(client.listen(tools=True).__aenter__())
     asked = await puppet.heard()
     await puppet.says(id=asked["id"], error={"code": -32601, "message": "no such method"})
@@ -160,7 +160,7 @@ async def test_a_refused_stream_is_an_exception():
 
 async def test_a_stream_that_is_not_acknowledged_is_given_up():
     """Decision D18: nothing waits for ever."""
-    client, puppet = await connected(MODERN_NAME, timeout=0.01)
+    client, puppet = await open_client(MODERN_NAME, timeout=0.01)
 
     with pytest.raises(CallTimedOut, match="no acknowledgement of subscriptions/listen"):
         async with client.listen(tools=True):
@@ -173,16 +173,16 @@ async def test_a_stream_that_is_not_acknowledged_is_given_up():
 
 async def test_a_legacy_client_subscribes_and_filters():
     """Spec 2025-11-25 server/resources: subscribe, bare notifications, unsubscribe."""
-    client, puppet = await connected(LEGACY_NAME)
+    client, puppet = await open_client(LEGACY_NAME)
     stream = client.listen(tools=True, uris=["file:///dir"])
     entering = asyncio.create_task(stream.__aenter__())
     (asked,) = await puppet.answers({})
     changes = await entering
 
-    await changed(puppet, "prompts/list_changed")
-    await changed(puppet, "tools/list_changed")
-    await changed(puppet, "resources/updated", uri="file:///other")
-    await changed(puppet, "resources/updated", uri="file:///dir/below")
+    await send_change(puppet, "prompts/list_changed")
+    await send_change(puppet, "tools/list_changed")
+    await send_change(puppet, "resources/updated", uri="file:///other")
+    await send_change(puppet, "resources/updated", uri="file:///dir/below")
 
     assert ("resources/subscribe", "file:///dir") == (asked["method"], asked["params"]["uri"])
     assert Change("tools") == await anext(changes)
@@ -197,11 +197,11 @@ async def test_a_legacy_client_subscribes_and_filters():
 
 async def test_a_server_that_tells_more_than_it_declared_is_heard():
     """Ours: the most used servers declare no listChanged and send it; who asked hears of it."""
-    client, puppet = await connected(LEGACY_NAME)
+    client, puppet = await open_client(LEGACY_NAME)
     async with client.listen(prompts=True) as changes:
         assert not changes.granted.prompts_list_changed
 
-        await changed(puppet, "prompts/list_changed")
+        await send_change(puppet, "prompts/list_changed")
 
         assert Change("prompts") == await anext(changes)
     await client.close()
@@ -209,13 +209,13 @@ async def test_a_server_that_tells_more_than_it_declared_is_heard():
 
 async def test_two_legacy_listeners_share_a_subscription():
     """Ours: the server is told of the first and of the last."""
-    client, puppet = await connected(LEGACY_NAME)
+    client, puppet = await open_client(LEGACY_NAME)
     one = client.listen(uris=["u:1"])
     entering = asyncio.create_task(one.__aenter__())
     await puppet.answers({})
     await entering
     async with client.listen(uris=["u:1"]) as changes:
-        await changed(puppet, "resources/updated", uri="u:1")
+        await send_change(puppet, "resources/updated", uri="u:1")
         assert Change("resource", "u:1") == await anext(changes)
     leaving = asyncio.create_task(one.__aexit__(None, None, None))
     (asked,) = await puppet.answers({})
@@ -227,7 +227,7 @@ async def test_two_legacy_listeners_share_a_subscription():
 
 async def test_a_subscription_that_fails_takes_back_the_others():
     """Ours: what could not be listened to leaves nothing behind."""
-    client, puppet = await connected(LEGACY_NAME)
+    client, puppet = await open_client(LEGACY_NAME)
     entering = asyncio.create_task(client.listen(uris=["u:1", "u:2"]).__aenter__())
     await puppet.answers({})
     asked = await puppet.heard()
@@ -258,7 +258,7 @@ async def test_subscriptions_need_their_capability():
 
 async def test_subscribing_by_hand():
     """Spec 2025-11-25 server/resources: the two requests themselves."""
-    client, puppet = await connected(LEGACY_NAME)
+    client, puppet = await open_client(LEGACY_NAME)
     both = asyncio.create_task(twice(client))
     asked = await puppet.answers({}, {})
     await both
@@ -280,8 +280,8 @@ async def test_a_legacy_client_is_told_of_every_change():
         told.append(change)
         heard.set()
 
-    client, puppet = await connected(LEGACY_NAME, on_change=on_change)
-    await changed(puppet, "tools/list_changed")
+    client, puppet = await open_client(LEGACY_NAME, on_change=on_change)
+    await send_change(puppet, "tools/list_changed")
     await heard.wait()
 
     assert [Change("tools")] == told
@@ -296,10 +296,10 @@ async def test_a_modern_client_with_on_change_listens_by_itself():
         told.append(change)
         heard.set()
 
-    client, puppet = await connected(MODERN_NAME, on_change=on_change)
+    client, puppet = await open_client(MODERN_NAME, on_change=on_change)
     asked = await puppet.heard()
     await acknowledge(puppet, asked["id"], asked["params"]["notifications"])
-    await changed(puppet, "tools/list_changed", asked["id"])
+    await send_change(puppet, "tools/list_changed", asked["id"])
     await heard.wait()
 
     assert {"toolsListChanged": True, "resourcesListChanged": True} == (
@@ -312,7 +312,7 @@ async def test_a_modern_client_with_on_change_listens_by_itself():
 async def test_a_client_that_cannot_listen_says_so_in_the_log(caplog):
     """Ours: on_change will not be told of anything, and that is worth knowing."""
     with caplog.at_level(logging.WARNING, "isthmus"):
-        client, puppet = await connected(MODERN_NAME, on_change=print)
+        client, puppet = await open_client(MODERN_NAME, on_change=print)
         asked = await puppet.heard()
         await puppet.says(id=asked["id"], error={"code": -32601, "message": "no listening here"})
         call = asyncio.create_task(client.call_tool("add"))
@@ -325,7 +325,7 @@ async def test_a_client_that_cannot_listen_says_so_in_the_log(caplog):
 
 async def test_a_server_that_will_not_unsubscribe_harms_nobody():
     """Ours: the listener has gone already."""
-    client, puppet = await connected(LEGACY_NAME)
+    client, puppet = await open_client(LEGACY_NAME)
     stream = client.listen(uris=["u:1"])
     entering = asyncio.create_task(stream.__aenter__())
     await puppet.answers({})

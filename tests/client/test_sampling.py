@@ -38,7 +38,7 @@ def params(*messages, **more):
     return CreateMessageParams(messages=list(messages) or [HELLO], max_tokens=9, **more)
 
 
-def asking(question):
+def make_asking_server(question):
     """A server whose tool asks for a message, and says what it heard: that or an error."""
 
     async def call(call, inbound):
@@ -58,9 +58,11 @@ def asking(question):
     return SmallServer({"tools/call": call})
 
 
-async def heard(question, revision, sample=lambda _: "ok", **options):
+async def ask_client(question, revision, sample=lambda _: "ok", **options):
     """What the server hears; or what the call ends with, where nobody can be told."""
-    async with Client(asking(question), revision=revision, sample=sample, **options) as client:
+    async with Client(
+        make_asking_server(question), revision=revision, sample=sample, **options
+    ) as client:
         try:
             return (await client.call_tool("ask")).text
         except Misbehaved as error:
@@ -93,7 +95,7 @@ async def test_a_conversation_out_of_balance_reaches_no_model(revision, messages
     """Spec 2025-11-25 client/sampling#error-handling: -32602."""
     written = []
 
-    found = await heard(
+    found = await ask_client(
         params(*messages, tools=[TOOL]), revision, written.append, sample_tools=True
     )
 
@@ -106,7 +108,7 @@ async def test_a_conversation_out_of_balance_reaches_no_model(revision, messages
 @pytest.mark.parametrize("no", [Declined(), Cancelled(), Rejected()])
 async def test_a_user_who_says_no_is_heard_as_minus_one(no):
     """Spec 2025-11-25 client/sampling#error-handling: user rejected sampling request: -1."""
-    found = await heard(params(), LEGACY_NAME, saying(no))
+    found = await ask_client(params(), LEGACY_NAME, saying(no))
 
     assert "-1 User rejected sampling request" == found
 
@@ -116,7 +118,7 @@ async def test_a_user_who_says_no_is_heard_as_minus_one(no):
 async def test_a_user_who_says_no_ends_the_call(no):
     """Spec 2026-07-28 client/sampling#error-handling: the call is not replayed with an error."""
     with pytest.raises(Rejected, match="not today" if isinstance(no, Rejected) else "User"):
-        await heard(params(), MODERN_NAME, saying(no))
+        await ask_client(params(), MODERN_NAME, saying(no))
 
 
 def saying(no):
@@ -141,7 +143,7 @@ async def test_tools_reach_a_model_that_may_have_them(revision):
         seen.append((request.tools[0].name, request.tool_choice.mode))
         return [use("a"), use("b")]
 
-    found = json.loads(await heard(question, revision, sample, sample_tools=True))
+    found = json.loads(await ask_client(question, revision, sample, sample_tools=True))
 
     assert [("weather", "required")] == seen
     assert ["a", "b"] == [block["id"] for block in found["content"]]
@@ -152,7 +154,7 @@ async def test_tools_reach_a_model_that_may_have_them(revision):
 @EITHER
 async def test_tools_are_refused_where_they_were_not_declared(revision):
     """Spec 2025-11-25 client/sampling#tools-in-sampling: a MUST."""
-    assert "did not declare sampling.tools" in await heard(params(tools=[TOOL]), revision)
+    assert "did not declare sampling.tools" in await ask_client(params(tools=[TOOL]), revision)
 
 
 @pytest.mark.covers("sampling.capability.context")
@@ -166,7 +168,9 @@ async def test_context_is_asked_of_those_who_declared_it(revision, declared, exp
         seen.append(request.include_context)
         return ""
 
-    await heard(params(include_context="thisServer"), revision, sample, sample_context=declared)
+    await ask_client(
+        params(include_context="thisServer"), revision, sample, sample_context=declared
+    )
 
     assert [expected] == seen
 
@@ -180,7 +184,7 @@ async def test_context_needs_no_declaration_before_there_was_one():
         seen.append(request.include_context)
         return ""
 
-    await heard(params(include_context="allServers"), "2025-06-18", sample)
+    await ask_client(params(include_context="allServers"), "2025-06-18", sample)
 
     assert ["allServers"] == seen
 
@@ -201,7 +205,7 @@ async def test_what_a_server_prefers_reaches_the_handler(revision):
     question = params(
         model_preferences=wanted, temperature=0.5, stop_sequences=["."], metadata={"x": 1}
     )
-    await heard(question, revision, sample)
+    await ask_client(question, revision, sample)
 
     assert (wanted, 0.5, ["."], {"x": 1}) == (
         seen[0].model_preferences, seen[0].temperature, seen[0].stop_sequences, seen[0].metadata
@@ -227,7 +231,7 @@ async def test_text_pictures_and_sound_go_both_ways(revision, block):
         return block
 
     found = json.loads(
-        await heard(params(SamplingMessage(role="user", content=block)), revision, sample)
+        await ask_client(params(SamplingMessage(role="user", content=block)), revision, sample)
     )
 
     assert [block] == seen
@@ -239,7 +243,7 @@ async def test_text_pictures_and_sound_go_both_ways(revision, block):
 async def test_several_blocks_are_one_where_a_message_has_one(revision):
     """Spec 2025-11-25 client/sampling: a list since then, a single block before."""
     parts = [TextContent(text="a"), TextContent(text="b")]
-    found = json.loads(await heard(params(), revision, lambda _: parts))
+    found = json.loads(await ask_client(params(), revision, lambda _: parts))
 
     assert (isinstance(found["content"], list)) == (revision >= LEGACY_NAME)
 
@@ -250,9 +254,9 @@ async def test_a_model_that_uses_tools_nobody_gave_it_is_our_mistake(revision, c
     """Ours: it is found before it is sent."""
     if revision == MODERN_NAME:
         with pytest.raises(UsageError, match="was given no tools to use"):
-            await heard(params(), revision, lambda _: use("a"))
+            await ask_client(params(), revision, lambda _: use("a"))
     else:
-        assert "-32603" in await heard(params(), revision, lambda _: use("a"))
+        assert "-32603" in await ask_client(params(), revision, lambda _: use("a"))
         assert "was given no tools to use" in caplog.text
 
 
@@ -260,7 +264,7 @@ async def test_a_model_that_uses_tools_nobody_gave_it_is_our_mistake(revision, c
 @EITHER
 async def test_a_conversation_may_only_be_so_long(revision):
     """Ours: a server does not decide how much a model reads."""
-    found = await heard(params(HELLO, HELLO, HELLO), revision, limits=Limits(conversation=2))
+    found = await ask_client(params(HELLO, HELLO, HELLO), revision, limits=Limits(conversation=2))
 
     assert "3 messages, and this client takes at most 2" in found
 
@@ -272,7 +276,7 @@ async def test_a_server_may_only_ask_so_often(revision):
     limits = Limits(samplings=Rate(2, seconds=60))
     found = []
     async with Client(
-        asking(params()), revision=revision, sample=lambda _: "ok", limits=limits
+        make_asking_server(params()), revision=revision, sample=lambda _: "ok", limits=limits
     ) as client:
         for _ in range(3):
             try:

@@ -36,7 +36,7 @@ def virtual(test):
     return run
 
 
-def said(**members):
+def make_reply(**members):
     return ScriptedReply(
         200, json.dumps({"jsonrpc": "2.0", **members}).encode(), kind="application/json"
     )
@@ -76,7 +76,7 @@ class Forgetful:
             return ScriptedReply(202)
         reply = self.reply(self, message)
         reply = await reply if hasattr(reply, "__await__") else reply
-        return said(id=message["id"], result={"content": []}) if reply is None else reply
+        return make_reply(id=message["id"], result={"content": []}) if reply is None else reply
 
     def greet(self, message):
         if self.refuses:
@@ -89,7 +89,7 @@ class Forgetful:
             "capabilities": CAPABILITIES,
             "serverInfo": {"name": "forgetful", "version": "1"},
         }
-        reply = said(id=message["id"], result=result)
+        reply = make_reply(id=message["id"], result=result)
         reply.headers["Mcp-Session-Id"] = str(self.alive)
         return reply
 
@@ -371,7 +371,7 @@ async def test_an_answer_to_our_id_is_an_answer_whatever_its_status():
     """Ours: a server that puts 404 on an unknown method has not forgotten us."""
 
     def unknown(_server, message):
-        reply = said(id=message["id"], error={"code": -32601, "message": "no"})
+        reply = make_reply(id=message["id"], error={"code": -32601, "message": "no"})
         reply.status = 404
         return reply
 
@@ -393,7 +393,9 @@ async def test_an_error_may_say_that_the_session_is_unknown(code):
     async def named(method, url, headers, body):
         reply = await plain(method, url, headers, body)
         if reply.status == 404 and body and "id" in (message := json.loads(body)):
-            reply = said(id=message["id"], error={"code": code, "message": "Session not found"})
+            reply = make_reply(
+                id=message["id"], error={"code": code, "message": "Session not found"}
+            )
             reply.status = 404
         return reply
 

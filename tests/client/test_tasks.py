@@ -40,7 +40,7 @@ def flat(status="working", kind="complete", **more):
     return {"resultType": kind, **named, **more}
 
 
-def listed(**support):
+def list_by_support(**support):
     """Tools by what they say of tasks; None says nothing."""
     return {
         "tools": [
@@ -54,7 +54,7 @@ def listed(**support):
     }
 
 
-async def connected(puppet, revision, **options):
+async def open_client(puppet, revision, **options):
     client = Client(puppet.channel, revision=revision, **options)
     opening = asyncio.create_task(client.open())
     if revision == LEGACY_NAME:
@@ -84,7 +84,7 @@ async def legacy(offers=CORE, **options):
 async def modern(**options):
     """A client of 2026-07-28, and its server."""
     puppet = PuppetChannel()
-    client = await connected(puppet, MODERN_NAME, **options)
+    client = await open_client(puppet, MODERN_NAME, **options)
     return client, puppet
 
 
@@ -115,7 +115,7 @@ async def test_a_server_without_the_capability_gets_no_tasks():
     """Spec: clients MUST NOT, whatever the tool says of itself."""
     client, puppet = await legacy(offers={})
     listing = asyncio.create_task(client.list_tools())
-    await puppet.answers(listed(paint="required"))
+    await puppet.answers(list_by_support(paint="required"))
     await listing
     for call in (client.call_tool("paint"), client.start_tool("paint")):
         calling = asyncio.create_task(call)
@@ -132,7 +132,7 @@ async def test_a_tool_that_does_not_allow_it_is_no_task(support):
     """Spec: absent and forbidden are the same; ours: the handle has the result then."""
     client, puppet = await legacy()
     starting = asyncio.create_task(client.start_tool("paint"))
-    _, asked = await puppet.answers(listed(paint=support), DONE)
+    _, asked = await puppet.answers(list_by_support(paint=support), DONE)
     task = await starting
 
     assert "task" not in asked["params"]
@@ -144,7 +144,7 @@ async def test_what_may_be_a_task_is_a_call_unless_it_is_started_as_one():
     """Ours: call_tool asks for a task only where there is no other way."""
     client, puppet = await legacy()
     starting = asyncio.create_task(client.start_tool("paint", ttl=1.5))
-    _, asked = await puppet.answers(listed(paint="optional"), {"task": core()})
+    _, asked = await puppet.answers(list_by_support(paint="optional"), {"task": core()})
     task = await starting
     calling = asyncio.create_task(client.call_tool("paint"))
     (plain,) = await puppet.answers(DONE)
@@ -160,7 +160,9 @@ async def test_what_must_be_a_task_is_called_as_one():
     """Spec: required tools MUST be tasks; ours: call_tool looks before it calls."""
     client, puppet = await legacy()
     calling = asyncio.create_task(client.call_tool("paint"))
-    _, asked, result = await puppet.answers(listed(paint="required"), {"task": core()}, DONE)
+    _, asked, result = await puppet.answers(
+        list_by_support(paint="required"), {"task": core()}, DONE
+    )
 
     assert "done" == (await calling).text
     assert ({}, "tasks/result") == (asked["params"]["task"], result["method"])
@@ -171,12 +173,14 @@ async def test_a_refused_call_is_made_again_as_a_task_where_that_is_why():
     """Ours: what was listed may have changed since."""
     client, puppet = await legacy()
     listing = asyncio.create_task(client.list_tools())
-    await puppet.answers(listed(paint=None))
+    await puppet.answers(list_by_support(paint=None))
     await listing
     calling = asyncio.create_task(client.call_tool("paint"))
     first = await puppet.heard()
     await puppet.says(id=first["id"], error={"code": -32601, "message": "a task only"})
-    _, again, result = await puppet.answers(listed(paint="required"), {"task": core()}, DONE)
+    _, again, result = await puppet.answers(
+        list_by_support(paint="required"), {"task": core()}, DONE
+    )
 
     assert "done" == (await calling).text
     assert "task" not in first["params"]
@@ -188,7 +192,7 @@ async def test_a_server_may_answer_a_task_with_a_result():
     """Ours: who says that it runs tasks and then does not is served all the same."""
     client, puppet = await legacy()
     starting = asyncio.create_task(client.start_tool("paint"))
-    await puppet.answers(listed(paint="optional"), DONE)
+    await puppet.answers(list_by_support(paint="optional"), DONE)
     task = await starting
 
     assert (None, "done") == (task.id, (await task.result()).text)
@@ -228,7 +232,7 @@ async def test_the_task_is_named_for_whoever_routes_by_headers():
             return getattr(self._channel, name)
 
     puppet.channel = Named(puppet.channel)
-    client = await connected(puppet, MODERN_NAME, elicit=lambda _: Accepted({}))
+    client = await open_client(puppet, MODERN_NAME, elicit=lambda _: Accepted({}))
     calling = asyncio.create_task(client.call_tool("paint"))
     await replies(
         puppet,
@@ -390,7 +394,7 @@ async def test_a_task_whose_name_comes_late_is_cancelled_all_the_same():
     """Spec: by tasks/cancel, never by notifications/cancelled."""
     client, puppet = await legacy()
     listing = asyncio.create_task(client.list_tools())
-    await puppet.answers(listed(paint="required"))
+    await puppet.answers(list_by_support(paint="required"))
     await listing
     calling = asyncio.create_task(client.call_tool("paint"))
     asked = await puppet.heard()

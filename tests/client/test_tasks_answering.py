@@ -67,7 +67,7 @@ class Server:
         return await self.call("tasks/list", ListTasksParams(**params))
 
 
-async def spoken(script, revision=LEGACY_NAME, **options):
+async def run_script(script, revision=LEGACY_NAME, **options):
     """What a script finds out that runs as a server, against a client made so."""
     found = []
 
@@ -98,19 +98,19 @@ async def capabilities(server):
 @pytest.mark.covers("tasks.answers.declared")
 async def test_tasks_are_declared_for_what_has_a_handler():
     """Spec: the list of requests is exhaustive; ours: nothing unless it is wanted."""
-    both = await spoken(capabilities, elicit=row, sample=words, answer_tasks=True)
-    one = await spoken(capabilities, sample=words, answer_tasks=True)
+    both = await run_script(capabilities, elicit=row, sample=words, answer_tasks=True)
+    one = await run_script(capabilities, sample=words, answer_tasks=True)
 
     assert ({}, {}) == (both.list, both.cancel)
     assert ({}, {}) == (both.requests.elicitation.create, both.requests.sampling.create_message)
     assert (UNSET, {}) == (one.requests.elicitation, one.requests.sampling.create_message)
-    assert UNSET is await spoken(capabilities, elicit=row, sample=words)
+    assert UNSET is await run_script(capabilities, elicit=row, sample=words)
 
 
 @pytest.mark.covers("tasks.answers.declared")
 async def test_no_tasks_are_declared_where_there_are_none():
     """Spec: since 2026-07-28 a client has no such capability."""
-    assert UNSET is await spoken(capabilities, MODERN_NAME, elicit=row, answer_tasks=True)
+    assert UNSET is await run_script(capabilities, MODERN_NAME, elicit=row, answer_tasks=True)
 
 
 ELICITATION = ClientTaskRequests(elicitation=ElicitationTasks(create={}))
@@ -123,7 +123,7 @@ async def test_a_client_may_declare_less():
     async def script(server):
         return await capabilities(server), await server.elicit(), await server.sample()
 
-    declared, form, haiku = await spoken(script, elicit=row, sample=words, capabilities=wanted)
+    declared, form, haiku = await run_script(script, elicit=row, sample=words, capabilities=wanted)
 
     assert ELICITATION == declared.requests
     assert ("working", "five seven five") == (form["task"]["status"], haiku["content"]["text"])
@@ -153,7 +153,7 @@ def test_nothing_is_declared_that_nothing_answers(options, said):
 @pytest.mark.covers("tasks.answers.ignored")
 async def test_who_declares_no_tasks_answers_at_once():
     """Spec: MUST process the request normally, ignoring the metadata."""
-    answer = await spoken(Server.elicit, elicit=row)
+    answer = await run_script(Server.elicit, elicit=row)
 
     assert {"action": "accept", "content": {"row": 3}} == answer
 
@@ -179,7 +179,7 @@ async def test_a_question_is_a_task_until_its_handler_is_done():
         go.set()
         return task, before, waits, await fetching, await server.get(task["taskId"])
 
-    task, before, waits, answer, after = await spoken(script, elicit=slow, answer_tasks=True)
+    task, before, waits, answer, after = await run_script(script, elicit=slow, answer_tasks=True)
 
     assert ("working", 60_000, 1000) == (task["status"], task["ttl"], task["pollInterval"])
     assert task == before
@@ -209,7 +209,7 @@ async def test_an_error_is_the_error_of_the_result(raised, code, message):
             await server.result(id)
         return caught.value, await server.get(id)
 
-    error, state = await spoken(script, sample=fail, answer_tasks=True)
+    error, state = await run_script(script, sample=fail, answer_tasks=True)
 
     assert (code, message) == (error.code, error.message)
     assert ("failed", message) == (state["status"], state["statusMessage"])
@@ -236,7 +236,7 @@ async def test_a_cancelled_task_stops_its_handler():
             await server.result(id)
         return cancelled["status"], (await server.get(id))["status"]
 
-    statuses = await spoken(script, elicit=for_ever, answer_tasks=True)
+    statuses = await run_script(script, elicit=for_ever, answer_tasks=True)
 
     assert ("cancelled", "cancelled") == statuses
     assert stopped.is_set()
@@ -255,7 +255,7 @@ async def test_tasks_are_listed_in_pages():
             await server.list(cursor="of my own")
         return made, [task["taskId"] for task in first["tasks"] + second["tasks"]], second
 
-    made, listed, last = await spoken(script, sample=words, answer_tasks=True, limits=roomy)
+    made, listed, last = await run_script(script, sample=words, answer_tasks=True, limits=roomy)
 
     assert sorted(made) == sorted(listed)
     assert "nextCursor" not in last
@@ -270,7 +270,7 @@ async def test_a_task_that_is_not_there_is_refused():
                 await ask("of my own")
         return True
 
-    assert await spoken(script, elicit=row, answer_tasks=True)
+    assert await run_script(script, elicit=row, answer_tasks=True)
 
 
 # What it may cost
@@ -287,7 +287,7 @@ async def test_there_are_only_so_many_tasks_and_only_so_long():
         return task["ttl"], task["pollInterval"], caught.value
 
     few = Limits(tasks=1, max_task_ttl=30.0, task_poll=0.5)
-    ttl, poll, error = await spoken(script, elicit=row, answer_tasks=True, limits=few)
+    ttl, poll, error = await run_script(script, elicit=row, answer_tasks=True, limits=few)
 
     assert (30_000, 500) == (ttl, poll)
     assert -31429 == error.code
@@ -306,7 +306,7 @@ async def test_the_limits_of_questions_are_those_of_tasks_too():
 
     once = Limits(elicitations=Rate(1, 60))
 
-    assert -31429 == await spoken(script, elicit=row, answer_tasks=True, limits=once)
+    assert -31429 == await run_script(script, elicit=row, answer_tasks=True, limits=once)
 
 
 @pytest.mark.covers("tasks.answers.stranded")
@@ -325,7 +325,7 @@ async def test_the_end_of_the_connection_ends_its_tasks():
         await server.elicit()
         await begun.wait()
 
-    await spoken(script, elicit=for_ever, answer_tasks=True)
+    await run_script(script, elicit=for_ever, answer_tasks=True)
     async with asyncio.timeout(5):
         await stopped.wait()
 

@@ -25,7 +25,7 @@ def array(*members):
     return json.dumps(members).encode()
 
 
-def opened(*, batches=True):
+def open_session(*, batches=True):
     """A server session after its handshake, in a revision with batches or without."""
     session = Session("server")
     session.receive(json.dumps(message(id="i", method="initialize", params={})).encode())
@@ -43,7 +43,7 @@ def ids(data):
 @pytest.mark.covers("batching.received.answered-as-array")
 def test_an_array_is_answered_by_one_array_when_the_last_member_is_settled():
     """MUST support receiving batches (spec 2025-03-26 basic#batching)."""
-    session = opened()
+    session = open_session()
     events = session.receive(array(*(message(id=i, method="ping") for i in (1, "1", 2))))
 
     assert [1, "1", 2] == [event.id for event in events]
@@ -56,7 +56,7 @@ def test_an_array_is_answered_by_one_array_when_the_last_member_is_settled():
 
 def test_an_array_of_one_is_answered_by_an_array_of_one():
     """JSON-RPC 2.0: an array is answered by an array."""
-    session = opened()
+    session = open_session()
     session.receive(array(message(id=1, method="ping")))
 
     assert [1] == ids(session.answer(1, b"{}"))
@@ -64,7 +64,7 @@ def test_an_array_of_one_is_answered_by_an_array_of_one():
 
 def test_messages_beside_an_array_are_answered_by_themselves():
     """Ours: an array holds up nobody else."""
-    session = opened()
+    session = open_session()
     session.receive(array(message(id=1, method="ping")))
     session.receive(json.dumps(message(id=2, method="ping")).encode())
 
@@ -75,7 +75,7 @@ def test_messages_beside_an_array_are_answered_by_themselves():
 @pytest.mark.covers("batching.notes.202")
 def test_an_array_of_notifications_has_no_answer():
     """JSON-RPC 2.0: nothing at all, and no empty array."""
-    events = opened().receive(array(message(method="notifications/roots/list_changed")))
+    events = open_session().receive(array(message(method="notifications/roots/list_changed")))
 
     assert [NotificationReceived("notifications/roots/list_changed", None)] == events
 
@@ -83,7 +83,7 @@ def test_an_array_of_notifications_has_no_answer():
 @pytest.mark.covers("batching.initialize.refused")
 def test_an_initialize_in_an_array_is_refused_and_the_rest_is_served():
     """MUST NOT be part of a batch (spec 2025-03-26 basic/lifecycle)."""
-    session = opened()
+    session = open_session()
     events = session.receive(
         array(message(id=1, method="initialize", params={}), message(id=2, method="ping"))
     )
@@ -97,7 +97,7 @@ def test_an_initialize_in_an_array_is_refused_and_the_rest_is_served():
 @pytest.mark.covers("batching.empty.refused")
 def test_an_empty_array_is_refused_by_one_error():
     """JSON-RPC 2.0: an error object, and no array."""
-    (event,) = opened().receive(b"[]")
+    (event,) = open_session().receive(b"[]")
     error = json.loads(event.data)
 
     assert (None, -32600) == (error["id"], error["error"]["code"])
@@ -106,7 +106,7 @@ def test_an_empty_array_is_refused_by_one_error():
 @pytest.mark.covers("batching.members.each-answered")
 def test_each_flawed_member_is_answered_for_itself():
     """JSON-RPC 2.0: [1, 2] is answered by two errors."""
-    session = opened()
+    session = open_session()
     junk = [1, "x", None, [], [message(id=8, method="ping")], {"jsonrpc": "1.0", "id": 3}]
     events = session.receive(
         array(*junk, message(id=7, method="ping"), message(id=7, method="ping"))
@@ -121,7 +121,7 @@ def test_each_flawed_member_is_answered_for_itself():
 
 def test_an_array_of_flaws_alone_is_answered_at_once():
     """JSON-RPC 2.0: an array of errors."""
-    (event,) = opened().receive(b"[1,2,3]")
+    (event,) = open_session().receive(b"[1,2,3]")
 
     assert isinstance(event, SendBytes)
     assert [None, None, None] == ids(event.data)
@@ -130,7 +130,7 @@ def test_an_array_of_flaws_alone_is_answered_at_once():
 @pytest.mark.covers("batching.members.bounded")
 def test_an_array_of_too_many_is_refused_in_one_piece():
     """Ours: all members are served at once, so there is a most."""
-    session = opened()
+    session = open_session()
     many = [message(id=i, method="ping") for i in range(MAX_BATCH_MEMBERS + 1)]
     (event,) = session.receive(array(*many))
 
@@ -144,7 +144,7 @@ def test_an_array_of_too_many_is_refused_in_one_piece():
 @pytest.mark.parametrize("body", [b"[]", array(message(id=1, method="ping")), b"[1]"])
 def test_a_revision_without_batches_refuses_any_array_once(body):
     """Batching was removed (spec 2025-06-18 changelog), and 2024-11-05 had none."""
-    for session in (opened(batches=False), Session("server")):
+    for session in (open_session(batches=False), Session("server")):
         (event,) = session.receive(body)
         error = json.loads(event.data)
 
@@ -154,7 +154,7 @@ def test_a_revision_without_batches_refuses_any_array_once(body):
 @pytest.mark.covers("batching.cancelled.left-out")
 def test_a_cancelled_member_is_left_out_and_not_waited_for():
     """A cancelled request is never answered (spec 2025-03-26: cancellation)."""
-    session = opened()
+    session = open_session()
     session.receive(array(message(id=1, method="ping"), message(id=2, method="ping")))
     cancel = message(method="notifications/cancelled", params={"requestId": 1})
     (event,) = session.receive(json.dumps(cancel).encode())
@@ -167,7 +167,7 @@ def test_a_cancelled_member_is_left_out_and_not_waited_for():
 @pytest.mark.covers("batching.cancelled.left-out")
 def test_an_array_whose_members_are_all_cancelled_is_not_answered():
     """JSON-RPC 2.0: no empty array is sent."""
-    session = opened()
+    session = open_session()
     cancel = message(method="notifications/cancelled", params={"requestId": 1})
     events = session.receive(array(message(id=1, method="ping"), cancel))
 
@@ -177,7 +177,7 @@ def test_an_array_whose_members_are_all_cancelled_is_not_answered():
 
 def test_a_modern_request_in_an_array_is_refused():
     """Ours: what states its own facts is of a revision without batches."""
-    session = opened()
+    session = open_session()
     (event,) = session.receive(
         array(message(id=1, method="tools/list", params={"_meta": ENVELOPE}))
     )
@@ -191,7 +191,7 @@ def test_a_modern_request_in_an_array_is_refused():
 @pytest.mark.covers("batching.responses.both-ways")
 def test_a_server_takes_responses_in_an_array():
     """An array of responses is one of the bodies of a POST (spec 2025-03-26)."""
-    session = opened()
+    session = open_session()
     asked = [session.call("roots/list")[0] for _ in range(2)]
     events = session.receive(array(*(message(id=id, result={}) for id in asked)))
 

@@ -52,7 +52,7 @@ def verdict(given, body, supported=REVISIONS, principal=None):
     )
 
 
-def refused(given, body, supported=REVISIONS):
+def judge_refusal(given, body, supported=REVISIONS):
     """Status and code of a refused POST."""
     refusal = verdict(given, body, supported)
     assert isinstance(refusal, Refusal)
@@ -372,7 +372,7 @@ def test_a_name_that_looks_wrapped_must_come_wrapped():
     """Else a proxy would read another name than the one that is called."""
     name = "=?base64?YWRk?="
     body = call(name=name, _meta=meta())
-    assert (400, -32020) == refused(head(mcp_name=name), body)
+    assert (400, -32020) == judge_refusal(head(mcp_name=name), body)
     assert isinstance(
         verdict(head(mcp_name="=?base64?PT9iYXNlNjQ/WVdSaz89?="), body), ModernRequest
     )
@@ -381,7 +381,7 @@ def test_a_name_that_looks_wrapped_must_come_wrapped():
 @pytest.mark.covers("routing.name.decoded")
 def test_a_name_outside_ascii_may_not_come_plain():
     """Spec #value-encoding: header values are visible ASCII."""
-    assert (400, -32020) == refused(head(mcp_name="café"), call(name="café", _meta=meta()))
+    assert (400, -32020) == judge_refusal(head(mcp_name="café"), call(name="café", _meta=meta()))
 
 
 @pytest.mark.covers("meta.required.refused")
@@ -390,14 +390,14 @@ def test_a_modern_request_without_a_required_field_is_malformed(missing):
     """Spec 2026-07-28 basic#_meta: -32602, on HTTP with 400."""
     given = meta()
     del given[missing]
-    assert (400, -32602) == refused(head(), call(name="add", _meta=given))
+    assert (400, -32602) == judge_refusal(head(), call(name="add", _meta=given))
 
 
 @pytest.mark.covers("meta.required.refused")
 @pytest.mark.parametrize("params", [{"name": "add"}, {"name": "add", "_meta": {}}])
 def test_a_modern_header_without_meta_is_malformed(params):
     """Conformance: no _meta is -32602, not a mismatch."""
-    assert (400, -32602) == refused(head(), call(**params))
+    assert (400, -32602) == judge_refusal(head(), call(**params))
 
 
 def test_meta_of_the_wrong_shape_is_malformed():
@@ -420,7 +420,7 @@ def test_a_version_nobody_speaks_is_refused_with_those_we_speak():
 def test_a_modern_header_with_another_version_in_meta_is_a_mismatch():
     """Conformance: -32020 comes before -32022."""
     for version in ("v999.0.0", OLD):
-        assert (400, -32020) == refused(head(), call(name="add", _meta=meta(version)))
+        assert (400, -32020) == judge_refusal(head(), call(name="add", _meta=meta(version)))
 
 
 def test_a_server_of_legacy_revisions_says_so_to_a_modern_request():
@@ -434,8 +434,8 @@ def test_a_server_of_legacy_revisions_says_so_to_a_modern_request():
 def test_initialize_under_a_modern_version_is_an_unknown_method():
     """Conformance: 404 and -32601, whatever its params."""
     given = head(mcp_method="initialize", mcp_name=None)
-    assert (404, -32601) == refused(given, call("initialize", protocolVersion=NEWEST))
-    assert (404, -32601) == refused(given, call("initialize", _meta=meta()))
+    assert (404, -32601) == judge_refusal(given, call("initialize", protocolVersion=NEWEST))
+    assert (404, -32601) == judge_refusal(given, call("initialize", _meta=meta()))
 
 
 @pytest.mark.parametrize("method", ["ping", "logging/setLevel", "resources/subscribe", "no/such"])
@@ -456,8 +456,8 @@ def test_a_modern_notification_needs_no_headers_beside_its_version(given):
 @pytest.mark.covers("routing.post.one-message")
 def test_a_modern_request_may_not_be_an_answer():
     """Spec #sending-messages: clients MUST NOT send responses."""
-    assert (400, -32600) == refused(head(), b'{"jsonrpc":"2.0","id":1,"result":{}}')
-    assert (400, -32600) == refused(
+    assert (400, -32600) == judge_refusal(head(), b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert (400, -32600) == judge_refusal(
         head(), b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}'
     )
 
@@ -465,7 +465,7 @@ def test_a_modern_request_may_not_be_an_answer():
 @pytest.mark.covers("routing.post.one-message")
 def test_a_modern_request_may_not_be_a_batch():
     """Spec #sending-messages: a single request or notification."""
-    assert (400, -32600) == refused(head(), b"[]")
+    assert (400, -32600) == judge_refusal(head(), b"[]")
 
 
 # --- legacy requests
@@ -520,15 +520,15 @@ def test_initialize_under_a_modern_version_opens_a_session_where_that_is_not_spo
 @pytest.mark.parametrize("body", [call(name="add"), b"[]", encode_note("x", None)])
 def test_an_invalid_version_on_a_legacy_request_is_refused(version, body):
     """Spec 2025-06-18 basic/transports#protocol-version-header: 400."""
-    assert (400, -32022) == refused(RequestHead(version=version, session_id="s1"), body)
+    assert (400, -32022) == judge_refusal(RequestHead(version=version, session_id="s1"), body)
 
 
 def test_a_version_this_server_does_not_speak_is_refused():
     """Spec 2025-06-18: invalid or unsupported."""
     refusal = verdict(RequestHead(version=OLD), call(name="add"), LEGACY[:1])
     assert {"supported": [LEGACY[0].name], "requested": OLD} == refusal.data
-    assert (400, -32022) == refused(RequestHead(version=NEWEST), call(name="add"), LEGACY)
-    assert (400, -32022) == refused(RequestHead(version=OLD), call("initialize", a=1), MODERN)
+    assert (400, -32022) == judge_refusal(RequestHead(version=NEWEST), call(name="add"), LEGACY)
+    assert (400, -32022) == judge_refusal(RequestHead(version=OLD), call("initialize", a=1), MODERN)
 
 
 @pytest.mark.covers("routing.earlier.version-needed")
@@ -543,7 +543,7 @@ def test_a_modern_server_tells_legacy_clients_what_it_speaks(body):
 
 def test_params_that_are_no_params_are_refused():
     """JSON-RPC: MCP's params are objects."""
-    assert (400, -32602) == refused(RequestHead(), encode_call(1, "ping", b"[1]"))
+    assert (400, -32602) == judge_refusal(RequestHead(), encode_call(1, "ping", b"[1]"))
 
 
 # --- refusals

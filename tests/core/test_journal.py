@@ -34,7 +34,7 @@ RED = Raw(b'{"action":"accept","content":{"colour":"red"}}')
 ELICIT = "elicitation/create"
 
 
-def answered(question):
+def encode_answer(question):
     """The answer of a question as bytes."""
     assert question.answer is not None
     return bytes(question.answer)
@@ -57,7 +57,7 @@ def test_a_question_answered_since_is_known_in_the_next_run():
     first.question(ELICIT, NAME)
     second = Replay(first.journal(), {"q1": ANN})
 
-    assert bytes(ANN) == answered(second.question(ELICIT, NAME))
+    assert bytes(ANN) == encode_answer(second.question(ELICIT, NAME))
     assert JournalQuestion("q2", None) == second.question(ELICIT, COLOUR)
 
 
@@ -70,8 +70,8 @@ def test_answers_of_all_earlier_rounds_are_known():
     second.question(ELICIT, COLOUR)
     third = Replay(second.journal(), {"q2": RED})
 
-    assert bytes(ANN) == answered(third.question(ELICIT, NAME))
-    assert bytes(RED) == answered(third.question(ELICIT, COLOUR))
+    assert bytes(ANN) == encode_answer(third.question(ELICIT, NAME))
+    assert bytes(RED) == encode_answer(third.question(ELICIT, COLOUR))
     assert 2 == third.rounds
 
 
@@ -120,8 +120,8 @@ def test_the_spelling_of_the_json_is_no_part_of_the_question():
     first.question(ELICIT, b'{"a":1,"b":2}')
     first.question("roots/list", None)
     second = Replay(first.journal(), {"q1": ANN, "q2": RED})
-    assert bytes(ANN) == answered(second.question(ELICIT, Raw(b'{ "b": 2, "a": 1 }')))
-    assert bytes(RED) == answered(second.question("roots/list", b"{}"))
+    assert bytes(ANN) == encode_answer(second.question(ELICIT, Raw(b'{ "b": 2, "a": 1 }')))
+    assert bytes(RED) == encode_answer(second.question("roots/list", b"{}"))
 
 
 def test_parameters_that_are_no_json_are_told_apart_by_their_bytes():
@@ -130,7 +130,7 @@ def test_parameters_that_are_no_json_are_told_apart_by_their_bytes():
     first.question(ELICIT, b"{x")
     second = Replay(first.journal(), {"q1": ANN})
     assert None is second.question(ELICIT, b"{y").answer
-    assert bytes(ANN) == answered(second.question(ELICIT, b"{x"))
+    assert bytes(ANN) == encode_answer(second.question(ELICIT, b"{x"))
 
 
 def test_equal_questions_are_told_apart_by_their_order():
@@ -139,8 +139,8 @@ def test_equal_questions_are_told_apart_by_their_order():
     first.question(ELICIT, NAME)
     first.question(ELICIT, NAME)
     second = Replay(first.journal(), {"q1": ANN, "q2": RED})
-    assert bytes(ANN) == answered(second.question(ELICIT, NAME))
-    assert bytes(RED) == answered(second.question(ELICIT, NAME))
+    assert bytes(ANN) == encode_answer(second.question(ELICIT, NAME))
+    assert bytes(RED) == encode_answer(second.question(ELICIT, NAME))
 
 
 def test_an_author_may_name_a_question():
@@ -148,7 +148,7 @@ def test_an_author_may_name_a_question():
     first = Replay(Journal())
     assert JournalQuestion("user_name", None) == first.question(ELICIT, NAME, "user_name")
     second = Replay(first.journal(), {"user_name": ANN})
-    assert bytes(ANN) == answered(second.question(ELICIT, NAME, "user_name"))
+    assert bytes(ANN) == encode_answer(second.question(ELICIT, NAME, "user_name"))
 
 
 @pytest.mark.covers("rounds.keys.unique")

@@ -36,7 +36,7 @@ def frame(**members):
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
 
 
-def opened():
+def open_session():
     """A server session after its handshake."""
     session = Session("server")
     session.receive(frame(id="i", method="initialize", params={}))
@@ -62,7 +62,7 @@ def test_a_request_is_called_with_its_facts():
 @pytest.mark.covers("messages.answers.same-id")
 def test_an_answer_carries_the_requests_id_and_type():
     """The response MUST have the same id (spec: responses)."""
-    session = opened()
+    session = open_session()
     session.receive(frame(id="7", method="ping"))
 
     assert {"jsonrpc": "2.0", "id": "7", "result": {}} == json.loads(session.answer("7", b"{}"))
@@ -82,7 +82,7 @@ def test_plain_requests_before_the_handshake_are_refused_with_the_mend():
 @pytest.mark.covers("lifecycle.initialize.twice-refused")
 def test_an_open_session_is_not_initialized_again():
     """An initialize is the first interaction and the only one (spec: lifecycle)."""
-    session = opened()
+    session = open_session()
     refused = only(session.receive(frame(id=2, method="initialize", params={})))
 
     assert isinstance(refused, SendBytes)
@@ -122,7 +122,7 @@ def test_a_refused_handshake_may_be_tried_again():
 )
 def test_bad_input_is_answered_and_the_session_lives(data, code, id):
     """Malformed input gets an error, with its id where it was legible (spec: responses)."""
-    session = opened()
+    session = open_session()
     answer = json.loads(only(session.receive(data)).data)
 
     assert code == answer["error"]["code"]
@@ -133,7 +133,7 @@ def test_bad_input_is_answered_and_the_session_lives(data, code, id):
 @pytest.mark.covers("messages.ids.in-flight")
 def test_an_id_in_flight_is_refused_and_the_first_still_answered():
     """Duplicate ids in flight are refused (spec: requests)."""
-    session = opened()
+    session = open_session()
     session.receive(frame(id=1, method="ping"))
 
     assert (
@@ -146,7 +146,7 @@ def test_an_id_in_flight_is_refused_and_the_first_still_answered():
 @pytest.mark.covers("interaction.in-flight.bounded")
 def test_more_requests_than_may_be_in_flight_are_refused_one_by_one():
     """Everything is bounded, and what is over the limit is told so (our promise)."""
-    session = opened()
+    session = open_session()
     for number in range(MAX_IN_FLIGHT):
         session.receive(frame(id=number, method="ping"))
     refused = json.loads(only(session.receive(frame(id="more", method="ping"))).data)
@@ -159,7 +159,7 @@ def test_more_requests_than_may_be_in_flight_are_refused_one_by_one():
 @pytest.mark.covers("cancellation.received.unanswered")
 def test_a_withdrawn_call_is_reported_and_never_answered():
     """No response for a cancelled request (spec: cancellation)."""
-    session = opened()
+    session = open_session()
     session.receive(frame(id=1, method="tools/call", params={"name": "x"}))
     event = only(
         session.receive(
@@ -186,7 +186,9 @@ def test_initialize_cannot_be_withdrawn():
 @pytest.mark.parametrize("params", [{}, {"requestId": None}, {"requestId": 77}, {"requestId": []}])
 def test_a_senseless_cancellation_is_ignored(params):
     """Invalid cancellations SHOULD be ignored (spec: cancellation error handling)."""
-    assert [] == acted_on(opened().receive(frame(method="notifications/cancelled", params=params)))
+    assert [] == acted_on(
+        open_session().receive(frame(method="notifications/cancelled", params=params))
+    )
 
 
 def test_our_call_is_answered_once():
@@ -369,7 +371,7 @@ def test_a_server_may_tear_down_a_listen_stream_and_nothing_else():
 
 def test_other_notifications_are_passed_on():
     """What the session has no use for is the router's (our promise)."""
-    event = only(opened().receive(frame(method="notifications/roots/list_changed")))
+    event = only(open_session().receive(frame(method="notifications/roots/list_changed")))
 
     assert NotificationReceived("notifications/roots/list_changed", None) == event
 
@@ -385,7 +387,7 @@ def test_closing_names_the_calls_that_will_never_be_answered():
 
 def test_a_closed_server_serves_nothing():
     """After the end every request is refused (our promise)."""
-    session = opened()
+    session = open_session()
     session.close()
 
     assert isinstance(only(session.receive(frame(id=1, method="ping"))), SendBytes)

@@ -133,7 +133,7 @@ def odd(tool):
     def handle(asked):
         message = json.loads(asked.body) if asked.method == "POST" else {}
         if message.get("method") != "tools/list":
-            return shop(make_json_response(told(message.get("id"))), [])(asked)
+            return shop(make_json_response(call_answer(message.get("id"))), [])(asked)
         return make_json_response(
             {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": [tool]}}
         )
@@ -141,7 +141,7 @@ def odd(tool):
     return handle
 
 
-def told(id):
+def call_answer(id):
     """The answer to a call."""
     return {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "yes"}]}}
 

@@ -25,7 +25,7 @@ def rule(id, effect, action="*", **obligations):
     return f"{said}obligations = {{ {named} }}\n" if named else said
 
 
-def hosted(approver=None, *, user="", workspace="", state=None):
+def make_host(approver=None, *, user="", workspace="", state=None):
     """A host with a server of one tool, and rules in two layers."""
     layers = read_layers(user, "user")
     layers += read_layers(workspace, "workspace") if workspace else []
@@ -37,7 +37,7 @@ def hosted(approver=None, *, user="", workspace="", state=None):
 @pytest.mark.covers("hostpolicy.max-calls.no-run")
 async def test_who_leaves_the_run_out_is_counted_all_the_same():
     """Ours: a server that asks outside of any call would have no end otherwise."""
-    async with hosted(user=rule("all", "allow", max_calls=2)) as host:
+    async with make_host(user=rule("all", "allow", max_calls=2)) as host:
         for _ in range(2):
             await host.call("shop__buy")
         with pytest.raises(Denied):
@@ -53,7 +53,7 @@ async def test_a_workspace_that_asks_more_particularly_takes_no_limit_away():
         return True
 
     workspace = rule("mine", "ask").replace("}\n", ', tool = "buy" }\n')
-    async with hosted(person, user=rule("all", "ask", max_calls=2), workspace=workspace) as host:
+    async with make_host(person, user=rule("all", "ask", max_calls=2), workspace=workspace) as host:
         run = host.run()
         for _ in range(2):
             await host.call("shop__buy", run=run)

@@ -16,7 +16,7 @@ ASK = '[[rule]]\nid = "all"\neffect = "ask"\nwhen = { action = "*" }\n'
 ALLOW = ASK.replace('"ask"', '"allow"')
 
 
-def hosted(policy=ALLOW, **servers):
+def make_host(policy=ALLOW, **servers):
     """A host of servers in this process, and a person who says yes to all."""
     host = Host(approver=lambda _: True, policy=Policy.of(read_layers(policy, "user")))
     for name, (server, options) in servers.items():
@@ -36,7 +36,7 @@ def desk():
     return server
 
 
-async def said(host):
+async def call_finders(host):
     """What the tools that find tools say of notes."""
     search = await host.call("search_tools", {"query": "keep a note"})
     servers = await host.call("list_servers", {})
@@ -46,19 +46,19 @@ async def said(host):
 @pytest.mark.covers("hostchat.catalog.switched")
 async def test_the_tools_of_a_server_that_was_switched_off_are_nowhere():
     """Ours: not in the catalog, nor in an offer, nor in search or list_servers; a call says why."""
-    host = hosted(desk=(desk(), {}), other=(desk(), {}))
+    host = make_host(desk=(desk(), {}), other=(desk(), {}))
     async with host:
         await host.catalog.load()
-        before = await said(host)
+        before = await call_finders(host)
         await host.servers["desk"].disable()
-        off = await said(host)
+        off = await call_finders(host)
         offer = await host.catalog.for_model()
         status = host.servers["desk"].status()
         for words in ({"name": "desk__note"}, {"name": "note", "server": "desk"}):
             with pytest.raises(ServerUnavailable, match="isthmus servers enable desk"):
                 await host.call(arguments={"text": "x"}, **words)
         await host.servers["desk"].enable()
-        after = await said(host)
+        after = await call_finders(host)
         text = (await host.call("desk__note", {"text": "x"})).text
 
     assert "desk__note" in before[0]
@@ -81,7 +81,7 @@ async def test_a_call_that_is_asked_about_lists_the_tools_no_second_time(tells):
 
     offers = ServerCapabilities(tools=ToolsCapability(list_changed=tells))
     server = SmallServer({"tools/list": lists}, capabilities=offers)
-    host = hosted(ASK, shop=(server, {"era": "legacy"}))
+    host = make_host(ASK, shop=(server, {"era": "legacy"}))
     async with host:
         async with asyncio.timeout(30.0):
             for _ in range(50):
@@ -94,7 +94,7 @@ async def test_a_call_that_is_asked_about_lists_the_tools_no_second_time(tells):
 @pytest.mark.covers("hostchat.catalog.one-pending")
 async def test_a_storm_of_changes_makes_no_task_for_each_and_leaves_the_others_alone():
     """Ours: one round is pending for the server, and the others are asked nothing."""
-    host = hosted(restless=(desk(), {}), calm=(desk(), {}))
+    host = make_host(restless=(desk(), {}), calm=(desk(), {}))
     async with host:
         await host.catalog.load()
         calm = host.catalog.listed("calm")
@@ -115,7 +115,7 @@ async def test_a_storm_of_changes_makes_no_task_for_each_and_leaves_the_others_a
 async def test_a_change_on_a_connection_of_ones_own_is_heard_there(era):
     """Ours: what somebody's own connection says is about what they see."""
     server = desk()
-    host = hosted(desk=(server, {"instance": "per-user", "era": era}))
+    host = make_host(desk=(server, {"instance": "per-user", "era": era}))
     async with host:
         await host.call("desk__note", {"text": "x"}, principal="user:ada")
 
@@ -134,7 +134,7 @@ async def test_a_change_on_a_connection_of_ones_own_is_heard_there(era):
 
 async def test_a_connection_of_ones_own_that_ends_is_forgotten():
     """Ours: nobody asks it any more."""
-    host = hosted(desk=(desk(), {"instance": "per-user"}))
+    host = make_host(desk=(desk(), {"instance": "per-user"}))
     async with host:
         await host.call("desk__note", {"text": "x"}, principal="user:ada")
         there = set(host.catalog._clients)

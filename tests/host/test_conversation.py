@@ -88,7 +88,7 @@ async def turn(events):
     return [event async for event in events]
 
 
-def said(talk):
+def summarise_history(talk):
     """The history: who, and what in short."""
     return [
         (
@@ -126,7 +126,7 @@ async def test_the_model_uses_a_tool_and_answers(host):
         ("assistant", "ToolUseContent"),
         ("user", "ToolResultContent"),
         ("assistant", "It is booked."),
-    ] == said(talk)
+    ] == summarise_history(talk)
     assert "Be brief." in provider.asked[0].system
     assert "Ask before you book." in provider.asked[0].system
     assert {"shop__book", "shop__fail", "shop__slow", "shop__count"} == {
@@ -256,7 +256,7 @@ async def test_a_turn_can_be_stopped_while_the_model_writes(host):
         last = event
 
     assert ("cancelled", "one") == (last.why, last.text)
-    assert [("user", "go"), ("assistant", "one")] == said(talk)
+    assert [("user", "go"), ("assistant", "one")] == summarise_history(talk)
     assert "again" == (await turn(talk.say("and?")))[-1].text
 
 
@@ -277,7 +277,7 @@ async def test_a_turn_can_be_stopped_before_the_model_has_said_anything(host):
     talk.cancel()
 
     assert [Ended(why="cancelled")] == await waiting
-    assert [("user", "go"), ("assistant", "[stopped by the user]")] == said(talk)
+    assert [("user", "go"), ("assistant", "[stopped by the user]")] == summarise_history(talk)
     assert not talk.busy
 
 
@@ -302,7 +302,9 @@ async def test_a_provider_that_fails_ends_the_turn_and_no_more(host):
 
     assert [("failed", "nobody answers at the port")] == [(e.why, e.reason) for e in first]
     assert "here" == (await turn(talk.say("hello?")))[-1].text
-    assert ["user", "assistant", "user", "assistant"] == [role for role, _ in said(talk)]
+    assert ["user", "assistant", "user", "assistant"] == [
+        role for role, _ in summarise_history(talk)
+    ]
 
 
 async def test_progress_of_a_tool_is_told(host):
@@ -327,7 +329,7 @@ async def test_a_prompt_of_a_server_is_taken_into_the_conversation(host):
     assert ["Say hello to Ada."] == [
         m.content[0].text for e in events if isinstance(e, Inserted) for m in e.messages
     ]
-    assert [("user", "Say hello to Ada."), ("assistant", "Hello, Ada!")] == said(talk)
+    assert [("user", "Say hello to Ada."), ("assistant", "Hello, Ada!")] == summarise_history(talk)
     assert "failed" == (await turn(talk.prompt("shop__nothing")))[-1].why
 
 

@@ -21,7 +21,7 @@ async def state():
     await made.close()
 
 
-async def loaded(state, now=1000.0):
+async def reopen_decisions(state, now=1000.0):
     """The decisions in another life of the host."""
     made = Decisions(state, lambda: now)
     await made.load()
@@ -30,11 +30,11 @@ async def loaded(state, now=1000.0):
 
 async def test_a_decision_is_there_in_the_next_life_of_the_host(state):
     """Ours: nobody is asked again; a question of another task or server is another one."""
-    first = await loaded(state)
+    first = await reopen_decisions(state)
     await first.keep(ONE, YES)
     await first.keep(ONE, Decision(verdict="deny", by="Bob"))
     await first.keep(BESIDE, YES)
-    again = await loaded(state)
+    again = await reopen_decisions(state)
 
     for one in (first, again):
         assert ("deny", "Bob") == (one.find(ONE).verdict, one.find(ONE).by)
@@ -45,22 +45,22 @@ async def test_a_decision_is_there_in_the_next_life_of_the_host(state):
 
 async def test_what_a_task_asked_is_forgotten_with_it(state):
     """Ours: of that task alone, and for good."""
-    first = await loaded(state)
+    first = await reopen_decisions(state)
     for question in (ONE, BESIDE, OTHER, STRANGER):
         await first.keep(question, YES)
     first.forget("id", "task-1")
     first.forget("id", "no such task")
 
-    for one in (first, await loaded(state)):
+    for one in (first, await reopen_decisions(state)):
         found = [one.find(question) for question in (ONE, BESIDE, OTHER, STRANGER)]
         assert [None, None, YES, YES] == found
 
 
 async def test_what_nobody_came_for_is_forgotten_in_the_end(state):
     """Ours: a task whose server never comes back leaves nothing for ever."""
-    first = await loaded(state)
+    first = await reopen_decisions(state)
     await first.keep(ONE, YES)
 
-    assert 1 == len(await loaded(state, 1000.0 + MAX_DECISION_AGE_S))
-    assert 0 == len(await loaded(state, 1000.1 + MAX_DECISION_AGE_S))
-    assert 0 == len(await loaded(state))
+    assert 1 == len(await reopen_decisions(state, 1000.0 + MAX_DECISION_AGE_S))
+    assert 0 == len(await reopen_decisions(state, 1000.1 + MAX_DECISION_AGE_S))
+    assert 0 == len(await reopen_decisions(state))

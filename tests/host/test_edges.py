@@ -52,14 +52,14 @@ def desk():
     return server
 
 
-def hosted(person=lambda _asked: True):
+def make_host(person=lambda _asked: True):
     return Host(approver=person, policy=Policy.of(read_layers(CALLS, "user")))
 
 
 @pytest.mark.covers("hostservers.line.endless")
 async def test_a_line_without_an_end_ends_its_call_and_nothing_else():
     """Ours: what does not end is read up to a limit, and the next call has a server again."""
-    host = hosted()
+    host = make_host()
     host.add("endless", Command(sys.executable, "-I", "-S", "-c", ENDLESS), era="legacy")
     host.add("desk", desk())
     async with host:
@@ -91,7 +91,7 @@ async def test_a_form_that_cannot_be_put_to_a_user_is_put_to_nobody(revision):
             heard.append(error.code)
         return text_result("asked")
 
-    host = hosted(lambda interaction: asked.append(interaction) or True)
+    host = make_host(lambda interaction: asked.append(interaction) or True)
     host.add("pushy", SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[revision]))
     host.add("desk", desk())
     async with host:

@@ -44,7 +44,7 @@ def says(answer):
     return person
 
 
-def asking():
+def make_asking_policy():
     """A policy that asks about calls, once and for all where the person wants it."""
     text = """
         [[rule]]
@@ -127,7 +127,7 @@ async def test_what_was_taken_back_elsewhere_is_asked_about_again(tmp_path, monk
     monkeypatch.setattr("isthmus.host.approvals.grants.REFRESH_INTERVAL_S", 3600)
     person = says(Decision(verdict="allow", remember="tool_always", assurance="local_ui"))
     elsewhere = HostState(tmp_path)
-    host = Host(approver=person, state=tmp_path, policy=asking())
+    host = Host(approver=person, state=tmp_path, policy=make_asking_policy())
     host.add("shop", shop())
     async with host:
         grants, late = host.core.grants, [0.0]
@@ -152,7 +152,7 @@ async def test_a_host_keeps_up_with_what_others_take_back(tmp_path, monkeypatch)
     """Ours: also while nothing is called."""
     monkeypatch.setattr("isthmus.host.approvals.grants.REFRESH_INTERVAL_S", 0.001)
     person = says(Decision(verdict="allow", remember="tool_always", assurance="local_ui"))
-    host = Host(approver=person, state=tmp_path, policy=asking())
+    host = Host(approver=person, state=tmp_path, policy=make_asking_policy())
     host.add("shop", shop())
     async with host:
         await host.call("shop__buy", {"what": "tea"})
@@ -253,7 +253,7 @@ async def test_a_grant_that_was_taken_back_meanwhile_lets_nothing_through():
         asked.append(interaction)
         return answers[len(asked) - 1]
 
-    queue = Queue(asking(), person)
+    queue = Queue(make_asking_policy(), person)
 
     async def change():
         for grant in await queue.host.view.grants():
@@ -313,7 +313,7 @@ async def test_a_call_that_waited_is_done_where_nothing_changed(policy):
     """Ours: a yes for this once is asked for once, and a count that it used itself is none against it."""
     person = says(Decision(verdict="allow", by="ada"))
     chosen = {
-        "once": asking(),
+        "once": make_asking_policy(),
         "allow": rules("allow"),
         "counted": rules("allow", "obligations = { max_calls = 2 }\n"),
     }[policy]

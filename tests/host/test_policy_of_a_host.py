@@ -22,7 +22,7 @@ def notes():
     return server
 
 
-def hosted(approver, **options):
+def make_host(approver, **options):
     """A host with that server."""
     host = Host(approver=approver, **options)
     host.add("notes", notes())
@@ -54,7 +54,7 @@ ALL = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = { action = "*" }\n'
 async def test_a_yes_lasts_no_longer_than_a_rule_lets_it():
     """Ours: whatever a surface makes of it, and also once the rule is gone."""
     asks = person(Decision(verdict="allow", remember="tool_always"))
-    async with hosted(asks, policy=Policy.of(read_layers(ONCE, "user"))) as host:
+    async with make_host(asks, policy=Policy.of(read_layers(ONCE, "user"))) as host:
         await host.call("notes__add", {"text": "a"})
         await host.call("notes__add", {"text": "a"})
 
@@ -64,7 +64,7 @@ async def test_a_yes_lasts_no_longer_than_a_rule_lets_it():
 
 async def test_a_yes_that_holds_for_less_than_it_says_is_told():
     """Ours: whoever says yes for a session learns that the policy offers none."""
-    async with hosted(person(Decision(verdict="allow", remember="session", by="me"))) as host:
+    async with make_host(person(Decision(verdict="allow", remember="session", by="me"))) as host:
         events = host.events()
         await host.call("notes__add", {"text": "a"})
         told = [event.text async for event in until_told(events) if isinstance(event, HostNotice)]
@@ -90,7 +90,7 @@ async def test_the_policy_without_any_configuration_offers_always_this_tool(tmp_
     """Ours: with any arguments, also in the next session, until the tool is another one."""
     asks = person(Decision(verdict="allow", remember="tool_always"))
     for text in ("a", "b"):
-        async with hosted(asks, state=tmp_path) as host:
+        async with make_host(asks, state=tmp_path) as host:
             await host.call("notes__add", {"text": text})
 
     assert 1 == len(asks.asked)
@@ -101,7 +101,7 @@ async def test_what_another_process_takes_back_is_asked_again(tmp_path):
     """Ours: as soon as the host looks, which it does all the time."""
     asks = person(Decision(verdict="allow", remember="session"))
     other = HostState(tmp_path)
-    async with hosted(asks, policy=Policy.of([]), state=tmp_path) as host:
+    async with make_host(asks, policy=Policy.of([]), state=tmp_path) as host:
         await host.call("notes__add", {"text": "a"})
         await host.call("notes__add", {"text": "b"})
         assert 1 == len(asks.asked)
@@ -142,7 +142,7 @@ async def test_what_a_run_has_read_decides_what_it_may_send():
 async def test_a_host_whose_policy_cannot_be_read_does_next_to_nothing(tmp_path):
     """Ours: it starts, and says what is wrong, and a tool that may change something is denied."""
     asks = person(Decision(verdict="allow"))
-    async with hosted(asks, policy=tmp_path / "gone.toml") as host:
+    async with make_host(asks, policy=tmp_path / "gone.toml") as host:
         assert "gone.toml cannot be read" in host.policy.policy.broken[0]
         with pytest.raises(Denied, match="locked down"):
             await host.call("notes__add", {"text": "a"})

@@ -27,7 +27,7 @@ def shop(revision, task):
     return server
 
 
-def hosted(server, person, state, rules=CALLS):
+def make_host(server, person, state, rules=CALLS):
     host = Host(approver=person, policy=Policy.of(read_layers(rules, "user")), state=state)
     host.add("shop", server)
     return host
@@ -57,13 +57,13 @@ async def test_a_question_that_was_open_is_asked_again_where_its_call_lives_on(
         asked.append(interaction.attempt.action)
         return False
 
-    async with hosted(server, person, tmp_path) as host:
+    async with make_host(server, person, tmp_path) as host:
         calling = asyncio.ensure_future(host.call("shop__seat"))
         await waits.wait()
         (open_call,) = {one.attempt.parent for one in host.view.pending()}
     with pytest.raises(IsthmusError):
         await calling
-    async with hosted(server, next_person, tmp_path) as host:
+    async with make_host(server, next_person, tmp_path) as host:
         results = [(await host.tasks.result(call)).text for call in list(host.tasks.open)]
         rows = [row for row in await host.view.audit_tail(100) if row.call == open_call]
         assert [] == list(host.view.pending())
@@ -84,12 +84,12 @@ async def test_a_call_that_was_not_approved_when_the_host_ended_is_never_made(tm
         waits.set()
         return await asyncio.Event().wait()
 
-    async with hosted(server, person, tmp_path, rules="") as host:
+    async with make_host(server, person, tmp_path, rules="") as host:
         calling = asyncio.ensure_future(host.call("shop__seat"))
         await waits.wait()
     with pytest.raises(Denied):
         await calling
-    async with hosted(server, asked.append, tmp_path, rules="") as host:
+    async with make_host(server, asked.append, tmp_path, rules="") as host:
         ends = [row for row in await host.view.audit_tail(9) if row.kind == "outcome"]
 
     assert ([], [], ["Denied"]) == (asked, server.begun, [row.error for row in ends])

@@ -34,7 +34,7 @@ def manager(person, work, *more, names=("a", "b")):
     return RootGrants([*entries, *more], person.state, person.pipeline)
 
 
-async def told(roots, entry=ENTRY):
+async def list_told_names(roots, entry=ENTRY):
     """The names of the folders that a server is told."""
     return [root.name for root in await roots.answer(ServerQuestion(entry=entry))]
 
@@ -44,8 +44,8 @@ async def test_the_user_is_asked_before_a_server_first_learns_of_a_folder(work):
     """Spec: users are asked before roots are exposed; what they say holds."""
     async with open_consent_desk(("allow",)) as person:
         roots = manager(person, work)
-        assert ["a", "b"] == await told(roots)
-        assert ["a", "b"] == await told(roots)
+        assert ["a", "b"] == await list_told_names(roots)
+        assert ["a", "b"] == await list_told_names(roots)
     (question,) = person.asked
 
     assert ("roots.expose", "server:files") == (question.attempt.action, question.attempt.principal)
@@ -58,10 +58,10 @@ async def test_without_a_yes_a_server_learns_of_none(work, answers):
     """Ours: an empty list is what it gets; a no is not asked again while the host runs."""
     async with open_consent_desk(*answers) as person:
         roots = manager(person, work)
-        assert [] == await told(roots)
+        assert [] == await list_told_names(roots)
         assert () == roots.granted(ENTRY)
         if answers == (("deny",),):
-            assert [] == await told(roots)
+            assert [] == await list_told_names(roots)
     assert len(answers) == len(person.asked)
 
 
@@ -71,7 +71,7 @@ async def test_all_connections_of_a_server_make_one_question(work, answer, names
     """Ours: however many ask at once, and whatever is said."""
     async with open_consent_desk((answer,)) as person:
         roots = manager(person, work)
-        assert [names] * 3 == await asyncio.gather(*(told(roots) for _ in range(3)))
+        assert [names] * 3 == await asyncio.gather(*(list_told_names(roots) for _ in range(3)))
     assert 1 == len(person.asked)
 
 
@@ -80,8 +80,8 @@ async def test_the_user_can_give_some(work):
     """Ours: a shorter list is an answer; what was left out stays unknown."""
     async with open_consent_desk(("allow", [Root(uri=(work / "b").as_uri())])) as person:
         roots = manager(person, work)
-        assert ["b"] == await told(roots)
-        assert ["b"] == await told(roots)
+        assert ["b"] == await list_told_names(roots)
+        assert ["b"] == await list_told_names(roots)
     assert 1 == len(person.asked)
 
 
@@ -90,7 +90,7 @@ async def test_nothing_can_be_put_into_the_answer(work):
     """Ours: a surface cannot grant what was not asked for."""
     async with open_consent_desk(("allow", [{"uri": "file:///etc"}])) as person:
         with pytest.raises(BadArguments, match="no others put in"):
-            await told(manager(person, work))
+            await list_told_names(manager(person, work))
 
 
 @pytest.mark.covers("hostconfig.roots.subset")
@@ -100,7 +100,7 @@ async def test_folders_are_for_the_servers_that_they_name(work):
     other = structs.replace(ENTRY, name="web", command=("web",))
     async with open_consent_desk(("allow",)) as person:
         roots = manager(person, work, mine, names=())
-        assert (["mine"], []) == (await told(roots), await told(roots, other))
+        assert (["mine"], []) == (await list_told_names(roots), await list_told_names(roots, other))
     assert 1 == len(person.asked)
 
 
@@ -110,7 +110,10 @@ async def test_what_one_server_was_granted_another_was_not(work):
     other = structs.replace(ENTRY, command=("evil",))
     async with open_consent_desk(("allow",), ("deny",)) as person:
         roots = manager(person, work)
-        assert (["a", "b"], []) == (await told(roots), await told(roots, other))
+        assert (["a", "b"], []) == (
+            await list_told_names(roots),
+            await list_told_names(roots, other),
+        )
     assert 2 == len(person.asked)
 
 
@@ -118,15 +121,15 @@ async def test_what_one_server_was_granted_another_was_not(work):
 async def test_grants_outlive_the_host_and_can_be_taken_back(work):
     """Ours: what is revoked is not asked about again."""
     async with open_consent_desk(("allow",), folder=work / "state") as person:
-        await told(manager(person, work))
+        await list_told_names(manager(person, work))
     async with open_consent_desk(("allow",), folder=work / "state") as again:
         roots = manager(again, work)
         await roots.load()
-        kept = await told(roots)
+        kept = await list_told_names(roots)
         await roots.revoke(ENTRY, [str(work / "a")], "command line")
-        assert (["a", "b"], ["b"]) == (kept, await told(roots))
+        assert (["a", "b"], ["b"]) == (kept, await list_told_names(roots))
         await roots.grant(ENTRY, [str(work / "a")], "command line")
-        assert ["a", "b"] == await told(roots)
+        assert ["a", "b"] == await list_told_names(roots)
     assert [] == again.asked
 
 
@@ -135,13 +138,13 @@ async def test_a_rule_decides_over_what_was_granted(work):
     """Ours: deny wins also over an old yes; allow asks nobody and leaves no grant."""
     async with open_consent_desk(rules=ALLOW) as nobody:
         roots = manager(nobody, work)
-        assert ["a", "b"] == await told(roots)
+        assert ["a", "b"] == await list_told_names(roots)
         rows = await nobody.state.read(lambda db: db.execute("SELECT * FROM root_grant").fetchall())
         assert [] == rows
     async with open_consent_desk(("allow",), rules=ALLOW.replace('"allow"', '"deny"')) as person:
         roots = manager(person, work)
         await roots.grant(ENTRY, [str(work / "a")], "command line")
-        assert [] == await told(roots)
+        assert [] == await list_told_names(roots)
 
 
 @pytest.mark.covers("hostconfig.roots.link-reasked")
@@ -151,12 +154,12 @@ async def test_a_link_that_leads_elsewhere_is_another_folder(work):
     link.symlink_to(work / "a")
     async with open_consent_desk(("allow",), ("deny",)) as person:
         roots = manager(person, work, names=("link",))
-        assert ["link"] == await told(roots)
+        assert ["link"] == await list_told_names(roots)
         link.unlink()
         link.symlink_to(work / "b")
         roots.look()
         assert () == roots.granted(ENTRY)
-        assert [] == await told(roots)
+        assert [] == await list_told_names(roots)
     assert 2 == len(person.asked)
 
 
@@ -173,7 +176,7 @@ async def test_a_link_that_is_swapped_while_one_reads_grants_nothing(work):
     async with open_consent_desk(("allow",)) as person:
         person.before = swap
         roots = manager(person, work, names=("link",))
-        assert [] == await told(roots)
+        assert [] == await list_told_names(roots)
         assert () == roots.granted(ENTRY)
 
 
@@ -185,7 +188,7 @@ async def test_servers_that_were_told_hear_of_changes(work):
         roots = manager(person, work)
         roots.on_change = changed.append
         roots.look()
-        await told(roots)
+        await list_told_names(roots)
         roots.look()
         quiet = list(changed)
         (work / "a").rmdir()
@@ -205,14 +208,14 @@ async def test_folders_are_watched(work):
     async with open_consent_desk(("allow",)) as person:
         roots = manager(person, work)
         roots.on_change = changed.put_nowait
-        await told(roots)
+        await list_told_names(roots)
         watching = asyncio.create_task(roots.watch())
         (work / "a").rmdir()
         await changed.get()
-        gone = await told(roots)
+        gone = await list_told_names(roots)
         (work / "a").mkdir()
         await changed.get()
-        back = await told(roots)
+        back = await list_told_names(roots)
         watching.cancel()
 
     assert (["b"], ["a", "b"]) == (gone, back)
@@ -225,12 +228,12 @@ async def test_what_another_process_takes_back_counts_at_once(work):
     async with open_consent_desk(("allow",), folder=work / "state") as person:
         roots = manager(person, work)
         roots.on_change = changed.put_nowait
-        await told(roots)
+        await list_told_names(roots)
         watching = asyncio.create_task(roots.watch())
         async with open_consent_desk(folder=work / "state") as other:
             await manager(other, work).revoke(ENTRY, [str(work / "a")], "command line")
         await changed.get()
-        assert ["b"] == await told(roots)
+        assert ["b"] == await list_told_names(roots)
         watching.cancel()
 
 
@@ -305,6 +308,6 @@ async def test_without_a_pipeline_only_grants_count(work):
     """Ours: a command that lists roots asks nobody."""
     async with open_consent_desk() as nobody:
         roots = RootGrants([RootEntry(path=str(work / "a"), name="a")], nobody.state)
-        assert [] == await told(roots)
+        assert [] == await list_told_names(roots)
         await roots.grant(ENTRY, [str(work / "a")], "command line")
-        assert ["a"] == await told(roots)
+        assert ["a"] == await list_told_names(roots)

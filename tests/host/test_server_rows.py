@@ -42,7 +42,7 @@ async def rows_of(host, *kinds):
     return [row for row in await host.audit.tail(200) if row.kind in (kinds or ("server",))]
 
 
-def hosted(tmp_path, code=CODE):
+def make_host(tmp_path, code=CODE):
     host = Host(policy=ALLOW, approver=allow, state=tmp_path / "state")
     host.add("clock", Command(sys.executable, "-c", code))
     return host
@@ -51,7 +51,7 @@ def hosted(tmp_path, code=CODE):
 @pytest.mark.covers("hostaudit.rows.servers")
 async def test_starts_and_ends_of_a_server_are_written_down(tmp_path):
     """Ours: with what it is bound to, which process it is, and what is spoken."""
-    async with hosted(tmp_path) as host:
+    async with make_host(tmp_path) as host:
         await host.call("clock__noon")
         await host.view.server_do("clock", "stop")
         await host.call("clock__noon")
@@ -72,7 +72,7 @@ async def test_starts_and_ends_of_a_server_are_written_down(tmp_path):
 @pytest.mark.covers("hostaudit.rows.servers")
 async def test_the_end_of_the_host_is_the_end_of_its_servers(tmp_path):
     """Ours: the row is written before the log is closed."""
-    async with hosted(tmp_path) as host:
+    async with make_host(tmp_path) as host:
         await host.call("clock__noon")
     async with Host(state=tmp_path / "state") as host:
         rows = await rows_of(host)
@@ -83,7 +83,7 @@ async def test_the_end_of_the_host_is_the_end_of_its_servers(tmp_path):
 @pytest.mark.covers("hostaudit.rows.servers")
 async def test_a_server_that_ends_by_itself_is_lost(tmp_path):
     """Ours: with the reason, and without secrets."""
-    async with hosted(tmp_path) as host:
+    async with make_host(tmp_path) as host:
         with pytest.raises(Exception, match="exit"):
             await host.call("clock__die")
         await until(lambda: host.servers["clock"].state != "ready")
@@ -96,7 +96,7 @@ async def test_a_server_that_ends_by_itself_is_lost(tmp_path):
 @pytest.mark.covers("hostaudit.rows.servers")
 async def test_a_server_that_cannot_be_started_fails(tmp_path):
     """Ours: nothing came; the row says why."""
-    async with hosted(tmp_path, "import sys; sys.exit('no --token hunter')") as host:
+    async with make_host(tmp_path, "import sys; sys.exit('no --token hunter')") as host:
         with pytest.raises(ServerUnavailable):
             await host.view.server_do("clock", "start")
         rows = await rows_of(host)
@@ -109,7 +109,7 @@ async def test_a_server_that_cannot_be_started_fails(tmp_path):
 @pytest.mark.covers("hostaudit.rows.servers")
 async def test_switching_a_server_on_and_off_is_written_down(tmp_path):
     """Ours: whether it was up or not."""
-    async with hosted(tmp_path) as host:
+    async with make_host(tmp_path) as host:
         await host.call("clock__noon")
         await host.view.server_do("clock", "disable")
         await host.view.server_do("clock", "enable")

@@ -36,7 +36,7 @@ def workshop(revision):
     return server
 
 
-def hosted(server, person, state):
+def make_host(server, person, state):
     """A host that asks about forms only."""
     allowed = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = "tool.call" }\n'
     policy = Policy.of(read_layers(allowed, "user"))
@@ -62,7 +62,7 @@ async def test_a_task_is_followed_by_the_next_host_and_asks_nothing_twice(revisi
         second.set()
         return await asyncio.Event().wait()
 
-    async with hosted(server, person, tmp_path) as host:
+    async with make_host(server, person, tmp_path) as host:
         calling = asyncio.ensure_future(host.call("shop__paint"))
         await second.wait()
         (call,) = host.tasks.open
@@ -75,7 +75,7 @@ async def test_a_task_is_followed_by_the_next_host_and_asks_nothing_twice(revisi
         asked.append((interaction.payload.params.message, interaction.attempt.parent))
         return colour("blue")
 
-    async with hosted(server, again, tmp_path) as host:
+    async with make_host(server, again, tmp_path) as host:
         result = await host.tasks.result(call)
         rows = await host.view.audit_tail(100)
         assert {} == dict(host.tasks.open)
@@ -94,12 +94,12 @@ async def test_a_task_that_is_over_is_forgotten(revision, tmp_path):
     async def person(_interaction):
         return colour("red")
 
-    async with hosted(workshop(revision), person, tmp_path) as host:
+    async with make_host(workshop(revision), person, tmp_path) as host:
         assert "red and red" == (await host.call("shop__paint")).text
         assert {} == dict(host.tasks.open)
         with pytest.raises(Unknown):
             await host.tasks.result("nothing")
-    async with hosted(workshop(revision), person, tmp_path) as host:
+    async with make_host(workshop(revision), person, tmp_path) as host:
         assert {} == dict(host.tasks.open)
         assert 0 == len(host.core.decisions)
 
@@ -116,12 +116,12 @@ async def test_a_task_whose_end_was_written_down_ends_no_second_time(revision, t
                 kept.append(db.execute("SELECT * FROM decision").fetchone())
         return colour("red")
 
-    async with hosted(workshop(revision), person, tmp_path) as host:
+    async with make_host(workshop(revision), person, tmp_path) as host:
         await host.call("shop__paint")
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("INSERT INTO task_handle VALUES (?, ?, ?, ?, ?)", kept[0])
         db.execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?)", kept[1])
-    async with hosted(workshop(revision), person, tmp_path) as host:
+    async with make_host(workshop(revision), person, tmp_path) as host:
         assert {} == dict(host.tasks.open)
         rows = await host.view.audit_tail(100)
 
@@ -143,7 +143,7 @@ async def test_a_task_is_cancelled_through_the_pipeline(revision, tmp_path):
         waits.set()
         return await asyncio.Event().wait()
 
-    async with hosted(workshop(revision), person, tmp_path) as host:
+    async with make_host(workshop(revision), person, tmp_path) as host:
         calling = asyncio.ensure_future(host.call("shop__paint"))
         await waits.wait()
         (handle,) = host.tasks.open.values()
@@ -163,10 +163,10 @@ async def test_a_task_that_another_host_follows_is_left_to_it(tmp_path):
         waits.set()
         return await asyncio.Event().wait()
 
-    async with hosted(server, person, tmp_path) as first:
+    async with make_host(server, person, tmp_path) as first:
         calling = asyncio.ensure_future(first.call("shop__paint"))
         await waits.wait()
-        async with hosted(server, person, tmp_path) as second:
+        async with make_host(server, person, tmp_path) as second:
             assert {} == dict(second.tasks.open)
         assert 1 == len(first.tasks.open)
     with pytest.raises(OutcomeUnknown):

@@ -55,7 +55,7 @@ async def view(request, host, tmp_path):
         yield view
 
 
-async def asked(events):
+async def next_question(events):
     """The next question."""
     async for event in events:
         if isinstance(event, QuestionAsked):
@@ -73,7 +73,7 @@ async def test_a_question_is_seen_and_answered(host, view):
     events = view.events()
     async with view.attend("test"):
         call = calling(host)
-        question = await asked(events)
+        question = await next_question(events)
         waiting = view.pending()
         why = await view.explain(question.id)
         first = await view.decide(question.id, YES)
@@ -98,7 +98,7 @@ async def test_the_second_answer_comes_too_late(host, view):
     events = view.events()
     async with view.attend("test"):
         call = calling(host)
-        question = await asked(events)
+        question = await next_question(events)
         answers = [await view.decide(question.id, NO), await view.decide(question.id, YES)]
         with pytest.raises(Denied):
             await call
@@ -113,7 +113,7 @@ async def test_arguments_can_be_edited(host, view):
     events = view.events()
     async with view.attend("test"):
         call = calling(host)
-        question = await asked(events)
+        question = await next_question(events)
         edited = Decision(verdict="allow", by="ada", edited={"a": 40, "b": 2})
         await view.decide(question.id, edited)
 
@@ -128,7 +128,7 @@ async def test_where_nobody_attends_it_is_denied(host, view):
     events = view.events()
     async with view.attend("test"):
         call = calling(host)
-        await asked(events)
+        await next_question(events)
     with pytest.raises(Denied):
         await call
 
@@ -154,7 +154,7 @@ async def test_what_is_remembered_is_seen_and_ended(host, view):
     events = view.events()
     async with view.attend("test"):
         call = calling(host)
-        question = await asked(events)
+        question = await next_question(events)
         await view.decide(question.id, Decision(verdict="allow", by="ada", remember="arguments"))
         await call
         again = await asyncio.wait_for(calling(host), 10)

@@ -59,7 +59,7 @@ def shop(revision):
     return server
 
 
-def hosted(server, person, *, roots=(), **options):
+def make_host(server, person, *, roots=(), **options):
     """A host that allows calls, and asks about everything else."""
     host = Host(
         HostConfig(options=HostOptions(roots=tuple(roots))),
@@ -87,7 +87,7 @@ async def test_a_form_is_one_question_whichever_way_it_came(revision):
         asked.append(interaction.attempt)
         return Decision(verdict="allow", edited={"row": 3})
 
-    async with hosted(shop(revision), person) as host:
+    async with make_host(shop(revision), person) as host:
         with host.run() as run:
             result = await host.call("shop__seat", run=run)
         rows = await host.view.audit_tail(50)
@@ -107,7 +107,7 @@ async def test_a_no_to_a_form_is_an_answer_that_the_server_hears(revision, verdi
     async def person(_interaction):
         return Decision(verdict=verdict)
 
-    async with hosted(shop(revision), person) as host:
+    async with make_host(shop(revision), person) as host:
         assert heard == (await host.call("shop__seat")).text
 
 
@@ -121,7 +121,7 @@ async def test_a_model_writes_when_a_person_says_so(revision):
         asked.append(interaction.attempt.action)
         return True
 
-    async with hosted(shop(revision), person) as host:
+    async with make_host(shop(revision), person) as host:
         result = await host.call("shop__write")
 
     assert "Well." == result.text
@@ -133,7 +133,7 @@ async def test_a_model_writes_when_a_person_says_so(revision):
 async def test_a_no_to_sampling_is_an_error_for_the_server_or_ends_the_call(revision):
     """Spec 2025-11-25 client/sampling#error-handling: -1; since 2026-07-28 there is no such answer."""
     server = shop(revision)
-    async with hosted(server, lambda _interaction: False) as host:
+    async with make_host(server, lambda _interaction: False) as host:
         if route(revision) == "request":
             result = await host.call("shop__write")
             assert ([-1], True) == (server.heard, result.is_error)
@@ -153,7 +153,7 @@ async def test_roots_are_told_when_a_person_has_granted_them(revision, tmp_path)
         return True
 
     roots = [RootEntry(path=str(tmp_path))]
-    async with hosted(shop(revision), person, roots=roots) as host:
+    async with make_host(shop(revision), person, roots=roots) as host:
         result = await host.call("shop__where")
 
     assert tmp_path.as_uri() == result.text
@@ -178,7 +178,7 @@ async def test_who_asks_what_was_not_offered_is_refused_and_it_is_written_down(r
         return text_result("asked")
 
     pushy = SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[revision])
-    async with hosted(pushy, lambda _: True, advertise=offered) as host:
+    async with make_host(pushy, lambda _: True, advertise=offered) as host:
         if route(revision) == "request":
             await host.call("shop__add")
             assert [-32601] == heard
@@ -217,7 +217,7 @@ def test_no_call_times_out_while_a_person_thinks(revision):
         return Decision(verdict="allow", edited={"row": 3})
 
     async def scene():
-        async with hosted(server, person, timeouts=patient) as host:
+        async with make_host(server, person, timeouts=patient) as host:
             return (await host.call("shop__add")).text
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
@@ -300,7 +300,7 @@ async def test_a_model_writes_for_a_task_as_for_any_other_call(revision):
         asked.append(interaction.attempt)
         return True
 
-    async with hosted(workshop(revision), person) as host:
+    async with make_host(workshop(revision), person) as host:
         assert "Well." == (await host.call("shop__write")).text
         rows = await host.view.audit_tail(50)
 
@@ -324,7 +324,7 @@ async def test_the_three_answers_reach_a_task_as_they_are(revision, verdict, hea
         asked.append(interaction.attempt)
         return Decision(verdict=verdict, edited={"row": 3} if verdict == "allow" else UNSET)
 
-    async with hosted(workshop(revision), person) as host:
+    async with make_host(workshop(revision), person) as host:
         assert heard == (await host.call("shop__seat")).text
         rows = await host.view.audit_tail(50)
 

@@ -79,7 +79,7 @@ def message(method, params, id=1):
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
 
 
-async def opened(revision):
+async def open_pipe(revision):
     """A pipe to a server, whose handshake is over."""
     ours, theirs = open_pair()
     running = asyncio.ensure_future(Peer(theirs, shop().router, side="server").run())
@@ -96,7 +96,7 @@ async def opened(revision):
 async def test_no_answer_repeats_more_than_a_little(revision, what):
     """Ours: an error is no way to have a server send what one sent it."""
     method, params = REQUESTS[what]
-    ours, running = await opened(revision)
+    ours, running = await open_pipe(revision)
     await ours.send(Outgoing(message(method, params | facts(revision))))
     answer = json.loads((await ours.receive()).data)
     await ours.close()

@@ -81,7 +81,7 @@ def workshop():
     return server
 
 
-def called(*names):
+def answer_by_name(*names):
     """Answers in any order: whoever is asked by a name answers with it."""
 
     async def answer(question):
@@ -104,7 +104,7 @@ async def test_a_task_is_awaited_as_any_call(joined):
 @pytest.mark.covers("tasks.client.awaits", "tasks.core.related.answers")
 async def test_the_questions_of_a_task_are_answered_on_the_way(joined):
     """Ours: by the same handler as every question, two at a time."""
-    async with joined(workshop(), elicit=called()) as client:
+    async with joined(workshop(), elicit=answer_by_name()) as client:
         await client.list_tools()
         task = await client.start_tool("engrave")
         result = await task.result()
@@ -254,7 +254,7 @@ async def test_tasks_are_listed_where_the_revision_lists_them(joined, revision, 
 
 async def test_many_tasks_at_a_time_do_not_get_into_each_others_way(joined):
     """Ours: each has its own result, whatever order they end in."""
-    async with joined(workshop(), elicit=called()) as client:
+    async with joined(workshop(), elicit=answer_by_name()) as client:
         await client.list_tools()
         calls = [client.call_tool("paint", {"colour": f"c{n}"}) for n in range(10)]
         others = [client.call_tool("engrave") for _ in range(5)]

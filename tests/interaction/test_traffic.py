@@ -120,7 +120,7 @@ async def test_a_progress_token_keeps_its_type_and_value(joined, token):
     """The token is what the request gave, a string or an integer (spec: progress)."""
     wire = []
     async with joined(parrot(), wire=wire) as client:
-        await asking(client, token)
+        await request_progress(client, token)
 
     told = [json.loads(data) for side, data in wire if side == "server"]
     tokens = [
@@ -129,7 +129,7 @@ async def test_a_progress_token_keeps_its_type_and_value(joined, token):
     assert [token] * 4 == tokens
 
 
-async def asking(client, token):
+async def request_progress(client, token):
     """Ask for progress under a token of one's own."""
     connection = client._connection
     meta = {**(connection.meta or {}), "progressToken": token}

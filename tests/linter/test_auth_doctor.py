@@ -135,7 +135,7 @@ def page_for_people(_asked):
     return 200, {"Content-Type": "text/html"}, b"<h1>Welcome</h1>"
 
 
-def failing(_asked):
+def fail_server(_asked):
     """A server that broke."""
     return 500, {}, b""
 
@@ -182,7 +182,7 @@ def metadata_page(site):
 
 
 def metadata_broken(site):
-    site.server.pages[PRM] = failing
+    site.server.pages[PRM] = fail_server
 
 
 def metadata_list(site):

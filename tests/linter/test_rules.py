@@ -433,7 +433,7 @@ def tells_of_nothing(asked, message):
     return message
 
 
-def stated(request):
+def read_stated_revision(request):
     return request["params"].get("protocolVersion")
 
 
@@ -609,7 +609,11 @@ LINES = [
     (
         "versions.handshake",
         L,
-        instead("initialize", with_result(protocolVersion=M), where=lambda r: stated(r) == M),
+        instead(
+            "initialize",
+            with_result(protocolVersion=M),
+            where=lambda r: read_stated_revision(r) == M,
+        ),
         set(),
     ),
     (
@@ -817,7 +821,7 @@ def asks(method):
     return lambda request: request.method == method
 
 
-def served(result=None):
+def serve_refusable(result=None):
     """What should have been refused is served."""
     body = {"jsonrpc": "2.0", "id": None, "result": result or {}}
 
@@ -845,7 +849,7 @@ def serve_ping(picks):
     return spoil
 
 
-def ended():
+def end_session():
     seen = []
 
     def picks(request):
@@ -934,7 +938,7 @@ HTTP = [
         serve_ping(header("mcp-session-id", "isthmus-check-no-such-session")),
         set(),
     ),
-    ("http.session-ended", L, ended(), set()),
+    ("http.session-ended", L, end_session(), set()),
     ("http.delete", L, when(verb("DELETE"), status(500)), set()),
     (
         "http.version-mismatch",

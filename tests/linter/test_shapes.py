@@ -31,7 +31,7 @@ def at(value, path):
     return value
 
 
-def changed(value):
+def vary_value(value):
     """The value, and the value with one thing changed, in every way and at every place.
 
     It is always the same object, as it was again in the end: copies would be most of the work.
@@ -90,7 +90,7 @@ def test_we_and_the_official_schema_agree(revision):
         for value in wire_values.fullest(struct):
             plain = json.loads(encode(project(value, revision)))
             plain.get("notifications", plain).pop("taskIds", None)  # an extension's
-            for i, one in enumerate(changed(plain)):
+            for i, one in enumerate(vary_value(plain)):
                 if i % STRIDE and i:
                     continue
                 compared += 1

@@ -96,7 +96,9 @@ class Run:
 
     async def do_gather(self, ctx, path, parts):
         branches = (self.run(part, ctx, f"{path}.{n}") for n, part in enumerate(parts))
-        return [shown(one) for one in await asyncio.gather(*branches, return_exceptions=True)]
+        return [
+            show_outcome(one) for one in await asyncio.gather(*branches, return_exceptions=True)
+        ]
 
     async def do_group(self, ctx, path, parts):
         # A branch that fails cancels its siblings wherever they are; where that is, is a
@@ -116,7 +118,7 @@ class Run:
         try:
             return await self.run(part, ctx, path)
         except Exception as error:  # noqa: BLE001 - any tool author might
-            return shown(error)
+            return show_outcome(error)
 
     async def do_finally(self, ctx, path, part, last):
         try:
@@ -135,7 +137,7 @@ class Run:
             return await self.run(part, ctx, path)
 
 
-def shown(outcome):
+def show_outcome(outcome):
     if isinstance(outcome, BaseException):
         return f"{type(outcome).__name__} {outcome.args}"
     return outcome
@@ -189,7 +191,7 @@ def outcome_of(program, revision, then=None, **how):
                 said.append(await world.run(then, ctx, "q"))
             return json.dumps(said)
         except Exception as error:
-            raise ToolError(shown(error)) from error
+            raise ToolError(show_outcome(error)) from error
 
     async def main():
         problems = []

@@ -42,7 +42,7 @@ JSON = st.recursive(
 BROAD = Rate(1e9, seconds=1)
 
 
-def asked(how):
+def ask_authority(how):
     """Ask a new authorization server something."""
 
     async def run():
@@ -65,13 +65,13 @@ def asked(how):
 )
 def test_no_form_is_a_fault_of_the_server(path, fields, headers):
     """Ours: 400, 401, 413 or 415, but never 500."""
-    assert asked(lambda small: small.post(path, fields, headers)) < 500
+    assert ask_authority(lambda small: small.post(path, fields, headers)) < 500
 
 
 @given(query=st.binary(max_size=60) | FIELDS)
 def test_no_query_is_a_fault_of_the_server(query):
     """Ours: a page or a redirect, but never 500."""
-    assert asked(lambda small: small.get("/authorize", query)) < 500
+    assert ask_authority(lambda small: small.get("/authorize", query)) < 500
 
 
 @given(fields=FIELDS)
@@ -84,7 +84,7 @@ def test_no_change_of_a_good_request_is_a_fault_of_the_server(fields):
             "/authorize", list({**small.request(client_id), **dict(fields)}.items())
         )
 
-    assert asked(how) < 500
+    assert ask_authority(how) < 500
 
 
 @given(body=st.binary(max_size=60) | JSON)
@@ -92,4 +92,4 @@ def test_no_registration_is_a_fault_of_the_server(body):
     """Ours: 201 or 400, but never 500."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
 
-    assert asked(lambda small: small.registering(raw)) in {201, 400}
+    assert ask_authority(lambda small: small.registering(raw)) in {201, 400}

@@ -34,11 +34,11 @@ blanks = st.sampled_from(
 def texts(draw, value=None):
     """A text of JSON with comments and commas wherever they may be, and its value."""
     value = draw(st.dictionaries(names, values, max_size=4)) if value is None else value
-    return draw(written(value)), value
+    return draw(write_value(value)), value
 
 
 @st.composite
-def written(draw, value):
+def write_value(draw, value):
     """One way to write a value."""
     if isinstance(value, dict | list):
         marks = "{}" if isinstance(value, dict) else "[]"
@@ -48,7 +48,7 @@ def written(draw, value):
             name = (
                 f"{json.dumps(key)}{draw(blanks)}:{draw(blanks)}" if isinstance(value, dict) else ""
             )
-            parts.append(f"{draw(blanks)}{name}{draw(written(one))}{draw(blanks)}")
+            parts.append(f"{draw(blanks)}{name}{draw(write_value(one))}{draw(blanks)}")
         comma = "," if parts and draw(st.booleans()) else ""
         return f"{marks[0]}{','.join(parts)}{comma}{draw(blanks)}{marks[1]}"
     return json.dumps(value, ensure_ascii=draw(st.booleans()))

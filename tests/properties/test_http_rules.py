@@ -30,7 +30,7 @@ odd = st.none() | st.integers() | words | st.lists(words, max_size=2) | st.just(
 GONE = "gone"
 
 
-def changed(good, alternatives, most=1):
+def vary_mapping(good, alternatives, most=1):
     """A mapping as it should be but for a few members, which are anything or gone."""
     return st.dictionaries(
         st.sampled_from(sorted(good)), alternatives | st.just(GONE), max_size=most
@@ -39,13 +39,13 @@ def changed(good, alternatives, most=1):
 
 SERVED = {"version": MODERN[-1].name, "mcp_method": "tools/call", "mcp_name": "add"}
 REST = dict.fromkeys(set(RequestHead.__struct_fields__) - set(SERVED))
-heads = changed({**SERVED, **REST}, values, most=4).map(lambda fields: RequestHead(**fields))
-metas = changed(
+heads = vary_mapping({**SERVED, **REST}, values, most=4).map(lambda fields: RequestHead(**fields))
+metas = vary_mapping(
     {PROTOCOL_VERSION: MODERN[-1].name, CLIENT_CAPABILITIES: {}, CLIENT_INFO: None}, odd
 ).map(lambda meta: {k: v for k, v in meta.items() if v is not None})
-params = metas.flatmap(lambda meta: changed({"name": "add", "_meta": meta}, odd))
+params = metas.flatmap(lambda meta: vary_mapping({"name": "add", "_meta": meta}, odd))
 frames = params.flatmap(
-    lambda given: changed({"id": 1, "method": "tools/call", "params": given}, odd)
+    lambda given: vary_mapping({"id": 1, "method": "tools/call", "params": given}, odd)
 ).map(lambda frame: {"jsonrpc": "2.0", **frame})
 supported = st.sampled_from([REVISIONS, LEGACY, MODERN, LEGACY[1:2], ()])
 headers = st.lists(
@@ -57,7 +57,7 @@ headers = st.lists(
 )
 
 
-def judged(head, body, revisions):
+def judge_post(head, body, revisions):
     """The verdict on a POST, or None where its body is no message."""
     frame = parse(body)
     if isinstance(frame, Unreadable):
@@ -70,7 +70,7 @@ def judged(head, body, revisions):
 @given(heads, st.one_of(frames, st.lists(frames, max_size=2)), supported)
 def test_every_post_gets_a_verdict(head, body, revisions):
     """A refusal has an HTTP error and a code; a session is only for legacy revisions."""
-    _, _, verdict = judged(head, encode(body), revisions)
+    _, _, verdict = judge_post(head, encode(body), revisions)
     if isinstance(verdict, Refusal):
         assert verdict.status in {400, 404}
         assert verdict.code in {-32600, -32601, -32602, -32020, -32022}
@@ -84,7 +84,7 @@ def test_every_post_gets_a_verdict(head, body, revisions):
 @given(heads, frames, supported)
 def test_a_modern_call_that_is_served_says_the_same_in_head_and_body(head, body, revisions):
     """Spec 2026-07-28 basic/transports/streamable-http#server-validation."""
-    frame, envelope, verdict = judged(head, encode(body), revisions)
+    frame, envelope, verdict = judge_post(head, encode(body), revisions)
     if isinstance(verdict, ModernRequest) and frame.id is not UNSET:
         assert verdict.caller.revision in revisions
         assert head.version == verdict.caller.revision.name == envelope.meta.protocol_version

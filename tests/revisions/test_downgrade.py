@@ -147,7 +147,7 @@ def test_boolean_property_schemas_are_spelled_out():
     assert project(tool, MODERN) is tool
 
 
-def said(content, revision=JUNE):
+def split_message(content, revision=JUNE):
     """The contents of the messages that one message becomes."""
     message = wire.SamplingMessage(role="user", content=content)
     params = wire.CreateMessageParams(messages=[message], max_tokens=1)
@@ -156,8 +156,8 @@ def said(content, revision=JUNE):
 
 def test_blocks_become_messages():
     """Spec: before 2025-11-25 a message has one block; several become as many messages."""
-    assert [TEXT, IMAGE] == said([TEXT, IMAGE])
-    assert [[TEXT, IMAGE]] == said([TEXT, IMAGE], NOVEMBER)
+    assert [TEXT, IMAGE] == split_message([TEXT, IMAGE])
+    assert [[TEXT, IMAGE]] == split_message([TEXT, IMAGE], NOVEMBER)
 
 
 def test_a_message_of_one_block_is_left_alone():
@@ -170,15 +170,15 @@ def test_a_message_of_one_block_is_left_alone():
 
 def test_an_empty_message_is_empty_text():
     """Ours: a turn without content is still a turn."""
-    assert [wire.TextContent(text="")] == said([])
+    assert [wire.TextContent(text="")] == split_message([])
 
 
 def test_calls_of_tools_become_words():
     """Ours: where models have no tools, what they called is told in text."""
     call = wire.ToolUseContent(id="1", name="add", input={"a": 1})
 
-    assert [wire.TextContent(text='[call 1 of add: {"a":1}]')] == said(call)
-    assert [call] == said(call, NOVEMBER)
+    assert [wire.TextContent(text='[call 1 of add: {"a":1}]')] == split_message(call)
+    assert [call] == split_message(call, NOVEMBER)
 
 
 def test_results_of_tools_become_words_and_blocks():
@@ -188,7 +188,7 @@ def test_results_of_tools_become_words_and_blocks():
         tool_use_id="1", content=[TEXT, IMAGE, LINK, embedded], is_error=True
     )
 
-    told = said(result)
+    told = split_message(result)
 
     assert ["[result of call 1 failed]", "hello"] == [told[0].text, told[1].text]
     assert IMAGE == told[2]
@@ -200,14 +200,14 @@ def test_results_of_tools_without_content_become_json():
     """Ours: structured content is told where it is all there is."""
     result = wire.ToolResultContent(tool_use_id="1", content=[], structured_content=[1])
 
-    assert ["[result of call 1]", "[1]"] == [block.text for block in said(result)]
+    assert ["[result of call 1]", "[1]"] == [block.text for block in split_message(result)]
 
 
 def test_structured_results_of_tools_are_objects_in_november():
     """Spec: 2025-11-25 has objects only, in messages to models too."""
     result = wire.ToolResultContent(tool_use_id="1", content=[], structured_content=[1])
 
-    (told,) = said(result, NOVEMBER)
+    (told,) = split_message(result, NOVEMBER)
 
     assert told.structured_content is UNSET
     assert "[1]" == told.content[0].text
@@ -215,8 +215,8 @@ def test_structured_results_of_tools_are_objects_in_november():
 
 def test_sound_for_a_model_is_mentioned_where_there_is_none():
     """Ours: a message to a model cannot embed a file, so 2024-11-05 gets a note."""
-    assert "[audio/wav left out: this revision has no audio]" == said(AUDIO, FIRST)[0].text
-    assert [AUDIO] == said(AUDIO, MARCH)
+    assert "[audio/wav left out: this revision has no audio]" == split_message(AUDIO, FIRST)[0].text
+    assert [AUDIO] == split_message(AUDIO, MARCH)
 
 
 def wrote(content, revision=JUNE):

@@ -203,7 +203,7 @@ async def test_a_call_of_a_batch_times_out_by_itself():
 
 
 @contextlib.asynccontextmanager
-async def served(**routes):
+async def open_server(**routes):
     """A server after its handshake, and the bare channel to it."""
     near, far = open_pair()
     server = Peer(far, Router({"ping": pong, **routes}), side="server")
@@ -243,7 +243,7 @@ async def heard_ids(channel):
 async def test_a_server_answers_what_is_left_of_a_batch_when_a_member_is_cancelled():
     """A cancelled request is never answered, and holds up nobody (spec: cancellation)."""
     gate = Gate()
-    async with served(**{"tools/list": gate}) as channel:
+    async with open_server(**{"tools/list": gate}) as channel:
         await say(channel, [message(id=1, method="tools/list"), message(id=2, method="ping")])
         await gate.arrived.wait()
         await say(channel, withdrawal(1))
@@ -255,7 +255,7 @@ async def test_a_server_answers_what_is_left_of_a_batch_when_a_member_is_cancell
 async def test_a_member_that_another_member_withdraws_is_never_begun():
     """Ours: no work for nobody, and the array does not wait for it."""
     gate = Gate()
-    async with served(**{"tools/list": gate}) as channel:
+    async with open_server(**{"tools/list": gate}) as channel:
         await say(
             channel,
             [message(id=1, method="tools/list"), withdrawal(1), message(id=2, method="ping")],

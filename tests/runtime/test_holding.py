@@ -70,7 +70,7 @@ class Server:
         return ScriptedReply(200, RESULT % number, kind="application/json")
 
 
-def connected(server, auth, **options):
+def open_client(server, auth, **options):
     async def dial():
         return HttpClientChannel(URL, requests=auth.over(URL, ScriptedRequests(server)))
 
@@ -92,7 +92,7 @@ def test_a_login_of_an_hour_counts_for_no_time_limit_of_opening():
     """Ours: neither the opening nor the first call times out."""
 
     async def work():
-        async with connected(Server(), Slow(3600), connect_timeout=5, timeout=3) as client:
+        async with open_client(Server(), Slow(3600), connect_timeout=5, timeout=3) as client:
             return (await client.call_tool("x")).text, asyncio.get_running_loop().time()
 
     text, elapsed = played(work())
@@ -104,7 +104,7 @@ def test_a_login_in_the_middle_counts_for_no_time_limit_of_calls():
 
     async def work():
         server = Server()
-        async with connected(server, Slow(1, 3600), timeout=3, max_timeout=4) as client:
+        async with open_client(server, Slow(1, 3600), timeout=3, max_timeout=4) as client:
             server.wanted = "t2"
             await client.call_tool("x")
             server.silent = True
@@ -121,7 +121,7 @@ def test_a_login_in_the_middle_leaves_no_timer_behind():
 
     async def visit():
         server = Server()
-        async with connected(server, Slow(1, 2)) as client:
+        async with open_client(server, Slow(1, 2)) as client:
             server.wanted = "t2"
             await client.call_tool("x")
             return weakref.ref(client)
@@ -141,7 +141,7 @@ def test_what_the_server_takes_still_counts():
         server = Server()
         server.silent = True
         with pytest.raises(ConnectFailed, match="within 5 s"):
-            await connected(server, Slow(3600), connect_timeout=5).open()
+            await open_client(server, Slow(3600), connect_timeout=5).open()
         return asyncio.get_running_loop().time()
 
     assert 3605 == pytest.approx(played(work()), abs=0.1)

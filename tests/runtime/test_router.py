@@ -29,7 +29,7 @@ def inbound(method="tools/list", params=None, revision="2026-07-28"):
     return Inbound(1, method, raw, Caller(BY_NAME[revision]), link=None)
 
 
-def serving(result=None, error=None, **options):
+def make_router(result=None, error=None, **options):
     async def handler(params, inbound):
         if error is not None:
             raise error
@@ -42,7 +42,7 @@ def serving(result=None, error=None, **options):
 @pytest.mark.covers("messages.result-type.stamped", "meta.server.named")
 async def test_modern_results_say_type_server_and_cacheability():
     """Every 2026-07-28 result has resultType; cacheable ones their hints (spec: caching)."""
-    data = await serving(ListToolsResult(tools=[]), server=ME).serve(inbound())
+    data = await make_router(ListToolsResult(tools=[]), server=ME).serve(inbound())
 
     assert {
         "resultType": "complete",
@@ -56,7 +56,9 @@ async def test_modern_results_say_type_server_and_cacheability():
 @pytest.mark.covers("messages.result-type.stamped")
 async def test_legacy_results_carry_none_of_it():
     """Older revisions know no stamp (schemas)."""
-    data = await serving(ListToolsResult(tools=[]), server=ME).serve(inbound(revision="2025-11-25"))
+    data = await make_router(ListToolsResult(tools=[]), server=ME).serve(
+        inbound(revision="2025-11-25")
+    )
 
     assert {"tools": []} == json.loads(data)
 
@@ -64,7 +66,7 @@ async def test_legacy_results_carry_none_of_it():
 async def test_a_results_own_meta_and_hints_are_kept():
     """The stamp adds, it does not replace (our promise)."""
     result = ListToolsResult(tools=[], meta={"a": 1}, ttl_ms=5, cache_scope="public")
-    answer = json.loads(await serving(result, server=ME).serve(inbound()))
+    answer = json.loads(await make_router(result, server=ME).serve(inbound()))
 
     assert 1 == answer["_meta"]["a"]
     assert "me" == answer["_meta"]["io.modelcontextprotocol/serverInfo"]["name"]
@@ -74,12 +76,12 @@ async def test_a_results_own_meta_and_hints_are_kept():
 @pytest.mark.covers("messages.answers.object")
 async def test_an_empty_result_is_an_object():
     """``{}`` in legacy, a stamped object in modern (spec: result responses)."""
-    assert b"{}" == await serving(EmptyResult()).serve(inbound("ping", revision="2025-03-26"))
+    assert b"{}" == await make_router(EmptyResult()).serve(inbound("ping", revision="2025-03-26"))
 
 
 async def test_a_raw_result_is_passed_through():
     """A handler that keeps finished bytes pays for no encoding (performance.md)."""
-    assert b'{"tools":[1]}' == await serving(Raw(b'{"tools":[1]}')).serve(inbound())
+    assert b'{"tools":[1]}' == await make_router(Raw(b'{"tools":[1]}')).serve(inbound())
 
 
 @pytest.mark.covers("errors.methods.not-found")
@@ -95,7 +97,7 @@ async def test_a_raw_result_is_passed_through():
 )
 async def test_what_a_revision_or_server_lacks_is_not_found(method, revision):
     """-32601 for unknown methods, and for known ones of other revisions (spec: JSON-RPC)."""
-    error = await serving(EmptyResult()).serve(inbound(method, revision=revision))
+    error = await make_router(EmptyResult()).serve(inbound(method, revision=revision))
 
     assert -32601 == error.code
     assert method in error.message
@@ -104,7 +106,7 @@ async def test_what_a_revision_or_server_lacks_is_not_found(method, revision):
 @pytest.mark.covers("errors.params.where")
 async def test_parameters_that_do_not_fit_are_refused_with_their_path():
     """-32602 says where (our promise)."""
-    error = await serving().serve(inbound("tools/call", {"name": 5}))
+    error = await make_router().serve(inbound("tools/call", {"name": 5}))
 
     assert -32602 == error.code
     assert "$.name" in error.message
@@ -112,7 +114,7 @@ async def test_parameters_that_do_not_fit_are_refused_with_their_path():
 
 async def test_missing_parameters_read_as_an_empty_object():
     """``params`` may be left out where nothing in it is required (JSON-RPC 2.0)."""
-    assert b'{"tools":[]}' == await serving(ListToolsResult(tools=[])).serve(
+    assert b'{"tools":[]}' == await make_router(ListToolsResult(tools=[])).serve(
         inbound(revision="2024-11-05")
     )
 
@@ -120,14 +122,14 @@ async def test_missing_parameters_read_as_an_empty_object():
 @pytest.mark.parametrize("params", [UNSET, Raw(), Raw(b"{}")], ids=["none", "empty", "object"])
 def test_what_a_request_takes_is_told_of_one_without_parameters_too(params):
     """Ours: whether they are absent, empty or an empty object, it takes the same."""
-    router = serving(needs={"tools/list": lambda read, who: frozenset({"list"})})
+    router = make_router(needs={"tools/list": lambda read, who: frozenset({"list"})})
 
     assert {"list"} == router.needs("tools/list", params, None)
 
 
 async def test_a_refusal_keeps_code_message_and_data():
     """Refuse is answered as it was raised (architecture 9.2)."""
-    error = await serving(error=Refuse(42, "no", {"why": 1})).serve(inbound())
+    error = await make_router(error=Refuse(42, "no", {"why": 1})).serve(inbound())
 
     assert ErrorBody(code=42, message="no", data={"why": 1}) == error
 
@@ -136,7 +138,7 @@ async def test_a_refusal_keeps_code_message_and_data():
 async def test_the_text_of_an_unexpected_error_stays_inside(caplog):
     """-32603, never code 0; the text goes to the log only (conformance.md)."""
     with caplog.at_level(logging.ERROR, "isthmus"):
-        error = await serving(error=ValueError("secret")).serve(inbound())
+        error = await make_router(error=ValueError("secret")).serve(inbound())
 
     assert -32603 == error.code
     assert "secret" not in error.message
@@ -145,7 +147,7 @@ async def test_the_text_of_an_unexpected_error_stays_inside(caplog):
 
 async def test_debug_lets_the_text_out():
     """``Server(debug=True)`` is for development (architecture 9.2)."""
-    error = await serving(error=ValueError("visible"), debug=True).serve(inbound())
+    error = await make_router(error=ValueError("visible"), debug=True).serve(inbound())
 
     assert "visible" in error.message
 
@@ -157,7 +159,7 @@ async def test_results_are_cut_to_the_revision():
         content=[TextContent(text="x")], structured_content={"a": 1}, meta={"k": 1}
     )
     answer = json.loads(
-        await serving(result).serve(inbound("tools/call", {"name": "x"}, "2024-11-05"))
+        await make_router(result).serve(inbound("tools/call", {"name": "x"}, "2024-11-05"))
     )
 
     assert "structuredContent" not in answer
@@ -177,7 +179,7 @@ async def test_middleware_wraps_in_order():
 
         return middleware
 
-    router = serving(EmptyResult(), middleware=[layer("a"), layer("b")])
+    router = make_router(EmptyResult(), middleware=[layer("a"), layer("b")])
     await router.serve(inbound("ping", revision="2025-11-25"))
 
     assert ["a in", "b in", "b out", "a out"] == seen
@@ -223,7 +225,7 @@ def test_the_table_has_a_row_for_what_is_routed():
 @pytest.mark.parametrize("stray", [asyncio.CancelledError(), SystemExit("usage: …")])
 async def test_what_is_no_exception_is_answered_like_one(stray, caplog):
     """Ours: neither something awaited that was cancelled nor an exit leaves a caller waiting."""
-    answer = await serving(error=stray).serve(inbound())
+    answer = await make_router(error=stray).serve(inbound())
 
     assert ErrorBody(code=-32603, message="Internal error in tools/list") == answer
     assert "tools/list failed" in caplog.text
@@ -249,7 +251,7 @@ async def test_a_request_that_is_withdrawn_is_not_answered():
 @pytest.mark.covers("errors.codes.never-zero")
 async def test_no_error_has_the_code_0():
     """Users' pain: 0 says nothing, and may come from another server through an author's code."""
-    answer = await serving(error=Refuse(0, "went wrong")).serve(inbound())
+    answer = await make_router(error=Refuse(0, "went wrong")).serve(inbound())
 
     assert ErrorBody(code=-32603, message="went wrong") == answer
 
@@ -258,7 +260,7 @@ async def test_no_error_has_the_code_0():
 @pytest.mark.parametrize(("code", "modern"), [(-32002, -32602), (-32042, -32603), (7, 7)])
 async def test_codes_that_were_given_up_are_not_sent_any_more(code, modern):
     """Spec 2026-07-28 basic#error-codes: MUST NOT, whoever the error comes from."""
-    router = serving(error=Refuse(code, "no"))
+    router = make_router(error=Refuse(code, "no"))
 
     assert modern == (await router.serve(inbound())).code
     assert code == (await router.serve(inbound(revision="2025-11-25"))).code

@@ -30,7 +30,7 @@ def user(**answers):
     return answer
 
 
-def asking(body, **settings):
+def make_asking_server(body, **settings):
     server = Server("asking", **settings)
     server.add_tool(body, name="body")
     return server
@@ -48,7 +48,7 @@ async def test_a_question_is_one_await_in_either_era(revision):
         assert isinstance(answer, Accepted)
         return f"row {answer.value}"
 
-    client = EraClient(asking(body), revision, user(row=12))
+    client = EraClient(make_asking_server(body), revision, user(row=12))
 
     assert "row 12" == tool_text(await client.call("body"))
     assert 1 == client.asked.total()
@@ -62,7 +62,7 @@ async def test_no_and_nothing_are_answers_too(revision, action, kind):
     async def body(ctx: Context) -> str:
         return type(await ctx.elicit("Sure?")).__name__
 
-    client = EraClient(asking(body), revision, lambda *_: {"action": action})
+    client = EraClient(make_asking_server(body), revision, lambda *_: {"action": action})
 
     assert kind.__name__ == tool_text(await client.call("body"))
 
@@ -80,7 +80,7 @@ async def test_questions_asked_together_are_one_round():
     async def body(ctx: Context) -> str:
         return "".join(await asyncio.gather(*(deep(ctx, "abc"[n], n) for n in range(3))))
 
-    client = EraClient(asking(body), MODERN, user(a="x", b="y", c="z"))
+    client = EraClient(make_asking_server(body), MODERN, user(a="x", b="y", c="z"))
 
     assert "xyz" == tool_text(await client.call("body"))
     assert 1 == client.rounds
@@ -92,7 +92,7 @@ async def test_a_key_names_the_question_on_the_wire():
     async def body(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str, key="user_name")).value
 
-    result = await EraClient(asking(body)).once("tools/call", {"name": "body"})
+    result = await EraClient(make_asking_server(body)).once("tools/call", {"name": "body"})
 
     assert ["user_name"] == list(result["inputRequests"])
     assert "input_required" == result["resultType"]
@@ -105,7 +105,7 @@ async def test_a_missing_answer_is_asked_again_and_an_extra_one_ignored():
     async def body(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str, key="name")).value
 
-    client = EraClient(asking(body))
+    client = EraClient(make_asking_server(body))
     first = await client.once("tools/call", {"name": "body"})
     again = await client.once(
         "tools/call",
@@ -127,7 +127,7 @@ async def test_an_answer_of_the_wrong_shape_is_refused(answer):
     async def body(ctx: Context) -> str:
         return (await ctx.elicit("Name?", str, key="name")).value
 
-    client = EraClient(asking(body))
+    client = EraClient(make_asking_server(body))
     first = await client.once("tools/call", {"name": "body"})
     error = await client.once(
         "tools/call",
@@ -151,7 +151,7 @@ async def test_a_body_that_swallows_the_cancellation_still_ends_its_round():
         except asyncio.CancelledError:
             return "swallowed"
 
-    client = EraClient(asking(body), MODERN, user(name="ann"))
+    client = EraClient(make_asking_server(body), MODERN, user(name="ann"))
 
     assert "ann" == tool_text(await client.call("body"))
 
@@ -168,7 +168,7 @@ async def test_a_body_that_raises_while_it_leaves_still_ends_its_round():
                 raise ValueError("cleanup failed")
         return answer.value
 
-    client = EraClient(asking(body), MODERN, user(name="ann"))
+    client = EraClient(make_asking_server(body), MODERN, user(name="ann"))
 
     assert "ann" == tool_text(await client.call("body"))
 
@@ -187,7 +187,7 @@ async def test_nothing_new_begins_while_a_round_is_left():
             await ctx.once(cleaned)
             await ctx.elicit("Bye?", str)
 
-    client = EraClient(asking(body), MODERN, user(name="ann", bye="bye"))
+    client = EraClient(make_asking_server(body), MODERN, user(name="ann", bye="bye"))
     result = await client.call("body")
 
     assert "ann" == tool_text(result)
@@ -203,7 +203,7 @@ async def test_a_task_left_behind_with_a_question_does_not_wait_for_ever():
         left.append(asyncio.create_task(ctx.elicit("Late?", str)))
         return (await ctx.elicit("Name?", str)).value
 
-    await EraClient(asking(body)).once("tools/call", {"name": "body"})
+    await EraClient(make_asking_server(body)).once("tools/call", {"name": "body"})
     await asyncio.sleep(0)
 
     assert left[0].cancelled()
@@ -218,7 +218,9 @@ async def test_a_result_that_needs_no_answer_is_the_result():
         task.cancel()
         return "done"
 
-    assert "done" == tool_text(await EraClient(asking(body)).once("tools/call", {"name": "body"}))
+    assert "done" == tool_text(
+        await EraClient(make_asking_server(body)).once("tools/call", {"name": "body"})
+    )
 
 
 @BOTH
@@ -232,7 +234,7 @@ async def test_a_withdrawn_call_is_cancelled_not_parked(revision):
         return "never"
 
     task = asyncio.create_task(
-        EraClient(asking(body), revision).once("tools/call", {"name": "body"})
+        EraClient(make_asking_server(body), revision).once("tools/call", {"name": "body"})
     )
     await entered.wait()
     task.cancel()
@@ -252,7 +254,9 @@ async def test_a_call_withdrawn_while_its_round_ends_is_cancelled():
             leaving.set()
             await asyncio.sleep(60)
 
-    task = asyncio.create_task(EraClient(asking(body)).once("tools/call", {"name": "body"}))
+    task = asyncio.create_task(
+        EraClient(make_asking_server(body)).once("tools/call", {"name": "body"})
+    )
     await leaving.wait()
     task.cancel()
 
@@ -271,7 +275,9 @@ async def test_a_cancellation_from_inside_is_a_failure_and_is_answered(revision)
         await inner
         return "never"
 
-    result = await EraClient(asking(body), revision).once("tools/call", {"name": "body"})
+    result = await EraClient(make_asking_server(body), revision).once(
+        "tools/call", {"name": "body"}
+    )
 
     assert "Tool 'body' failed: CancelledError" == tool_text(result)
 
@@ -294,7 +300,7 @@ async def test_an_effect_happens_once_and_its_result_comes_back_typed(revision):
         await ctx.elicit("Sure?", bool)
         return repr(hold)
 
-    client = EraClient(asking(body), revision, user(sure=True))
+    client = EraClient(make_asking_server(body), revision, user(sure=True))
 
     assert "('monday', 1)" == tool_text(await client.call("body"))
     assert ["monday"] == made
@@ -317,7 +323,7 @@ async def test_an_effect_that_failed_has_happened(revision):
             return f"{error}: {other.value}"
         return "never"
 
-    client = EraClient(asking(body), revision, user(other="amex"))
+    client = EraClient(make_asking_server(body), revision, user(other="amex"))
 
     assert "no funds: amex" == tool_text(await client.call("body"))
     assert [1] == tried
@@ -337,7 +343,7 @@ async def test_a_round_waits_for_an_effect_that_runs():
         made, answer = await asyncio.gather(ctx.once(slow), ctx.elicit("Name?", str))
         return f"{made} {answer.value}"
 
-    client = EraClient(asking(body), MODERN, user(name="ann"))
+    client = EraClient(make_asking_server(body), MODERN, user(name="ann"))
 
     assert "made ann" == tool_text(await client.call("body"))
     assert [1] == finished
@@ -361,7 +367,7 @@ async def test_an_effect_nobody_waits_for_is_finished(revision):
         await ctx.elicit("Sure?", bool)
         return str(finished.is_set())
 
-    client = EraClient(asking(body), revision, user(sure=True), delay=20)
+    client = EraClient(make_asking_server(body), revision, user(sure=True), delay=20)
 
     assert "True" == tool_text(await client.call("body"))
 
@@ -380,7 +386,7 @@ async def test_an_effect_may_have_a_key_of_its_own(revision):
         await ctx.elicit("Sure?", bool)
         return str(first)
 
-    client = EraClient(asking(body), revision, user(sure=True))
+    client = EraClient(make_asking_server(body), revision, user(sure=True))
 
     assert "0" == tool_text(await client.call("body"))
     assert [0] == made
@@ -485,8 +491,10 @@ async def test_a_journal_too_large_is_refused_in_words():
     async def huge() -> str:
         return "x" * 50_000
 
-    assert "inputRequests" in await EraClient(asking(body)).once("tools/call", {"name": "body"})
-    small = asking(body, limits=Limits(request_state=32_768))
+    assert "inputRequests" in await EraClient(make_asking_server(body)).once(
+        "tools/call", {"name": "body"}
+    )
+    small = make_asking_server(body, limits=Limits(request_state=32_768))
     error = await EraClient(small).once("tools/call", {"name": "body"})
 
     assert -32603 == error.code
@@ -504,7 +512,9 @@ async def test_long_answers_are_carried_from_round_to_round(revision):
     def answer(*_):
         return {"action": "accept", "content": {"value": "x" * 10_000}}
 
-    assert "40000" == tool_text(await EraClient(asking(body), revision, answer).call("body"))
+    assert "40000" == tool_text(
+        await EraClient(make_asking_server(body), revision, answer).call("body")
+    )
 
 
 # --- capabilities -----------------------------------------------------------------------------
@@ -553,7 +563,7 @@ async def test_a_tool_may_do_without(revision):
         except CapabilityMissing as lack:
             return json.dumps(lack.required)
 
-    client = EraClient(asking(body), revision, able=ClientCapabilities())
+    client = EraClient(make_asking_server(body), revision, able=ClientCapabilities())
 
     assert '{"sampling": {}}' == tool_text(await client.call("body"))
 
@@ -575,7 +585,9 @@ async def test_only_what_the_client_can_answer_is_asked():
         return "done"
 
     able = ClientCapabilities(sampling=SamplingCapability())
-    result = await EraClient(asking(body), able=able).once("tools/call", {"name": "body"})
+    result = await EraClient(make_asking_server(body), able=able).once(
+        "tools/call", {"name": "body"}
+    )
 
     methods = [request["method"] for request in result["inputRequests"].values()]
     assert ["sampling/createMessage"] == methods
@@ -726,7 +738,7 @@ async def test_no_reference_cycle_is_left_by_a_call():
     async def body(ctx: Context) -> str:
         return "done"
 
-    client = EraClient(asking(body))
+    client = EraClient(make_asking_server(body))
     params = Raw(b'{"name":"body"}')
 
     async def call():
@@ -816,7 +828,7 @@ async def test_a_session_does_nothing_twice_for_questions_that_are_returned():
         await ctx.progress(2)
         return f"{hold} {answer.value}"
 
-    client = EraClient(asking(body), LEGACY, user(a="x", b="y"))
+    client = EraClient(make_asking_server(body), LEGACY, user(a="x", b="y"))
 
     assert "1 y" == tool_text(await client.call("body", token="t"))
     assert ([1], 2) == (made, client.asked.total())

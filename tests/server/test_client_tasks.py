@@ -180,7 +180,7 @@ class Theirs:
         return await self.peer.call("tools/call", params, CallToolResult)
 
 
-def said(result):
+def read_text(result):
     return result.content[0].text
 
 
@@ -201,7 +201,7 @@ def test_a_client_that_says_nothing_is_asked_at_its_interval():
         theirs = Theirs("working", "working", "completed", poll=20_000)
         async with theirs.joined(shop()):
             begun = round(asyncio.get_running_loop().time())
-            return said(await theirs.choose()), [(m, at - begun) for m, at in theirs.asked]
+            return read_text(await theirs.choose()), [(m, at - begun) for m, at in theirs.asked]
 
     expected = [
         ("elicitation/create", 0),
@@ -226,7 +226,7 @@ def test_a_notification_saves_the_wait():
             for status, id in (("completed", "other"), ("working", "t"), ("completed", "t")):
                 await theirs.tell(status, id)
                 await run_turns(30)
-            return said(await call), theirs.methods
+            return read_text(await call), theirs.methods
 
     assert ("size 3", ["elicitation/create", "tasks/result"]) == run(work())
 
@@ -244,7 +244,7 @@ def test_a_notification_may_come_before_the_task():
             await theirs.tell("completed")
             await run_turns(30)
             theirs.go.set()
-            return said(await call), theirs.methods
+            return read_text(await call), theirs.methods
 
     assert ("size 3", ["elicitation/create", "tasks/result"]) == run(work())
 
@@ -264,7 +264,7 @@ def test_a_flood_of_notifications_is_not_kept():
             theirs.go.set()
             await run_turns(30)
             await theirs.tell("completed")
-            return said(await call), theirs.methods
+            return read_text(await call), theirs.methods
 
     assert ("size 3", ["elicitation/create", "tasks/result"]) == run(work())
 
@@ -276,7 +276,7 @@ def test_a_task_that_waits_for_input_is_fetched():
     async def work():
         theirs = Theirs("input_required")
         async with theirs.joined(shop()):
-            return said(await theirs.choose()), theirs.methods
+            return read_text(await theirs.choose()), theirs.methods
 
     expected = ["elicitation/create", "tasks/get", "tasks/result"]
 
@@ -289,7 +289,7 @@ def test_an_answer_at_once_is_the_answer():
     async def work():
         theirs = Theirs(first=ACCEPTED)
         async with theirs.joined(shop()):
-            return said(await theirs.choose()), theirs.methods
+            return read_text(await theirs.choose()), theirs.methods
 
     assert ("size 3", ["elicitation/create"]) == run(work())
 
@@ -312,7 +312,7 @@ async def test_no_task_is_asked_for_that_was_not_declared(capabilities):
     """Spec: the list of requests is exhaustive."""
     theirs = Theirs(first=ACCEPTED)
     async with theirs.joined(shop(), capabilities):
-        assert "size 3" == said(await theirs.choose())
+        assert "size 3" == read_text(await theirs.choose())
 
     assert not theirs.params[0].task
     assert ["elicitation/create"] == theirs.methods
@@ -457,6 +457,6 @@ def test_many_questions_are_told_apart():
                 await theirs.tell("completed", f"t{number}")
                 await run_turns(30)
             results = await asyncio.gather(*calls)
-            return [p.task_id for p in theirs.params[5:]], {said(result) for result in results}
+            return [p.task_id for p in theirs.params[5:]], {read_text(result) for result in results}
 
     assert (["t3", "t0", "t4", "t1", "t2"], {"size 3"}) == run(work())

@@ -26,7 +26,7 @@ from support.server.both_eras import (
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
 
-def serving(body, **options):
+def make_server(body, **options):
     server = Server("context", debug=True, **options)
     server.add_tool(body, name="body")
     return server
@@ -59,7 +59,7 @@ async def test_a_context_says_who_asks(revision):
             state=ctx.state,
         )
 
-    client = EraClient(serving(body), revision, principal="ann")
+    client = EraClient(make_server(body), revision, principal="ann")
     caller(client, info=Implementation(name="c", version="1"))
     await client.once(
         "tools/call",
@@ -87,7 +87,7 @@ async def test_a_call_without_meta_has_empty_meta():
     async def body(ctx: Context) -> str:
         return repr((ctx.meta, ctx.meta))
 
-    assert "({}, {})" == tool_text(await EraClient(serving(body), LEGACY).call("body"))
+    assert "({}, {})" == tool_text(await EraClient(make_server(body), LEGACY).call("body"))
 
 
 # --- progress ---------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ async def test_progress_goes_to_whoever_gave_a_token(revision):
         await ctx.progress(2.5)
         return "done"
 
-    client = EraClient(serving(body), revision)
+    client = EraClient(make_server(body), revision)
     await client.call("body", token="t1")
 
     assert [
@@ -119,7 +119,7 @@ async def test_progress_without_a_token_goes_nowhere():
         await ctx.progress(1)
         return "done"
 
-    client = EraClient(serving(body))
+    client = EraClient(make_server(body))
     await client.call("body")
 
     assert [] == client.link.notes
@@ -134,7 +134,7 @@ async def test_progress_only_grows():
             await ctx.progress(step)
         return "done"
 
-    client = EraClient(serving(body))
+    client = EraClient(make_server(body))
     await client.call("body", token="t")
 
     assert [1, 3, 4] == [p["progress"] for p in client.link.said("notifications/progress")]
@@ -148,7 +148,7 @@ async def test_progress_is_a_number():
             await ctx.progress(step, total=float("inf"))
         return "done"
 
-    client = EraClient(serving(body))
+    client = EraClient(make_server(body))
     await client.call("body", token="t")
 
     assert [
@@ -167,7 +167,7 @@ async def test_nothing_is_said_after_the_answer(revision):
         kept.append(ctx)
         return "done"
 
-    client = caller(EraClient(serving(body), revision), log_level="debug")
+    client = caller(EraClient(make_server(body), revision), log_level="debug")
     await client.call("body", token="t")
     await kept[0].progress(1)
     kept[0].log.error("late")
@@ -189,7 +189,7 @@ async def test_the_log_arrives_before_the_answer_and_in_order(revision):
         ctx.log.named("db").error("two", rows=3, where=object)
         return "done"
 
-    client = caller(EraClient(serving(body), revision), log_level="info")
+    client = caller(EraClient(make_server(body), revision), log_level="info")
     await client.call("body", token="t")
 
     assert [
@@ -214,7 +214,7 @@ async def test_the_log_of_a_failing_tool_arrives_too(revision):
         ctx.log.error("trouble")
         raise ValueError("no")
 
-    client = caller(EraClient(serving(body), revision), log_level="info")
+    client = caller(EraClient(make_server(body), revision), log_level="info")
     await client.call("body")
 
     assert ["trouble"] == [p["data"] for p in client.link.said("notifications/message")]
@@ -244,7 +244,7 @@ async def test_a_form_is_made_from_a_class_and_read_back_into_it(revision):
                 return repr(seat)
         return "none"
 
-    client = EraClient(serving(body), revision, answer)
+    client = EraClient(make_server(body), revision, answer)
 
     assert "Seat(row=3, side='aisle')" == tool_text(await client.call("body"))
     assert "Which seat?" == asked[0]["message"]
@@ -265,9 +265,9 @@ async def test_an_answer_that_does_not_fit_its_form_is_not_taken(revision):
     async def body(ctx: Context) -> str:
         return repr(await ctx.elicit("Which seat?", Seat))
 
-    refused = await EraClient(serving(body), revision, lambda *_: accept_form(row="front")).call(
-        "body"
-    )
+    refused = await EraClient(
+        make_server(body), revision, lambda *_: accept_form(row="front")
+    ).call("body")
 
     assert (-32602 if revision == MODERN else -32603) == refused.code
     assert 'row: expected an integer, got "front"' in refused.message
@@ -284,7 +284,7 @@ async def test_who_asks_may_catch_an_answer_that_does_not_fit(revision):
             return f"then none: {misfit}"
         return "taken"
 
-    result = await EraClient(serving(body), revision, lambda *_: accept_form(row="front")).call(
+    result = await EraClient(make_server(body), revision, lambda *_: accept_form(row="front")).call(
         "body"
     )
 
@@ -302,7 +302,7 @@ async def test_a_ping_takes_the_time_that_the_client_takes():
         asked.append(method)
         return {}
 
-    assert "True" == tool_text(await EraClient(serving(body), LEGACY, answer).call("body"))
+    assert "True" == tool_text(await EraClient(make_server(body), LEGACY, answer).call("body"))
     assert ["ping"] == asked
 
 
@@ -312,7 +312,7 @@ async def test_a_revision_without_requests_of_servers_has_no_ping():
     async def body(ctx: Context) -> str:
         return str(await ctx.ping())
 
-    result = await EraClient(serving(body), MODERN).call("body")
+    result = await EraClient(make_server(body), MODERN).call("body")
 
     assert "revision 2026-07-28 has no pings of servers" in tool_text(result)
 
@@ -324,7 +324,7 @@ async def test_consent_alone_has_no_blanks(revision):
     async def body(ctx: Context) -> str:
         return repr(await ctx.elicit("Go on?"))
 
-    client = EraClient(serving(body), revision, lambda *_: accept_form())
+    client = EraClient(make_server(body), revision, lambda *_: accept_form())
 
     assert "Accepted(value=None)" == tool_text(await client.call("body"))
 
@@ -348,7 +348,7 @@ async def test_a_page_is_only_offered_to_who_can_open_it(revision):
             return str(lack.required)
         return "never"
 
-    server = serving(body)
+    server = make_server(body)
     server.add_tool(needs)
     able = EraClient(server, revision, answer)
     forms = EraClient(server, revision, able=form_only())
@@ -365,7 +365,7 @@ def form_only():
     return ClientCapabilities(elicitation=ElicitationCapability())
 
 
-def written(said="ok", **more):
+def make_message(said="ok", **more):
     return {"role": "assistant", "content": {"type": "text", "text": said}, "model": "m", **more}
 
 
@@ -376,7 +376,7 @@ async def test_a_model_is_asked_with_everything_that_was_said(revision):
 
     def answer(method, params):
         asked.append(params)
-        return written("Paris", stopReason="endTurn")
+        return make_message("Paris", stopReason="endTurn")
 
     async def body(ctx: Context) -> str:
         reply = await ctx.sample(
@@ -393,7 +393,7 @@ async def test_a_model_is_asked_with_everything_that_was_said(revision):
         )
         return f"{reply.text} {reply.model} {reply.stop_reason} {reply.role}"
 
-    client = EraClient(serving(body), revision, answer)
+    client = EraClient(make_server(body), revision, answer)
 
     assert "Paris m endTurn assistant" == tool_text(await client.call("body"))
     assert {
@@ -420,7 +420,7 @@ async def test_context_is_only_included_where_the_client_offers_it(revision):
 
     def answer(method, params):
         asked.append(params)
-        return written()
+        return make_message()
 
     async def body(ctx: Context) -> str:
         await ctx.sample("Hi", max_tokens=1, include_context="allServers")
@@ -428,7 +428,7 @@ async def test_context_is_only_included_where_the_client_offers_it(revision):
         return "done"
 
     able = ClientCapabilities(sampling=SamplingCapability())
-    await EraClient(serving(body), revision, answer, able=able).call("body")
+    await EraClient(make_server(body), revision, answer, able=able).call("body")
 
     assert [None, "none"] == [params.get("includeContext") for params in asked]
 
@@ -446,7 +446,7 @@ async def test_tools_need_a_client_whose_model_uses_tools(revision):
         return "never"
 
     able = ClientCapabilities(sampling=SamplingCapability())
-    client = EraClient(serving(body), revision, able=able)
+    client = EraClient(make_server(body), revision, able=able)
 
     assert "{'sampling': {'tools': {}}}" == tool_text(await client.call("body"))
 
@@ -459,7 +459,7 @@ async def test_a_model_may_go_on_with_tools(revision):
     def answer(method, params):
         turns.append(params["messages"])
         use = {"type": "tool_use", "id": "1", "name": "t", "input": {"a": 1}}
-        return written(content=[use]) if len(turns) == 1 else written("done")
+        return make_message(content=[use]) if len(turns) == 1 else make_message("done")
 
     async def body(ctx: Context) -> str:
         from isthmus.wire import SamplingMessage, TextContent, ToolResultContent
@@ -472,7 +472,7 @@ async def test_a_model_may_go_on_with_tools(revision):
         done = SamplingMessage(role="user", content=said)
         return (await ctx.sample(["Go", first, done], max_tokens=9, tools=tools)).text
 
-    client = EraClient(serving(body), revision, answer)
+    client = EraClient(make_server(body), revision, answer)
 
     assert "done" == tool_text(await client.call("body"))
     assert ["user", "assistant", "user"] == [message["role"] for message in turns[1]]
@@ -489,7 +489,7 @@ async def test_roots_are_listed(revision):
         assert {} == params
         return {"roots": [{"uri": "file:///a"}, {"uri": "file:///b", "name": "B"}]}
 
-    client = EraClient(serving(body), revision, answer)
+    client = EraClient(make_server(body), revision, answer)
 
     assert "file:///a, file:///b" == tool_text(await client.call("body"))
 
@@ -501,7 +501,7 @@ async def test_a_malformed_answer_in_a_session_is_the_clients_fault():
         await ctx.roots()
         return "never"
 
-    refused = await EraClient(serving(body), LEGACY, lambda *_: {"roots": 5}).call("body")
+    refused = await EraClient(make_server(body), LEGACY, lambda *_: {"roots": 5}).call("body")
 
     assert "the client's answer to roots/list is malformed" in refused.message
 
@@ -528,7 +528,7 @@ async def test_a_plain_function_asks_by_waiting(revision):
         ctx.wait(ctx.progress(1))
         return f"{hold} {seat.value.row}"
 
-    client = EraClient(serving(body), revision, lambda *_: accept_form(row=3))
+    client = EraClient(make_server(body), revision, lambda *_: accept_form(row=3))
     caller(client, log_level="info")
 
     assert "hold monday 3" == tool_text(await client.call("body", token="t"))
@@ -550,7 +550,7 @@ async def test_a_cut_round_waits_for_its_thread():
         finally:
             left.append(len(left))
 
-    client = EraClient(serving(body))
+    client = EraClient(make_server(body))
     first = await client.once("tools/call", {"name": "body"})
 
     assert "input_required" == first["resultType"]
@@ -564,7 +564,7 @@ async def test_waiting_on_the_event_loop_is_refused():
         ctx.wait(ctx.elicit("Which seat?", Seat))
         return "never"
 
-    assert "use await" in tool_text(await EraClient(serving(body)).call("body"))
+    assert "use await" in tool_text(await EraClient(make_server(body)).call("body"))
 
 
 @pytest.mark.parametrize("look", ["cancelled", "check_cancelled", "wait"])
@@ -584,7 +584,7 @@ async def test_a_plain_function_hears_that_its_call_was_given_up(look):
             ended.set()
         return "over"
 
-    task = asyncio.create_task(EraClient(serving(body)).once("tools/call", {"name": "body"}))
+    task = asyncio.create_task(EraClient(make_server(body)).once("tools/call", {"name": "body"}))
     await asyncio.to_thread(begun.wait, 5)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

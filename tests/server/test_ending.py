@@ -72,14 +72,14 @@ MODERN = {
 TOOLS = ("waits", "blocks", "lends", "insists", "spins", "hogs", "grinds")
 
 
-def called(tool, id=1):
+def call_line(tool, id=1):
     """A call, as a line."""
     params = {"name": tool, "arguments": {}, "_meta": MODERN}
     call = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
     return json.dumps(call).encode() + b"\n"
 
 
-def launched(tool):
+def launch_server(tool):
     """A server's process, in which ``tool`` has begun."""
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER],
@@ -87,7 +87,7 @@ def launched(tool):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    server.stdin.write(called(tool))
+    server.stdin.write(call_line(tool))
     server.stdin.flush()
     assert b"begun\n" == server.stderr.readline()
     return server
@@ -97,7 +97,7 @@ def launched(tool):
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_process_ends_within_two_seconds_of_its_input(tool):
     """Ours: no thread, no task that will not stop, no busy event loop keeps a server alive."""
-    with launched(tool) as server:
+    with launch_server(tool) as server:
         started = time.monotonic()
         server.stdin.close()
         status = server.wait(10)
@@ -107,7 +107,7 @@ def test_a_process_ends_within_two_seconds_of_its_input(tool):
 
 def crowd(server, tool, count):
     """Queue calls, as many as the server reads on for while nobody reads its answers."""
-    lines = memoryview(b"".join(called(tool, id) for id in range(2, count)))
+    lines = memoryview(b"".join(call_line(tool, id) for id in range(2, count)))
     os.set_blocking(server.stdin.fileno(), False)
     while lines and select.select([], [server.stdin], [], 0.5)[1]:
         with contextlib.suppress(BlockingIOError):
@@ -119,7 +119,7 @@ def crowd(server, tool, count):
 @pytest.mark.parametrize(("tool", "count"), [("answers", 4700), ("waits", 4700), ("waits", 12_000)])
 def test_a_process_ends_with_calls_queued_and_nobody_reading(tool, count, end):
     """Ours: neither answers that wait to be read nor calls that wait to be taken keep a server."""
-    with launched("waits") as server:
+    with launch_server("waits") as server:
         crowd(server, tool, count)
         getattr(server, end).close()
 
@@ -130,7 +130,7 @@ def test_a_process_ends_with_calls_queued_and_nobody_reading(tool, count, end):
 @pytest.mark.parametrize(("told", "tool"), [(signal.SIGINT, "blocks"), (signal.SIGTERM, "insists")])
 def test_a_process_ends_within_two_seconds_of_a_signal(told, tool):
     """Ours: a host that loses patience sends SIGTERM, a developer Ctrl-C."""
-    with launched(tool) as server:
+    with launch_server(tool) as server:
         started = time.monotonic()
         server.send_signal(told)
         status = server.wait(10)

@@ -237,7 +237,7 @@ def test_a_link_put_in_the_place_of_a_file_meanwhile_is_not_followed(tmp_path):
     assert seen <= {b"inside"}
 
 
-def opened():
+def count_open_files():
     """How many files this process has open, where that can be found out."""
     folder = Path("/proc/self/fd")
     return len(list(folder.iterdir())) if folder.exists() else 0
@@ -245,7 +245,7 @@ def opened():
 
 def test_nothing_stays_open(tree):
     """Ours: refusals do not use up what a process may have open."""
-    before = opened()
+    before = count_open_files()
     for at in (True, False):
         folder = ServedFolder(tree, at=at)
         for path in [*OUTSIDE, "a.txt", "sub/b.md"]:
@@ -254,7 +254,7 @@ def test_nothing_stays_open(tree):
             except (FileMissing, FileTooLarge):
                 continue
         list(folder.walk())
-    assert before == opened()
+    assert before == count_open_files()
 
 
 def test_the_way_to_the_folder_may_be_a_link(tree, tmp_path):

@@ -52,7 +52,7 @@ def echo(annotation: Any, **options: Any) -> UserFunction:
     return UserFunction.of(tool, **options)
 
 
-def called(function: UserFunction, arguments: bytes, context: Any = None) -> Any:
+def call_function(function: UserFunction, arguments: bytes, context: Any = None) -> Any:
     """What the function gives for JSON."""
     return function.call(function.bind(Raw(arguments)), context)
 
@@ -71,7 +71,10 @@ def test_arguments_are_decoded_and_passed():
     """Ours: bytes in, a plain call, the value out."""
     function = UserFunction.of(add)
 
-    assert (3, 7) == (called(function, b'{"a":1}'), called(function, b'{"b":4,"a":3}'))
+    assert (3, 7) == (
+        call_function(function, b'{"a":1}'),
+        call_function(function, b'{"b":4,"a":3}'),
+    )
 
 
 def test_absent_and_null_arguments_are_none_at_all():
@@ -89,7 +92,7 @@ def test_every_kind_of_parameter_arrives_where_it_belongs():
         return a, ctx, __struct_fields__, self, p0
 
     context = Context()
-    result = called(
+    result = call_function(
         UserFunction.of(tool, context_type=Context),
         b'{"a":1,"__struct_fields__":2,"p0":3}',
         context,
@@ -106,7 +109,7 @@ def test_what_a_partial_has_bound_is_passed_by_the_partial():
 
     function = UserFunction.of(functools.partial(tool, "here", b=5))
 
-    assert ("here", 1, 5, 3) == called(function, b'{"a":1,"c":3}')
+    assert ("here", 1, 5, 3) == call_function(function, b'{"a":1,"c":3}')
     assert "b: unknown; known are: a, c" in str(refusal(function, b'{"a":1,"c":3,"b":4}'))
 
 
@@ -123,7 +126,7 @@ def test_a_default_may_be_of_any_type_and_a_list_is_copied():
         return a, b, c, d
 
     function = UserFunction.of(tool)
-    a, b, c, d = called(function, b"{}")
+    a, b, c, d = call_function(function, b"{}")
 
     assert [1] == a
     assert a is not shared
@@ -141,7 +144,7 @@ async def test_an_async_function_gives_something_to_await():
     function = UserFunction.of(tool)
 
     assert (True, False) == (function.is_async, function.blocking)
-    assert 1 == await called(function, b'{"a":1}')
+    assert 1 == await call_function(function, b'{"a":1}')
 
 
 @pytest.mark.parametrize(("blocking", "expected"), [(None, True), (False, False), (True, True)])
@@ -293,7 +296,7 @@ def test_json_in_a_string_is_understood_where_no_string_is_expected(annotation, 
     """Ours: models often write arguments twice encoded; the repair is counted."""
     function = echo(annotation)
 
-    assert expected == called(function, b'{"x":' + given + b"}")
+    assert expected == call_function(function, b'{"x":' + given + b"}")
     assert 1 == function.repairs
 
 
@@ -301,7 +304,7 @@ def test_json_in_a_string_is_understood_where_no_string_is_expected(annotation, 
 def test_arguments_that_are_no_object_are_not_mended(given):
     """Ours: a model writes members, but what is around them is its client's: a wrong request."""
     with pytest.raises(ArgumentError, match="object"):
-        called(UserFunction.of(add), given)
+        call_function(UserFunction.of(add), given)
 
 
 @pytest.mark.parametrize("annotation", [str, Any, str | int, Literal["1"] | int, str | None])
@@ -313,7 +316,7 @@ def test_a_string_stays_a_string_where_one_is_expected(annotation):
 
     tool.__annotations__ = {"x": annotation, "n": int}
 
-    assert ("1", 2) == called(UserFunction.of(tool), b'{"x":"1","n":"2"}')
+    assert ("1", 2) == call_function(UserFunction.of(tool), b'{"x":"1","n":"2"}')
 
 
 def test_a_repair_that_does_not_help_tells_what_is_wrong_inside():
@@ -337,7 +340,7 @@ def test_an_integer_may_be_written_with_a_point(repair):
     """JSON Schema counts 2.0 among the integers, so what it admits is accepted, repair or not."""
     function = echo(dict[str, list[int]], repair=repair)
 
-    assert {"a": [2, 3]} == called(function, b'{"x":{"a":[2.0,3]}}')
+    assert {"a": [2, 3]} == call_function(function, b'{"x":{"a":[2.0,3]}}')
     assert 0 == function.repairs
 
 
@@ -361,7 +364,7 @@ def test_untagged_structs_are_told_apart_by_their_members():
     function = echo(list[Point | Circle | None])
     given = b'{"x":[{"x":1},{"radius":2,"x":3},{"x":1,"y":2},null]}'
 
-    assert [Point(1), Circle(2.0, 3), Point(1, 2), None] == called(function, given)
+    assert [Point(1), Circle(2.0, 3), Point(1, 2), None] == call_function(function, given)
     assert "x[0].x: missing, expected an integer" in str(refusal(function, b'{"x":[{"y":1}]}'))
 
 
@@ -409,7 +412,7 @@ def test_models_mix_with_everything():
     )
 
     expected = (1, one, {"k": one}, Box(one), Crate(one), one, None)
-    assert expected == called(UserFunction.of(tool), given)
+    assert expected == call_function(UserFunction.of(tool), given)
 
 
 def test_pydantic_constraints_on_a_plain_parameter_are_kept():
@@ -420,7 +423,7 @@ def test_pydantic_constraints_on_a_plain_parameter_are_kept():
 
     function = UserFunction.of(tool)
 
-    assert (3, 1) == called(function, b'{"a":3}')
+    assert (3, 1) == call_function(function, b'{"a":3}')
     assert ["$.a"] == [path for path, _ in refusal(function, b'{"a":2}').problems]
     assert {"type": "integer", "minimum": 3} == function.input_schema["properties"]["a"]
 

@@ -31,7 +31,7 @@ class Order(msgspec.Struct):
     note: str = ""
 
 
-def asking(question, **options):
+def make_asking_server(question, **options):
     """A server with a tool that asks, and says what came of it."""
     server = Server("asking", **options)
 
@@ -42,17 +42,17 @@ def asking(question, **options):
     return server
 
 
-async def asked(question, revision, *, able=None, answer=None, **options):
+async def call_asking_tool(question, revision, *, able=None, answer=None, **options):
     """What a tool that asks answers, and what the client was asked."""
     given = {} if able is None else {"able": msgspec.convert(able, ClientCapabilities)}
-    client = EraClient(asking(question, **options), revision, answer, **given)
+    client = EraClient(make_asking_server(question, **options), revision, answer, **given)
     return await client.call("ask"), client
 
 
 @pytest.mark.covers("capabilities.forms.of-the-revision")
 async def test_a_choice_of_several_is_refused_before_it_is_sent_where_forms_have_none():
     """The spec: 2025-06-18 has no such blank; ours: the message says which, and what to do."""
-    result, client = await asked(lambda ctx: ctx.elicit("Which?", Order), OLDER)
+    result, client = await call_asking_tool(lambda ctx: ctx.elicit("Which?", Order), OLDER)
 
     assert result["isError"]
     assert "'colours' cannot be asked for: a form of revision 2025-06-18" in tool_text(result)
@@ -65,7 +65,7 @@ async def test_a_choice_of_several_is_asked_where_forms_have_it(revision):
     """The spec: since 2025-11-25."""
     filled = {"action": "accept", "content": {"colours": ["red"]}}
 
-    result, _ = await asked(
+    result, _ = await call_asking_tool(
         lambda ctx: ctx.elicit("Which?", Order), revision, answer=lambda *_: filled
     )
 
@@ -76,7 +76,7 @@ async def test_one_of_several_is_asked_in_every_revision_that_has_forms():
     """The spec: named choices are an enum with names beside it in 2025-06-18."""
     filled = {"action": "accept", "content": {"value": "red"}}
     for revision in (OLDER, LEGACY, MODERN):
-        result, _ = await asked(
+        result, _ = await call_asking_tool(
             lambda ctx: ctx.elicit("Which?", Colour), revision, answer=lambda *_: filled
         )
         assert str(Accepted(Colour.RED)) == tool_text(result)
@@ -101,7 +101,7 @@ async def test_one_of_several_is_asked_in_every_revision_that_has_forms():
 )
 async def test_nothing_is_asked_that_was_not_declared(able, question, lacking, revision):
     """The spec: MUST NOT rely on capabilities the client has not declared."""
-    result, client = await asked(question, revision, able=able)
+    result, client = await call_asking_tool(question, revision, able=able)
 
     said = result.message if revision == MODERN else tool_text(result)
     assert lacking in said
@@ -120,7 +120,7 @@ async def test_context_of_servers_is_only_asked_for_where_it_is_declared():
         return {"role": "assistant", "content": {"type": "text", "text": ""}, "model": "m"}
 
     for able in ({"sampling": {}}, {"sampling": {"context": {}}}):
-        await asked(
+        await call_asking_tool(
             lambda ctx: ctx.sample("?", max_tokens=1, include_context="allServers"),
             LEGACY,
             able=able,
@@ -147,7 +147,7 @@ async def test_a_form_is_flat_whoever_wrote_it(blank, revision):
     server.add_tool(lambda: raw, name="raw")
     client = EraClient(server, revision)
 
-    by_hand, own = await asked(lambda ctx: ctx.elicit("?", schema), revision, debug=True)
+    by_hand, own = await call_asking_tool(lambda ctx: ctx.elicit("?", schema), revision, debug=True)
     result = await client.call("raw")
 
     assert not client.asked
@@ -173,7 +173,7 @@ async def test_an_answer_is_held_against_the_form_and_the_member_is_named(
         "required": ["age"],
     }
 
-    result, _ = await asked(
+    result, _ = await call_asking_tool(
         lambda ctx: ctx.elicit("?", schema),
         revision,
         answer=lambda *_: {"action": "accept", "content": content},
@@ -188,7 +188,7 @@ async def test_an_answer_is_held_against_the_form_and_the_member_is_named(
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_refusal_may_bring_null_for_its_content(action, revision):
     """Ours: several clients send it."""
-    result, _ = await asked(
+    result, _ = await call_asking_tool(
         lambda ctx: ctx.elicit("?", str),
         revision,
         answer=lambda *_: {"action": action, "content": None},
@@ -211,7 +211,7 @@ async def test_a_question_carries_the_trace_of_the_request_it_serves():
         assert "0af7651916cd43dd8448eb211c80319c" == ctx.trace.trace_id
         return await ctx.elicit("?")
 
-    client = EraClient(asking(question), LEGACY, answer)
+    client = EraClient(make_asking_server(question), LEGACY, answer)
     meta = {"traceparent": PARENT, "tracestate": "a=1", "com.example/other": 5}
     await client.once("tools/call", {"name": "ask", "_meta": meta})
 
@@ -247,7 +247,7 @@ async def test_an_answer_is_waited_for_so_long_and_no_longer():
             return await super().call(method, params, result)
 
     for limits in (Limits(), Limits(answer_timeout=5)):
-        client = EraClient(asking(lambda ctx: ctx.elicit("?"), limits=limits), LEGACY)
+        client = EraClient(make_asking_server(lambda ctx: ctx.elicit("?"), limits=limits), LEGACY)
         client.link = Patient(lambda *_: {"action": "decline"}, LEGACY)
         await client.call("ask")
 
@@ -273,7 +273,9 @@ def test_lacks_are_told_apart():
 )
 async def test_nobody_is_sent_to_what_is_no_page(revision, url):
     """The spec: url MUST contain a valid URL; ours: of the web, and the author reads what is wrong."""
-    result, client = await asked(lambda ctx: ctx.elicit_url("Sign in", url), revision, debug=True)
+    result, client = await call_asking_tool(
+        lambda ctx: ctx.elicit_url("Sign in", url), revision, debug=True
+    )
 
     assert result["isError"]
     assert "nobody can be sent to" in tool_text(result)
@@ -282,6 +284,6 @@ async def test_nobody_is_sent_to_what_is_no_page(revision, url):
     def demands(_ctx):
         raise UrlRequired(url)
 
-    refused, other = await asked(demands, revision, debug=True)
+    refused, other = await call_asking_tool(demands, revision, debug=True)
     assert "nobody can be sent to" in tool_text(refused)
     assert not other.asked

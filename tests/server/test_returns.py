@@ -74,7 +74,7 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-def written(annotation: Any, value: Any) -> Any:
+def write_result(annotation: Any, value: Any) -> Any:
     """What a value of the type is written as, decoded."""
     write = ReturnPlan.of(annotation).write
     assert write is not None
@@ -189,7 +189,7 @@ def test_a_refusal_names_the_function():
 )
 def test_values_are_written_with_all_their_defaults(annotation, value, expected):
     """Ours: the output schema promises every member."""
-    assert expected == written(annotation, value)
+    assert expected == write_result(annotation, value)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from support.server.both_eras import LEGACY, MODERN, EraClient
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
 
-async def called(tool, revision=MODERN, **options):
+async def call_tool(tool, revision=MODERN, **options):
     """What a client gets of a tool."""
     server = Server("unsafe", **options)
     server.add_tool(tool, name="tool")
@@ -35,7 +35,7 @@ async def test_control_characters_do_not_get_out(revision):
     """The spec: servers MUST sanitise tool outputs; ours: a screen cannot be rewritten by one."""
     said = "\x1b[31mred\x1b[0m \x1b]0;title\x07bell\x07 nul\x00 c1\x9b2J\ttab\r\nline"
 
-    result = await called(lambda: said, revision)
+    result = await call_tool(lambda: said, revision)
 
     assert ["red bell\ufffd nul\ufffd c1\ufffd2J\ttab\r\nline"] == texts(result)
 
@@ -45,8 +45,8 @@ async def test_control_characters_do_not_get_out(revision):
 async def test_halves_of_surrogates_are_replaced_whatever_is_switched_off(revision):
     """Ours: a file's name that is no UTF-8 is no reason for an internal error."""
     for result in (
-        await called(lambda: "name\udcff", revision, sanitise=None),
-        await called(lambda: CallToolResult(content=[TextContent(text="name\udcff")]), revision),
+        await call_tool(lambda: "name\udcff", revision, sanitise=None),
+        await call_tool(lambda: CallToolResult(content=[TextContent(text="name\udcff")]), revision),
     ):
         assert ["name\ufffd"] == texts(result)
         assert not result.get("isError", False)
@@ -60,7 +60,7 @@ async def test_halves_of_surrogates_in_structured_results_are_replaced(revision)
     def names() -> list[dict[str, str]]:
         return [{"name": "caf\udce9"}]
 
-    result = await called(names, revision)
+    result = await call_tool(names, revision)
 
     assert {"result": [{"name": "caf\ufffd"}]} == result["structuredContent"]
     assert ['[{"name":"caf\ufffd"}]'] == texts(result)
@@ -72,7 +72,7 @@ async def test_halves_of_surrogates_in_errors_are_replaced_too():
     def broken():
         raise ToolError("cannot read \udcff")
 
-    result = await called(broken)
+    result = await call_tool(broken)
 
     assert result["isError"]
     assert ["cannot read \ufffd"] == texts(result)
@@ -80,10 +80,10 @@ async def test_halves_of_surrogates_in_errors_are_replaced_too():
 
 async def test_controls_may_be_taken_out_or_kept():
     """Ours: a server for terminals may mean what it sends."""
-    assert ["ab"] == texts(await called(lambda: "a\x00b", sanitise=Sanitise(controls="strip")))
+    assert ["ab"] == texts(await call_tool(lambda: "a\x00b", sanitise=Sanitise(controls="strip")))
     kept = Sanitise(controls="keep")
-    assert ["a\x1b[1mb"] == texts(await called(lambda: "a\x1b[1mb", sanitise=kept))
-    assert ["a\x00b"] == texts(await called(lambda: "a\x00b", sanitise=None))
+    assert ["a\x1b[1mb"] == texts(await call_tool(lambda: "a\x1b[1mb", sanitise=kept))
+    assert ["a\x00b"] == texts(await call_tool(lambda: "a\x00b", sanitise=None))
 
 
 async def test_it_also_serves_as_a_middleware():
@@ -99,7 +99,7 @@ async def test_it_also_serves_as_a_middleware():
 @pytest.mark.covers("tools.output.bounded")
 async def test_an_oversized_text_is_cut_and_says_so():
     """Ours: a conversation survives a tool that reads a log of a gigabyte."""
-    result = await called(lambda: "x" * 50, sanitise=Sanitise(most=10))
+    result = await call_tool(lambda: "x" * 50, sanitise=Sanitise(most=10))
 
     assert ["x" * 10 + "\n[cut: 10 of 50 characters are shown]"] == texts(result)
 
@@ -108,7 +108,7 @@ async def test_what_cannot_be_cut_is_left_out_with_a_note():
     """Ours: half a picture is none."""
     picture, sound = Image(b"\x89PNG" * 20, format="png"), Audio(b"RIFF" * 20, format="wav")
 
-    result = await called(lambda: ["text", picture, sound], sanitise=Sanitise(most=20))
+    result = await call_tool(lambda: ["text", picture, sound], sanitise=Sanitise(most=20))
 
     size = len(base64.b64encode(b"1234" * 20))
     assert [
@@ -120,7 +120,7 @@ async def test_what_cannot_be_cut_is_left_out_with_a_note():
 
 async def test_an_oversized_result_may_be_refused():
     """Ours: configurable, and the model learns how large it was."""
-    result = await called(lambda: "x" * 50, sanitise=Sanitise(most=10, oversize="refuse"))
+    result = await call_tool(lambda: "x" * 50, sanitise=Sanitise(most=10, oversize="refuse"))
 
     assert result["isError"]
     assert ["The result is too large: 50 characters, and at most 10 are sent"] == texts(result)
@@ -132,7 +132,7 @@ async def test_oversized_structured_content_is_refused():
     def many() -> list[int]:
         return list(range(100))
 
-    result = await called(many, sanitise=Sanitise(most=50))
+    result = await call_tool(many, sanitise=Sanitise(most=50))
 
     assert result["isError"]
     assert "structuredContent" not in result
@@ -142,7 +142,7 @@ async def test_text_in_embedded_resources_is_sanitised():
     """Ours: it is shown as any other."""
     inner = TextResourceContents(uri="a://b", text="a\x00")
 
-    result = await called(lambda: EmbeddedResource(resource=inner), sanitise=Sanitise())
+    result = await call_tool(lambda: EmbeddedResource(resource=inner), sanitise=Sanitise())
 
     assert "a\ufffd" == result["content"][0]["resource"]["text"]
 

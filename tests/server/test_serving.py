@@ -40,7 +40,7 @@ server.run(%s)
 """
 
 
-def launched(arguments):
+def launch_server(arguments):
     """A server's process, and where it says that it serves."""
     process = subprocess.Popen(
         [sys.executable, "-c", SERVER % arguments],
@@ -73,7 +73,7 @@ def test_a_process_that_listens_ends_soon_after_a_signal(tmp_path, way, told, to
     """Ours: in good order, its file removed, whatever its tools are doing."""
     path = tmp_path / "it.sock"
     arguments = {"unix": f"'unix', path={str(path)!r}", "tcp": "'tcp', port=0"}[way]
-    process, url, _ = launched(arguments)
+    process, url, _ = launch_server(arguments)
     with process, joined(url) as sock:
         if tool:
             sock.sendall(call_line(1, tool) + b"\n")
@@ -88,7 +88,7 @@ def test_a_process_that_listens_ends_soon_after_a_signal(tmp_path, way, told, to
 
 def test_a_process_serves_on_the_loop_that_is_made_for_many(tmp_path):
     """Ours: uvloop where it is installed, as for HTTP; and an answer comes back."""
-    process, url, said = launched("'tcp', port=0")
+    process, url, said = launch_server("'tcp', port=0")
     with process, joined(url) as sock, sock.makefile("rb") as lines:
         sock.sendall(call_line(1, "echo", text="there") + b"\n")
         answer = json.loads(lines.readline())
@@ -101,7 +101,7 @@ def test_a_process_serves_on_the_loop_that_is_made_for_many(tmp_path):
 @pytest.mark.covers("sockets.tcp.warned")
 def test_a_server_that_other_machines_reach_warns_of_it():
     """Ours: whoever starts it reads what it means."""
-    process, _, said = launched("'tcp', host='0.0.0.0', port=0, exposed=True")
+    process, _, said = launch_server("'tcp', host='0.0.0.0', port=0, exposed=True")
     with process:
         process.terminate()
 

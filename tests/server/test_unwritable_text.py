@@ -24,7 +24,7 @@ def accept(**content):
     return {"action": "accept", "content": content}
 
 
-def serving(body):
+def make_server(body):
     server = Server("s")
     server.add_tool(body, name="t")
     return server
@@ -42,7 +42,7 @@ async def test_the_words_of_a_form_are_replaced(revision):
         asked.append(params)
         return accept(name="y")
 
-    result = await EraClient(serving(body), revision, answer).call("t")
+    result = await EraClient(make_server(body), revision, answer).call("t")
     assert not result.get("isError")
     assert GOOD == asked[0]["message"]
     blank = asked[0]["requestedSchema"]["properties"]["name"]
@@ -62,7 +62,7 @@ async def test_the_words_of_a_form_written_by_hand_are_replaced(revision):
         asked.append(params)
         return accept(a="y")
 
-    result = await EraClient(serving(body), revision, answer).call("t")
+    result = await EraClient(make_server(body), revision, answer).call("t")
     assert not result.get("isError")
     assert GOOD == asked[0]["requestedSchema"]["properties"]["a"]["title"]
 
@@ -80,7 +80,7 @@ async def test_what_a_model_is_asked_is_replaced(revision):
         asked.append(params)
         return {"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}}
 
-    assert "done" == tool_text(await EraClient(serving(body), revision, answer).call("t"))
+    assert "done" == tool_text(await EraClient(make_server(body), revision, answer).call("t"))
     assert GOOD == asked[0]["systemPrompt"]
     said = asked[0]["messages"][0]["content"]
     assert GOOD == (said[0] if isinstance(said, list) else said)["text"]
@@ -96,7 +96,7 @@ async def test_what_is_told_on_the_way_is_replaced(revision):
         await ctx.notify("acme/told", {"text": BAD})
         return BAD
 
-    client = EraClient(serving(body), revision)
+    client = EraClient(make_server(body), revision)
     result = await client.call("t", token="t1")
     assert GOOD == tool_text(result)
     assert [{"text": GOOD}] == client.link.said("acme/told")

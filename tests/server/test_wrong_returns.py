@@ -18,7 +18,7 @@ async def fetch() -> str:
     return "never"
 
 
-def forgotten() -> Any:
+def return_coroutine() -> Any:
     return fetch()
 
 
@@ -60,7 +60,7 @@ def wrong_number() -> int:
 
 AWAIT = "it returned a coroutine: was `await` forgotten?"
 CASES = [
-    (forgotten, AWAIT),
+    (return_coroutine, AWAIT),
     (forgotten_inside, AWAIT),
     (forgotten_typed, AWAIT),
     (without_schema, "it returned a value of type Plain, which has no JSON form"),
@@ -91,7 +91,7 @@ async def test_a_tool_that_returns_no_result_says_so(fn, said, revision, caplog)
 async def test_prompts_and_resources_say_it_alike(revision, caplog):
     """As an error of the server's, since they have no result that says so."""
     server = Server("shop")
-    server.prompt(name="p")(forgotten)
+    server.prompt(name="p")(return_coroutine)
     server.prompt(name="n")(nothing)
     server.resource("a://b", name="r")(without_schema)
     client = EraClient(server, revision)

@@ -80,7 +80,7 @@ class Screen:
         return self.app.query_one(Inbox).rows
 
 
-def shown(app):
+def read_screen(app):
     """What stands on the screen, row by row."""
     width = app.size.width
     return [
@@ -123,7 +123,7 @@ async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
         await screen.press(pilot, "g")
         await pilot.press("y")
         assert {} == screen.host.decided
-        both = "\n".join(shown(screen.app))
+        both = "\n".join(read_screen(screen.app))
         screen.host.ask(late)
         await screen.press(pilot, "y")
         assert {"q1", "q2"} == set(screen.host.decided)
@@ -534,10 +534,10 @@ async def test_everything_that_matters_stands_on_a_small_screen_and_a_large_one(
     async with screen.run((80, 24)) as pilot:
         await pilot.resize_terminal(*size)
         await pilot.pause()
-        page = "\n".join(shown(screen.app))
+        page = "\n".join(read_screen(screen.app))
         assert all(words in page for words in ("2 questions", "> HIGH", "d deny", "q quit"))
         assert "x" * 300 in "".join(screen.card.split("\n")[0])
-        assert all(len(row) <= size[0] for row in shown(screen.app))
+        assert all(len(row) <= size[0] for row in read_screen(screen.app))
 
 
 async def test_servers_are_started_and_stopped_from_their_list():
@@ -657,7 +657,7 @@ async def test_no_words_of_others_are_obeyed_or_hidden():
     async with screen.run((160, 40)) as pilot:
         for text in NASTY:
             await pilot.pause()
-            page = shown(screen.app)
+            page = read_screen(screen.app)
 
             assert page == [clean_text(row) for row in page]
             assert f"  server: {show_invisible(text, line=True)}" in screen.card.splitlines()

@@ -24,7 +24,7 @@ from isthmus.transports.memory import open_pair
 WORDS = (b"1", b"2", b"3", b"4")
 
 
-async def heard(fate, words=WORDS):
+async def send_through(fate, words=WORDS):
     """What arrives of some messages, and how it ends: None, or the reason."""
     near, far = open_pair()
     channel = Faulty(near, fate)
@@ -59,12 +59,12 @@ async def heard(fate, words=WORDS):
 )
 async def test_each_named_fate_does_what_it_says(fate, got, end):
     """Messages are counted from 0, in the order they arrive (ours)."""
-    assert (got, end) == await heard(fate)
+    assert (got, end) == await send_through(fate)
 
 
 async def test_noise_is_no_json():
     """What ``garble`` puts in by itself cannot be read by anybody (ours)."""
-    (noise,), _ = await heard(garble(), [b"1"])
+    (noise,), _ = await send_through(garble(), [b"1"])
 
     with pytest.raises(ValueError, match="utf-8"):
         json.loads(noise)
@@ -88,7 +88,7 @@ async def test_a_fate_of_ones_own_decides_each_message():
     def shout(delivery, number):
         return [Delivery(delivery.data * number, delivery.origin)] if number else []
 
-    assert ([b"2", b"33", b"444"], None) == await heard(shout)
+    assert ([b"2", b"33", b"444"], None) == await send_through(shout)
 
 
 async def test_what_is_sent_reaches_the_good_channel_unharmed():

@@ -6,7 +6,7 @@ from isthmus import Accepted, Context, Declined, Server
 from isthmus.testing import connect, script
 
 
-def asking(times):
+def make_asking_server(times):
     """A server whose one tool asks so many times."""
     server = Server("asking", version="1")
 
@@ -27,7 +27,7 @@ def asking(times):
 async def test_answers_are_given_in_order_and_questions_kept():
     """A script is played from its beginning (ours)."""
     user = script(Accepted({"value": "yes"}), Declined())
-    async with connect(asking(2), elicit=user) as client:
+    async with connect(make_asking_server(2), elicit=user) as client:
         result = await client.call_tool("ask")
 
     assert "yes, Declined" == result.text
@@ -38,14 +38,14 @@ async def test_answers_are_given_in_order_and_questions_kept():
 async def test_a_function_answers_with_the_question_in_hand():
     """What depends on the question need not be known before (ours)."""
     user = script(lambda question: Accepted({"value": question.message.upper()}))
-    async with connect(asking(1), elicit=user) as client:
+    async with connect(make_asking_server(1), elicit=user) as client:
         assert "QUESTION 0?" == (await client.call_tool("ask")).text
 
 
 async def test_a_model_can_be_scripted_too():
     """For ``sample=`` an answer is a text (ours)."""
     model = script("I think so.")
-    async with connect(asking(0), sample=model) as client:
+    async with connect(make_asking_server(0), sample=model) as client:
         assert "I think so." == (await client.call_tool("think")).text
     assert 5 == model.questions[0].max_tokens
 
@@ -54,7 +54,7 @@ async def test_an_answer_that_nobody_asked_for_fails_the_test():
     """When the block is left, with the answers that are left in the message (ours)."""
     with pytest.raises(AssertionError, match=r"nobody asked for these answers: \[Declined\(\)\]"):
         async with connect(
-            asking(1), elicit=script(Accepted({"value": "a"}), Declined())
+            make_asking_server(1), elicit=script(Accepted({"value": "a"}), Declined())
         ) as client:
             await client.call_tool("ask")
 
@@ -62,12 +62,14 @@ async def test_an_answer_that_nobody_asked_for_fails_the_test():
 async def test_a_question_too_many_names_itself():
     """The message has the question, in whichever era it came (ours)."""
     with pytest.raises(AssertionError, match=r"no answer left for: .*Question 1"):
-        async with connect(asking(2), elicit=script(Accepted({"value": "a"}))) as client:
+        async with connect(
+            make_asking_server(2), elicit=script(Accepted({"value": "a"}))
+        ) as client:
             await client.call_tool("ask")
 
 
 async def test_an_error_in_the_block_is_not_hidden_by_answers_left():
     """The first thing that went wrong is what one reads (ours)."""
     with pytest.raises(ZeroDivisionError):
-        async with connect(asking(1), elicit=script(Declined())):
+        async with connect(make_asking_server(1), elicit=script(Declined())):
             raise ZeroDivisionError

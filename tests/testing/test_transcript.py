@@ -27,7 +27,7 @@ def written(tmp_path):
 
 
 @contextlib.asynccontextmanager
-async def served():
+async def open_server():
     """The client's end of a channel to a server with one tool."""
     server = Server("transcribed", version="1")
 
@@ -85,7 +85,7 @@ async def test_a_conversation_that_goes_as_written_passes(written):
         + ' "resultType": "complete", "_meta": "<any>"}}\n'
     )
     said = []
-    async with served() as channel:
+    async with open_server() as channel:
         await play(talk, channel, lambda side, data: said.append((side, data)))
 
     assert ["C", "S", "C", "S"] == [side for side, _ in said]
@@ -115,7 +115,7 @@ ANSWER = '"tools": "<any>", "ttlMs": 0, "cacheScope": "private", "resultType": "
 async def test_a_server_that_says_something_else_is_caught_at_the_place(written, line, says):
     """The name, the line and the JSON path; and what the server said (ours)."""
     (talk,) = written(f"## Lists\n{LIST}S {line}\n")
-    async with served() as channel:
+    async with open_server() as channel:
         with pytest.raises(Mismatch, match=f"^Lists, line 3: {says}(.|\n)*the server said"):
             await play(talk, channel)
 

@@ -80,12 +80,12 @@ def watch():
         os.close(handle)
 
 
-def ended(handle, seconds=0):
+def has_ended(handle, seconds=0):
     """Whether the process ends within so many seconds."""
     return bool(select.select([handle], [], [], seconds)[0])
 
 
-async def said(channel):
+async def read_message(channel):
     """The next message, decoded."""
     return msgspec.json.decode((await channel.receive()).data)
 
@@ -164,7 +164,7 @@ async def test_a_last_message_without_its_newline_counts(launch):
     """Ours: a server that ends without a newline has still said it."""
     channel = launch("""print('{"a": 1}', end="")""")
 
-    assert {"a": 1} == await said(channel)
+    assert {"a": 1} == await read_message(channel)
     assert "ended with exit code 0" in await lost(channel)
 
 
@@ -195,7 +195,7 @@ async def test_a_flood_on_standard_error_holds_nothing_up(launch):
         sys.stdin.read()
     """)
 
-    assert {} == await said(channel)
+    assert {} == await read_message(channel)
     await channel.close()
     assert 200 == len(channel.stderr)
     assert "some noise in line 39999" == channel.stderr[-1]
@@ -230,7 +230,7 @@ async def test_a_failing_callback_does_not_end_the_connection(launch, caplog):
         on_stderr=lambda line: line.no_such_thing,
     )
 
-    assert {} == await said(channel)
+    assert {} == await read_message(channel)
     await channel.close()
     assert ["the callback for standard error failed"] == [r.message for r in caplog.records]
 
@@ -251,7 +251,7 @@ async def test_a_server_gets_little_of_our_environment(launch, monkeypatch):
         env={"GIVEN": "1", "HOME": "/elsewhere"},
     )
 
-    env = await said(channel)
+    env = await read_message(channel)
 
     assert ("1", "/elsewhere", "de_DE") == (env["GIVEN"], env["HOME"], env["LC_TIME"])
     assert os.environ["PATH"] == env["PATH"]
@@ -262,7 +262,7 @@ async def test_a_server_starts_in_the_directory_it_is_given(launch, tmp_path):
     """Ours: relative paths in its arguments mean what its configuration means."""
     channel = launch("import json, os; print(json.dumps([os.getcwd()]))", cwd=tmp_path)
 
-    assert [str(tmp_path)] == await said(channel)
+    assert [str(tmp_path)] == await read_message(channel)
 
 
 @pytest.mark.parametrize(
@@ -400,12 +400,12 @@ async def test_the_end_does_not_wait_for_whoever_holds_the_pipes(launch, watch):
         child = subprocess.Popen(["sleep", "60"], start_new_session=True)
         print([child.pid], flush=True)
     """)
-    [pid] = await said(channel)
+    [pid] = await read_message(channel)
     handle = watch(pid)
 
     try:
         assert "exit code 0" in await lost(channel)
-        assert not ended(handle)
+        assert not has_ended(handle)
     finally:
         os.kill(pid, signal.SIGKILL)
 
@@ -418,13 +418,13 @@ async def test_what_an_ended_server_left_behind_is_ended(launch, watch):
         print([child.pid], flush=True)
         sys.stdin.readline()
     """)
-    [pid] = await said(channel)
+    [pid] = await read_message(channel)
     handle = watch(pid)
     await channel.send(Outgoing(b"go"))
 
     await lost(channel)
 
-    assert ended(handle, 5)
+    assert has_ended(handle, 5)
 
 
 # The end, by us
@@ -448,7 +448,7 @@ async def test_closing_ends_a_server_that_heeds_the_end_of_its_input(launch, wat
 
     await channel.close()
 
-    assert ended(handle)
+    assert has_ended(handle)
     assert ["read last words"] == heard
     assert None is await channel.receive()
     with pytest.raises(ConnectionLost, match="was closed"):
@@ -470,7 +470,7 @@ async def test_closing_a_server_that_goes_on_talking(launch):
     status = await channel._process.wait_exit(1.9)
     await closing
 
-    assert ended(handle)
+    assert has_ended(handle)
     os.close(handle)
     assert 0 == status
 
@@ -491,7 +491,7 @@ async def test_closing_ends_a_receiver_that_waits(launch):
 async def test_closing_ends_a_stubborn_server_and_its_children(launch, watch):
     """Ours: end of input, SIGTERM, SIGKILL, to the whole group."""
     channel = launch(STUBBORN)
-    pids = await said(channel)
+    pids = await read_message(channel)
     handles = [watch(pids["server"]), watch(pids["child"])]
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -499,7 +499,7 @@ async def test_closing_ends_a_stubborn_server_and_its_children(launch, watch):
     await asyncio.gather(channel.close(), channel.close())
     await channel.close()
 
-    assert [True, True] == [ended(handle, 1) for handle in handles]
+    assert [True, True] == [has_ended(handle, 1) for handle in handles]
     assert 3.5 < loop.time() - began < 8
 
 
@@ -544,7 +544,7 @@ async def test_a_cancelled_close_still_ends_the_server(launch, watch):
 
     assert closing.cancelled()
     await channel.close()
-    assert ended(handle)
+    assert has_ended(handle)
 
 
 async def test_nothing_is_left_open(launch, watch):
@@ -568,7 +568,7 @@ async def test_without_descriptors_for_processes_a_thread_waits(launch, monkeypa
     monkeypatch.setattr(os, "pidfd_open", refuse)
     channel = launch("input()")
     silent = launch(STUBBORN)
-    await said(silent)
+    await read_message(silent)
     await channel.send(Outgoing(b"go"))
 
     assert "exit code 0" in await lost(channel)
@@ -581,7 +581,7 @@ def test_a_loop_that_ends_meanwhile_leaves_no_server(script):
 
     async def leave():
         channel = CommandChannel(script(STUBBORN))
-        pids = await said(channel)
+        pids = await read_message(channel)
         handles = [os.pidfd_open(pids["server"]), os.pidfd_open(pids["child"])]
         closing = asyncio.create_task(channel.close())
         await asyncio.sleep(0)
@@ -590,7 +590,7 @@ def test_a_loop_that_ends_meanwhile_leaves_no_server(script):
 
     handles = asyncio.run(leave())
 
-    assert [True, True] == [ended(handle, 1) for handle in handles]
+    assert [True, True] == [has_ended(handle, 1) for handle in handles]
     for handle in handles:
         os.close(handle)
 
@@ -618,7 +618,7 @@ def test_a_killed_client_leaves_no_server(script, tmp_path, watch):
         handles = [watch(pids["server"]), watch(pids["child"])]
         running.kill()
 
-    assert [True, True] == [ended(handle, 10) for handle in handles]
+    assert [True, True] == [has_ended(handle, 10) for handle in handles]
 
 
 def test_the_modules_can_be_imported_where_there_is_no_posix():

@@ -578,7 +578,7 @@ async def test_a_client_without_streams_waits_in_silence():
 # Listening
 
 
-async def listening(target):
+async def begin_listening(target):
     """Begin to listen to changed tools."""
     params = {"notifications": {"toolsListChanged": True}}
     head = modern_head("subscriptions/listen", None)
@@ -593,7 +593,7 @@ async def listening(target):
 async def test_listening_is_a_long_call_that_streams():
     """2026-07-28 basic/patterns/subscriptions: the acknowledgment comes first."""
     target = make_http_app()
-    exchange = await listening(target)
+    exchange = await begin_listening(target)
 
     assert "text/event-stream" == exchange.header("content-type")
     exchange.leave()
@@ -604,7 +604,7 @@ async def test_listening_is_a_long_call_that_streams():
 async def test_a_stop_ends_a_listening_stream_with_its_answer():
     """2026-07-28 basic/patterns/subscriptions#graceful-closure."""
     target = make_http_app()
-    exchange = await listening(target)
+    exchange = await begin_listening(target)
 
     await target.close()
 

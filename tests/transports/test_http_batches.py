@@ -62,7 +62,7 @@ def head(session, revision=BATCHING, **more):
     return {**legacy_head(session, **more), "mcp-protocol-version": revision}
 
 
-async def opened(target, revision=BATCHING):
+async def open_batch_session(target, revision=BATCHING):
     """A session in a revision."""
     body = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": revision}}
     session = (await fetch(target, headers=legacy_head(), body=body)).header("mcp-session-id")
@@ -79,7 +79,7 @@ def post(target, session, *members, **more):
 async def test_an_array_of_requests_is_answered_by_one_json_array():
     """2025-03-26 basic/transports: either content type; the responses may be batched."""
     target = HttpApp(make_router(hello=hello))
-    session = await opened(target)
+    session = await open_batch_session(target)
     answer = await post(
         target, session, legacy_call_body(id=1), PING, INITIALIZED, legacy_call_body(id="1")
     ).done()
@@ -94,7 +94,7 @@ async def test_an_array_of_requests_is_answered_by_one_json_array():
 async def test_what_is_said_before_the_answers_is_on_the_stream_of_the_array():
     """2025-03-26: notifications may precede the responses."""
     target = HttpApp(make_router(hello=hello, report=report))
-    session = await opened(target)
+    session = await open_batch_session(target)
     answer = await post(
         target, session, legacy_call_body("report", id=1, progressToken="t"), legacy_call_body(id=2)
     ).done()
@@ -110,7 +110,7 @@ async def test_what_is_said_before_the_answers_is_on_the_stream_of_the_array():
 async def test_a_question_to_a_batched_call_may_be_answered_in_an_array():
     """2025-03-26: an array of responses is accepted with 202."""
     target = HttpApp(make_router(ask=ask))
-    session = await opened(target)
+    session = await open_batch_session(target)
     call = post(target, session, legacy_call_body("ask", id=1), legacy_call_body("ask", id=2))
     questions = [await call.event() for _ in range(2)]
     answers = [
@@ -129,7 +129,7 @@ async def test_a_question_to_a_batched_call_may_be_answered_in_an_array():
 async def test_an_array_of_notifications_is_accepted_without_a_body():
     """2025-03-26 basic/transports#sending-messages-to-the-server, point 4."""
     target = HttpApp(make_router())
-    session = await opened(target)
+    session = await open_batch_session(target)
     answer = await post(target, session, INITIALIZED, INITIALIZED).done()
 
     assert (202, b"") == (answer.status, answer.body)
@@ -140,7 +140,7 @@ async def test_an_array_of_notifications_is_accepted_without_a_body():
 async def test_flawed_members_are_answered_for_themselves():
     """JSON-RPC 2.0; initialize is never part of an array."""
     target = HttpApp(make_router(hello=hello))
-    session = await opened(target)
+    session = await open_batch_session(target)
     answer = await post(
         target, session, 5, [], INITIALIZE, legacy_call_body(id=3), legacy_call_body(id=3)
     ).done()
@@ -158,7 +158,7 @@ async def test_flawed_members_are_answered_for_themselves():
 async def test_an_array_of_none_or_too_many_is_refused_in_one_piece(members):
     """2025-03-26: 400 where the input cannot be accepted, with an error that has no id."""
     target = HttpApp(make_router())
-    answer = await post(target, await opened(target), *members).done()
+    answer = await post(target, await open_batch_session(target), *members).done()
 
     assert (400, -32600) == (answer.status, answer.json["error"]["code"])
     assert "id" not in answer.json
@@ -170,7 +170,7 @@ async def test_an_array_of_none_or_too_many_is_refused_in_one_piece(members):
 async def test_sessions_of_other_revisions_refuse_arrays(revision):
     """2025-06-18 changelog: removed; 2024-11-05 had none."""
     target = HttpApp(make_router())
-    session = await opened(target, revision)
+    session = await open_batch_session(target, revision)
     answer = await post(target, session, PING, revision=revision).done()
 
     assert (400, -32600) == (answer.status, answer.json["error"]["code"])
@@ -198,7 +198,7 @@ async def test_a_cancelled_member_is_left_out_of_the_answers():
     """A cancelled request is never answered, and the others are."""
     gate = Gate()
     target = HttpApp(make_router(gate=gate, hello=hello))
-    session = await opened(target)
+    session = await open_batch_session(target)
     call = post(target, session, legacy_call_body("gate", id=1), legacy_call_body(id=2))
     await gate.arrived.acquire()
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
@@ -214,7 +214,7 @@ async def test_a_session_that_ends_cuts_short_its_batches():
     """Work for a session that is gone is work for nobody."""
     gate = Gate()
     target = HttpApp(make_router(gate=gate))
-    session = await opened(target)
+    session = await open_batch_session(target)
     call = post(target, session, legacy_call_body("gate", id=1), legacy_call_body("gate", id=2))
     for _ in range(2):
         await gate.arrived.acquire()
@@ -231,7 +231,7 @@ async def test_an_id_in_flight_in_another_post_is_refused_for_itself():
     """JSON-RPC: an id stands for one request; the refusal is part of the array."""
     gate = Gate()
     target = HttpApp(make_router(gate=gate, hello=hello))
-    session = await opened(target)
+    session = await open_batch_session(target)
     first = Exchange(target, headers=head(session), body=legacy_call_body("gate", id=1))
     await gate.arrived.acquire()
     batch = await post(target, session, legacy_call_body(id=1), legacy_call_body(id=2)).done()
@@ -247,7 +247,7 @@ async def test_a_batch_whose_client_lost_its_connection_is_resumed():
     """2025-03-26: a stream is a stream, whatever it answers."""
     gate = Gate()
     target = HttpApp(make_router(gate=gate, report=report))
-    session = await opened(target)
+    session = await open_batch_session(target)
     call = post(
         target,
         session,

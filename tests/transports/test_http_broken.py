@@ -157,7 +157,7 @@ async def test_a_client_polls_for_the_answer_of_a_tool_that_lets_go():
 # By hand
 
 
-async def spoken(url, verb, head, body=b""):
+async def send_raw(url, verb, head, body=b""):
     """Send a request on a connection of its own; the connection."""
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=4096)
@@ -168,7 +168,7 @@ async def spoken(url, verb, head, body=b""):
     return reader, writer
 
 
-async def asked(url, body, **head):
+async def post_raw(url, body, **head):
     """A POST from beginning to end; its head and body."""
     head = {
         "Content-Type": "application/json",
@@ -176,17 +176,17 @@ async def asked(url, body, **head):
         "Connection": "close",
         **{name.replace("_", "-"): value for name, value in head.items()},
     }
-    reader, writer = await spoken(url, "POST", head, json.dumps(body).encode())
+    reader, writer = await send_raw(url, "POST", head, json.dumps(body).encode())
     text = (await reader.read()).decode()
     writer.close()
     return text.partition("\r\n\r\n")[::2]
 
 
-async def opened(url):
+async def open_session(url):
     """Open a session by hand."""
-    head, _ = await asked(url, INITIALIZE)
+    head, _ = await post_raw(url, INITIALIZE)
     session = next(line[16:] for line in head.split("\r\n") if line.startswith("mcp-session-id"))
-    await asked(url, INITIALIZED, mcp_session_id=session)
+    await post_raw(url, INITIALIZED, mcp_session_id=session)
     return session
 
 
@@ -205,14 +205,14 @@ async def test_a_client_that_never_reads_does_not_hold_a_tool_for_ever():
         return "flooded"
 
     async with serving(made, heartbeat=0.05) as url:
-        session = await opened(url)
+        session = await open_session(url)
         head = {
             "Content-Type": "application/json",
             "Accept": "text/event-stream",
             "Mcp-Session-Id": session,
         }
         body = json.dumps(legacy_call_body("flood", progressToken="t")).encode()
-        _, writer = await spoken(url, "POST", head, body)
+        _, writer = await send_raw(url, "POST", head, body)
         async with asyncio.timeout(15):
             await ended.wait()
         writer.transport.abort()

@@ -96,10 +96,10 @@ class Endpoint:
     def opening(self, message):
         method, id = message.get("method"), message.get("id")
         if method == "server/discover" and self.modern:
-            return answered(id, DISCOVERED)
+            return answer_with(id, DISCOVERED)
         if method == "initialize" and not self.modern:
             headers = {"Mcp-Session-Id": self.session} if self.session else {}
-            return answered(id, GREETED, headers=headers)
+            return answer_with(id, GREETED, headers=headers)
         if method == "server/discover":
             return web.Response(status=400, text="Bad Request: no session")
         if method == "notifications/initialized":
@@ -117,11 +117,11 @@ class Endpoint:
         return [message for method, _, message in self.heard if method == name]
 
 
-def answered(id, result, **more):
+def answer_with(id, result, **more):
     return web.Response(text=frame(id=id, result=result), content_type="application/json", **more)
 
 
-def refused(status, **members):
+def refuse_with(status, **members):
     return web.Response(status=status, text=frame(**members), content_type="application/json")
 
 
@@ -138,7 +138,7 @@ async def streamed(request, *events, hold=None):
 
 def done(_endpoint, _request, message):
     """Answers every call with an empty result."""
-    return answered(message.get("id"), DONE)
+    return answer_with(message.get("id"), DONE)
 
 
 # A modern server
@@ -174,7 +174,7 @@ async def test_names_are_spelled_so_that_headers_can_carry_them(name, expected):
     """Spec 2026-07-28 basic/transports/streamable-http#value-encoding: MUST use the sentinel."""
 
     def read(_endpoint, _request, message):
-        return answered(message["id"], {"contents": [], "resultType": "complete"})
+        return answer_with(message["id"], {"contents": [], "resultType": "complete"})
 
     async with Endpoint(read) as endpoint, Client(endpoint.url) as client:
         await client.read_resource(name)
@@ -207,11 +207,11 @@ TOOLS = {
 def strict(_endpoint, request, message):
     """Refuses a query without its header, as a conforming server must."""
     if message["method"] == "tools/list":
-        return answered(message["id"], TOOLS)
+        return answer_with(message["id"], TOOLS)
     if request.headers.get("Mcp-Param-Region") != message["params"]["arguments"]["region"]:
         error = {"code": -32020, "message": "Header mismatch"}
-        return refused(400, id=message["id"], error=error)
-    return answered(message["id"], DONE)
+        return refuse_with(400, id=message["id"], error=error)
+    return answer_with(message["id"], DONE)
 
 
 @pytest.mark.covers("routing.client.hidden-tools")
@@ -238,8 +238,8 @@ async def test_a_mismatch_that_listing_does_not_explain_is_the_answer():
 
     def mismatch(_endpoint, _request, message):
         if message["method"] == "tools/list":
-            return answered(message["id"], TOOLS)
-        return refused(400, id=message["id"], error={"code": -32020, "message": "Mismatch"})
+            return answer_with(message["id"], TOOLS)
+        return refuse_with(400, id=message["id"], error={"code": -32020, "message": "Mismatch"})
 
     async with Endpoint(mismatch) as endpoint, Client(endpoint.url) as client:
         with pytest.raises(HeaderMismatch):
@@ -386,7 +386,9 @@ async def test_an_error_in_a_refusal_is_the_answer():
     """Spec 2026-07-28 basic/transports/streamable-http: 404 and -32601 for an unknown method."""
 
     def unknown(_endpoint, _request, message):
-        return refused(404, id=message["id"], error={"code": -32601, "message": "no such method"})
+        return refuse_with(
+            404, id=message["id"], error={"code": -32601, "message": "no such method"}
+        )
 
     async with Endpoint(unknown) as endpoint, Client(endpoint.url) as client:
         with pytest.raises(MethodNotFound, match="no such method"):
@@ -400,7 +402,7 @@ async def test_an_error_without_an_id_reaches_the_caller(status, id):
     """Ours: on this response it can only be about this request."""
 
     def refuse(_endpoint, _request, _message):
-        return refused(status, error={"code": -32600, "message": "bad Host header"}, **id)
+        return refuse_with(status, error={"code": -32600, "message": "bad Host header"}, **id)
 
     async with Endpoint(refuse) as endpoint, Client(endpoint.url) as client:
         with pytest.raises(InvalidRequest, match="bad Host header"):
@@ -413,7 +415,7 @@ async def test_a_status_is_an_exception_with_status_body_and_headers(status):
 
     def refuse(endpoint, _request, message):
         if len(endpoint.all("tools/call")) > 1:
-            return answered(message["id"], DONE)
+            return answer_with(message["id"], DONE)
         return web.Response(status=status, text="because " * 1000, headers={"X-Why": "so"})
 
     async with Endpoint(refuse) as endpoint, Client(endpoint.url) as client:
@@ -430,7 +432,7 @@ async def test_an_error_body_does_not_hide_that_credentials_are_wanted():
 
     def refuse(_endpoint, _request, message):
         error = {"code": -32000, "message": "unauthorized"}
-        response = refused(401, id=message["id"], error=error)
+        response = refuse_with(401, id=message["id"], error=error)
         response.headers["WWW-Authenticate"] = "Bearer"
         return response
 
@@ -561,7 +563,7 @@ async def test_silence_is_bounded_by_the_timeout_of_the_call():
 
     async def silent(_endpoint, _request, message):
         await hold.wait()
-        return answered(message["id"], DONE)
+        return answer_with(message["id"], DONE)
 
     async with Endpoint(silent) as endpoint, Client(endpoint.url) as client:
         with pytest.raises(CallTimedOut):
@@ -578,7 +580,7 @@ async def test_a_redirect_within_the_origin_is_followed_and_kept():
     def redirect(_endpoint, request, message):
         if request.path == "/mcp":
             return web.Response(status=307, headers={"Location": "/mcp/"})
-        return answered(message["id"], DONE)
+        return answer_with(message["id"], DONE)
 
     async with Endpoint(redirect) as endpoint, Client(endpoint.url) as client:
         await client.call_tool("add")
@@ -661,7 +663,7 @@ async def test_what_is_remembered_may_be_wrong():
     """Spec 2026-07-28 basic/versioning: re-probing if the cached assumption fails."""
 
     def refuse(_endpoint, _request, message):
-        return refused(404, id=message["id"], error={"code": -32601, "message": "no"})
+        return refuse_with(404, id=message["id"], error={"code": -32601, "message": "no"})
 
     async with Endpoint(refuse) as endpoint:
         handshake.remember_target(endpoint.url, LATEST_LEGACY)
@@ -740,7 +742,7 @@ async def test_calls_wait_for_the_standing_stream():
 
     async def get(_endpoint, request, message):
         if request.method != "GET":
-            return answered(message.get("id"), {**DONE, "_meta": {"offered": len(offered)}})
+            return answer_with(message.get("id"), {**DONE, "_meta": {"offered": len(offered)}})
         for _ in range(20):  # it takes its time
             await asyncio.sleep(0)
         offered.append(1)
@@ -897,7 +899,7 @@ async def test_an_error_of_our_own_call_does_not_end_the_session():
     """Ours: a server that puts 404 on an unknown method has not forgotten us."""
 
     def unknown(_endpoint, _request, message):
-        return refused(404, id=message.get("id"), error={"code": -32601, "message": "no"})
+        return refuse_with(404, id=message.get("id"), error={"code": -32601, "message": "no"})
 
     async with (
         Endpoint(unknown, modern=False, session="s") as endpoint,
@@ -990,7 +992,7 @@ async def test_nothing_is_sent_once_the_session_has_ended():
 
     def end(_endpoint, _request, message):
         if message.get("method") == "initialize":
-            return answered(message["id"], GREETED, headers={"Mcp-Session-Id": "s"})
+            return answer_with(message["id"], GREETED, headers={"Mcp-Session-Id": "s"})
         return web.Response(status=404)
 
     async with Endpoint(end) as endpoint:
@@ -1038,7 +1040,7 @@ async def test_a_compressed_answer_is_read():
     """Ours: what a proxy compresses is decompressed, within the limit."""
 
     def compressed(_endpoint, _request, message):
-        response = answered(message["id"], {**DONE, "_meta": {"x": "y" * 1000}})
+        response = answer_with(message["id"], {**DONE, "_meta": {"x": "y" * 1000}})
         response.enable_compression(web.ContentCoding.gzip)
         return response
 
@@ -1053,7 +1055,7 @@ async def test_headers_of_a_server_are_read_in_any_case():
     class Loud(Endpoint):
         def opening(self, message):
             if message.get("method") == "initialize":
-                return answered(message["id"], GREETED, headers={"MCP-SESSION-ID": "s7"})
+                return answer_with(message["id"], GREETED, headers={"MCP-SESSION-ID": "s7"})
             return super().opening(message)
 
     async with Loud(done, modern=False) as endpoint, Client(endpoint.url) as client:

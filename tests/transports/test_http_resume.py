@@ -62,7 +62,7 @@ class Talk:
 
 
 @contextlib.asynccontextmanager
-async def serving(options=None, **tools):
+async def open_app(options=None, **tools):
     """An app with these tools, closed in the end."""
     target = HttpApp(make_router(hello=hello, **tools), **(options or {}))
     try:
@@ -114,7 +114,7 @@ async def cut(exchange):
 async def test_every_event_has_an_id_of_its_own(revision):
     """2025-03-26 basic/transports#resumability-and-redelivery: unique within the session."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await opened_in(target, revision)
         seen = []
         for id in (1, 2):
@@ -138,7 +138,7 @@ async def test_every_event_has_an_id_of_its_own(revision):
 async def test_a_stream_begins_with_an_empty_event_where_the_revision_says_so(revision):
     """2025-11-25: an id and an empty data field; earlier clients would choke on it."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await opened_in(target, revision)
         call = Exchange(target, headers=head(session, revision), body=legacy_call_body("talk"))
         await talk.say(1)
@@ -152,7 +152,7 @@ async def test_a_stream_begins_with_an_empty_event_where_the_revision_says_so(re
 async def test_plain_json_costs_no_stream():
     """Ours: what has no stream has nothing to resume."""
     log = MemoryLog(lambda: 0.0)
-    async with serving({"stream_log": log}) as target:
+    async with open_app({"stream_log": log}) as target:
         session = await open_legacy_session(target)
         answer = await begin_legacy_call(target, session).done()
 
@@ -164,7 +164,7 @@ async def test_plain_json_costs_no_stream():
 async def test_2024_11_05_over_streamable_http_has_no_ids():
     """It knows of no resumption; it is tolerated on this transport."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await opened_in(target, "2024-11-05")
         call = Exchange(target, headers=head(session, "2024-11-05"), body=legacy_call_body("talk"))
         await talk.say(1)
@@ -189,7 +189,7 @@ async def test_2024_11_05_over_streamable_http_has_no_ids():
 async def test_a_call_whose_client_lost_its_connection_goes_on_and_its_answer_is_reached(revision):
     """2025-03-26: disconnection is no cancellation; the stream is resumed from where it broke."""
     talk = Talk()
-    async with serving({"heartbeat": 0.01}, talk=talk) as target:
+    async with open_app({"heartbeat": 0.01}, talk=talk) as target:
         session = await opened_in(target, revision)
         call = Exchange(target, headers=head(session, revision), body=legacy_call_body("talk"))
         await talk.say(1, 2)
@@ -212,7 +212,7 @@ async def test_a_call_whose_client_lost_its_connection_goes_on_and_its_answer_is
 async def test_an_answer_that_came_while_nobody_listened_is_kept():
     """Ours: a client may come back after the end."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
@@ -235,7 +235,7 @@ async def test_what_was_said_is_kept_and_not_the_response_it_was_said_on(revisio
 
 async def answered_on_streams(talk, revision):
     """Answers on streams, one of them resumed; nothing is left but what was said."""
-    async with serving({"stream_answers": True}, talk=talk) as target:
+    async with open_app({"stream_answers": True}, talk=talk) as target:
         session = await opened_in(target, revision)
         plain = Exchange(target, headers=head(session, revision), body=legacy_call_body())
         await plain.done()
@@ -264,7 +264,7 @@ class Slow(Exchange):
 async def test_an_answer_that_its_client_does_not_take_is_given_to_it_when_it_comes_back(said):
     """Ours: the connection that it did not come through does not hold it up."""
     talk = Talk()
-    async with serving({"stream_answers": True}, talk=talk) as target:
+    async with open_app({"stream_answers": True}, talk=talk) as target:
         session = await opened_in(target, "2025-11-25")
         call = Slow(target, headers=head(session, "2025-11-25"), body=legacy_call_body("talk"))
         if said:
@@ -281,7 +281,7 @@ async def test_an_answer_that_its_client_does_not_take_is_given_to_it_when_it_co
 async def test_from_the_empty_event_the_whole_stream_is_given_again():
     """2025-11-25: its id can be used as Last-Event-ID."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1, 2)
@@ -297,7 +297,7 @@ async def test_from_the_empty_event_the_whole_stream_is_given_again():
 async def test_after_the_last_event_the_stream_is_at_its_end():
     """Ours: known, and nothing more to say."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
@@ -313,7 +313,7 @@ async def test_after_the_last_event_the_stream_is_at_its_end():
 async def test_a_client_may_come_back_before_the_server_knows_that_it_was_gone():
     """Each message on one stream only: the newer connection carries it, the older one ends."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
@@ -345,7 +345,7 @@ async def test_a_question_asked_while_nobody_listened_is_answered_later():
         return answer.action
 
     gone = asyncio.Event()
-    async with serving(ask=ask) as target:
+    async with open_app(ask=ask) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "ask")
         await call.event()
@@ -364,7 +364,7 @@ async def test_a_question_asked_while_nobody_listened_is_answered_later():
 async def test_a_cancelled_call_ends_the_stream_that_was_resumed():
     """Nothing is sent after a cancellation, and nobody waits for ever."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk", id=4)
         await talk.say(1)
@@ -388,7 +388,7 @@ async def test_a_cancelled_call_ends_the_stream_that_was_resumed():
 async def test_an_id_of_another_session_is_an_error():
     """Event ids are bound to the session: B never replays what A was told."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         mine, other = await open_legacy_session(target), await open_legacy_session(target)
         call = begin_legacy_call(target, mine, "talk")
         theirs = begin_legacy_call(target, other, "talk")
@@ -412,7 +412,7 @@ async def test_an_id_of_another_session_is_an_error():
 async def test_an_id_that_was_never_given_is_an_error_that_says_what_to_do(forged):
     """Never an empty stream; and not 404, which would end the session for the client."""
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
@@ -428,7 +428,7 @@ async def test_an_id_that_was_never_given_is_an_error_that_says_what_to_do(forge
 async def test_what_is_not_kept_any_more_is_an_error():
     """Ours: a stream has no holes."""
     talk = Talk()
-    async with serving({"stream_log": MemoryLog(lambda: 0.0, entries=2)}, talk=talk) as target:
+    async with open_app({"stream_log": MemoryLog(lambda: 0.0, entries=2)}, talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1, 2, 3, 4)
@@ -445,7 +445,7 @@ async def test_streams_that_have_ended_give_way_and_those_at_work_stay(monkeypat
     monkeypatch.setattr(resume, "MAX_KEPT_STREAMS", 3)
     log = MemoryLog(lambda: 0.0)
     talk = Talk()
-    async with serving({"stream_log": log, "stream_answers": True}, talk=talk) as target:
+    async with open_app({"stream_log": log, "stream_answers": True}, talk=talk) as target:
         session = await open_legacy_session(target)
         long = begin_legacy_call(target, session, "talk", id=0)
         await talk.say(1)
@@ -464,7 +464,7 @@ async def test_a_session_that_ends_takes_its_streams_along():
     """DELETE leaves nothing to replay."""
     log = MemoryLog(lambda: 0.0)
     talk = Talk()
-    async with serving({"stream_log": log}, talk=talk) as target:
+    async with open_app({"stream_log": log}, talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
@@ -491,7 +491,7 @@ async def roots(inbound):
 @pytest.mark.covers("resumption.standing.goes-on")
 async def test_a_standing_stream_goes_on_after_its_last_event():
     """2025-11-25: resumption is the same however the stream was begun."""
-    async with serving(roots=roots) as target:
+    async with open_app(roots=roots) as target:
         session = await open_legacy_session(target)
         first = get(target, session)
         await first.bytes_sent(b"\n\n")
@@ -516,7 +516,7 @@ async def test_a_standing_stream_goes_on_after_its_last_event():
 async def test_the_resumed_stream_of_a_call_hears_nothing_else():
     """2025-11-25: MUST NOT replay messages of a different stream, or bring others."""
     talk = Talk()
-    async with serving(talk=talk, roots=roots) as target:
+    async with open_app(talk=talk, roots=roots) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk", id=1)
         await talk.say(1)
@@ -544,7 +544,7 @@ async def test_what_is_kept_for_a_standing_stream_is_bounded_by_bytes(monkeypatc
             await inbound.link.note("notifications/progress", params)
         return "said"
 
-    async with serving(chatter=chatter) as target:
+    async with open_app(chatter=chatter) as target:
         session = await open_legacy_session(target)
         await begin_legacy_call(target, session, "chatter").done()
         standing = get(target, session)
@@ -567,7 +567,7 @@ async def test_a_tool_that_lets_go_of_the_connection_is_polled_for_its_answer():
         return "polled"
 
     go = asyncio.Event()
-    async with serving(poll=poll) as target:
+    async with open_app(poll=poll) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "poll")
         await call.complete.wait()
@@ -596,7 +596,7 @@ async def test_a_connection_can_be_let_go_of_again_and_after_other_events():
         return "polled"
 
     turns = {1: asyncio.Event(), 2: asyncio.Event()}
-    async with serving({"retry": 0.3}, poll=poll) as target:
+    async with open_app({"retry": 0.3}, poll=poll) as target:
         session = await open_legacy_session(target)
         first = begin_legacy_call(target, session, "poll")
         await first.complete.wait()
@@ -621,7 +621,7 @@ async def test_older_clients_are_not_let_go_of(revision):
         await inbound.link.let_go(inbound.id, 0.1)
         return "answered"
 
-    async with serving(poll=poll) as target:
+    async with open_app(poll=poll) as target:
         session = await opened_in(target, revision)
         call = await Exchange(
             target, headers=head(session, revision), body=legacy_call_body("poll")
@@ -637,7 +637,7 @@ async def test_a_client_that_takes_no_streams_is_not_let_go_of():
         await inbound.link.let_go(inbound.id, 0.1)
         return "answered"
 
-    async with serving(poll=poll) as target:
+    async with open_app(poll=poll) as target:
         session = await open_legacy_session(target)
         headers = legacy_head(session, accept="application/json")
         call = await fetch(target, headers=headers, body=legacy_call_body("poll"))
@@ -649,7 +649,7 @@ async def test_a_call_that_takes_long_gives_its_client_the_means_to_come_back(mo
     """2025-11-25: SHOULD immediately send an event id; a plain JSON answer is still on its way."""
     monkeypatch.setattr(session_requests, "PRIME_AFTER_S", 0.0)
     talk = Talk()
-    async with serving(talk=talk) as target:
+    async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await call.bytes_sent(b"data: \n\n")
@@ -682,7 +682,7 @@ class Broken(MemoryLog):
 async def test_a_log_that_fails_costs_the_resumption_and_not_the_call(caplog):
     """Ours: what cannot be kept is still said."""
     talk = Talk()
-    async with serving({"stream_log": Broken(1)}, talk=talk) as target:
+    async with open_app({"stream_log": Broken(1)}, talk=talk) as target:
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1, 2)

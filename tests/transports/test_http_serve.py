@@ -27,7 +27,7 @@ run(make_http_app(hello=hello), port=0)
 
 
 @contextlib.asynccontextmanager
-async def serving(target, **options):
+async def serve_app(target, **options):
     """The URL of an app that is served meanwhile."""
     bound = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve(target, port=0, on_bound=bound.set_result, **options))
@@ -40,14 +40,14 @@ async def serving(target, **options):
             await task
 
 
-def written(head, body, verb="POST", path="/mcp"):
+def encode_request(head, body, verb="POST", path="/mcp"):
     """A request as bytes."""
     data = json.dumps(body).encode()
     lines = [f"{verb} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items())]
     return "\r\n".join([*lines, f"content-length: {len(data)}", "", ""]).encode() + data
 
 
-async def answered(reader):
+async def read_response(reader):
     """Status, headers and body of a response with a length."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     status, *lines = head.strip().split("\r\n")
@@ -56,7 +56,7 @@ async def answered(reader):
     return int(status.split()[1]), headers, body
 
 
-async def connected(url):
+async def connect_to(url):
     """A connection to a server's URL."""
     host, _, port = url.removeprefix("http://").removesuffix("/mcp").rpartition(":")
     return await asyncio.open_connection(host, int(port))
@@ -70,11 +70,11 @@ LISTEN = (
 
 async def test_a_connection_is_used_again_and_again(capsys):
     """Keep-alive; the address is told on stderr, and nothing else is said."""
-    async with serving(make_http_app(hello=hello)) as url:
-        reader, writer = await connected(url)
+    async with serve_app(make_http_app(hello=hello)) as url:
+        reader, writer = await connect_to(url)
         for _ in range(3):
-            writer.write(written(modern_head(), modern_body()))
-            status, headers, body = await answered(reader)
+            writer.write(encode_request(modern_head(), modern_body()))
+            status, headers, body = await read_response(reader)
             assert 200 == status
             assert "application/json" == headers["content-type"]
             assert b"hello" in body
@@ -96,10 +96,10 @@ async def test_a_client_that_closes_its_connection_cancels_its_call():
         finally:
             ended.set()
 
-    async with serving(make_http_app(slow=slow)) as url:
-        _reader, writer = await connected(url)
+    async with serve_app(make_http_app(slow=slow)) as url:
+        _reader, writer = await connect_to(url)
         body = modern_body(params={"name": "slow", "arguments": {}})
-        writer.write(written(modern_head(name="slow"), body))
+        writer.write(encode_request(modern_head(name="slow"), body))
         await running.wait()
         writer.close()
         await ended.wait()
@@ -107,9 +107,9 @@ async def test_a_client_that_closes_its_connection_cancels_its_call():
 
 async def test_a_stop_ends_listening_streams_in_good_order_and_at_once():
     """Users' pain 23: no second Ctrl-C, no waiting for streams that never end."""
-    async with serving(make_http_app()) as url:
-        reader, writer = await connected(url)
-        writer.write(written(*LISTEN))
+    async with serve_app(make_http_app()) as url:
+        reader, writer = await connect_to(url)
+        writer.write(encode_request(*LISTEN))
         await reader.readuntil(b"acknowledged")
         started = time.monotonic()
 
@@ -124,23 +124,23 @@ async def test_a_stop_ends_listening_streams_in_good_order_and_at_once():
 async def test_a_unix_socket_is_served(tmp_path):
     """For proxies on the same machine; nobody's name is checked there."""
     path = str(tmp_path / "socket")
-    async with serving(make_http_app(hello=hello), uds=path) as where:
+    async with serve_app(make_http_app(hello=hello), uds=path) as where:
         assert path == where
         reader, writer = await asyncio.open_unix_connection(path)
-        writer.write(written(modern_head(host="mcp.example.com"), modern_body()))
-        assert 200 == (await answered(reader))[0]
+        writer.write(encode_request(modern_head(host="mcp.example.com"), modern_body()))
+        assert 200 == (await read_response(reader))[0]
         writer.close()
 
 
 async def test_a_huge_body_is_refused_while_it_is_still_being_sent():
     """Users' pain 20: what is announced as too long is not read."""
-    async with serving(make_http_app({"body_limit": 1000})) as url:
-        reader, writer = await connected(url)
-        request = written(modern_head(), modern_body()).replace(
+    async with serve_app(make_http_app({"body_limit": 1000})) as url:
+        reader, writer = await connect_to(url)
+        request = encode_request(modern_head(), modern_body()).replace(
             b"content-length: ", b"content-length: 9"
         )
         writer.write(request)
-        status, headers, _body = await answered(reader)
+        status, headers, _body = await read_response(reader)
         assert (413, "close") == (status, headers["connection"])
         writer.close()
 
@@ -154,8 +154,8 @@ async def test_run_stops_within_two_seconds_of_a_signal_though_streams_are_open(
     )
     assert process.stderr is not None
     line = (await process.stderr.readline()).decode()
-    reader, writer = await connected(line.split()[3])
-    writer.write(written(*LISTEN))
+    reader, writer = await connect_to(line.split()[3])
+    writer.write(encode_request(*LISTEN))
     await reader.readuntil(b"acknowledged")
 
     started = time.monotonic()
@@ -193,9 +193,9 @@ async def test_run_stops_within_two_seconds_though_a_thread_is_busy():
     assert process.stderr is not None
     assert process.stdout is not None
     line = (await process.stderr.readline()).decode()
-    _reader, writer = await connected(line.split()[3])
+    _reader, writer = await connect_to(line.split()[3])
     body = modern_body(params={"name": "blocks", "arguments": {}})
-    writer.write(written(modern_head(name="blocks"), body))
+    writer.write(encode_request(modern_head(name="blocks"), body))
     await process.stdout.readline()
 
     started = time.monotonic()
@@ -210,11 +210,11 @@ async def test_run_stops_within_two_seconds_though_a_thread_is_busy():
 @pytest.mark.parametrize("spell", [str.upper, str.lower, str.title])
 async def test_names_of_headers_are_read_in_any_case(spell):
     """Spec 2026-07-28 basic/transports/streamable-http#case-sensitivity: a MUST."""
-    async with serving(make_http_app(hello=hello)) as url:
-        reader, writer = await connected(url)
+    async with serve_app(make_http_app(hello=hello)) as url:
+        reader, writer = await connect_to(url)
         head = {spell(name): value for name, value in modern_head().items()}
-        writer.write(written(head, modern_body()))
-        status, _, body = await answered(reader)
+        writer.write(encode_request(head, modern_body()))
+        status, _, body = await read_response(reader)
         writer.close()
 
     assert 200 == status, body
@@ -240,12 +240,12 @@ async def loose(target, http):
 async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before):
     """Ours: a descriptor is taken by each connection, also by one that never asks anything."""
     heads = ConnectionSweeper()
-    request = written(modern_head(host="localhost"), modern_body())
+    request = encode_request(modern_head(host="localhost"), modern_body())
     async with loose(make_http_app(hello=hello), http) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(before):
             writer.write(request)
-            assert 200 == (await answered(reader))[0]
+            assert 200 == (await read_response(reader))[0]
         writer.write(b"POST /mcp HTTP/1.1\r\nHost: local")
         connections = server.server_state.connections
         await until(lambda: any(one.timeout_keep_alive_task is None for one in connections))
@@ -263,12 +263,12 @@ async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before
 async def test_a_busy_connection_and_an_idle_one_are_left_alone():
     """Ours: only a head is waited for; what a request takes, and what follows it, is timed else."""
     heads = ConnectionSweeper()
-    request = written(modern_head(host="localhost"), modern_body())
+    request = encode_request(modern_head(host="localhost"), modern_body())
     async with loose(make_http_app(hello=hello), "httptools") as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(3):
             writer.write(request)
-            assert 200 == (await answered(reader))[0]
+            assert 200 == (await read_response(reader))[0]
             heads.look(server.server_state.connections)
             heads.look(server.server_state.connections)
         writer.close()
@@ -286,7 +286,7 @@ async def big(_inbound) -> str:
 async def unread(port):
     """A connection whose client has asked for much and does not read on, and its first bytes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
-    writer.write(written(modern_head(name="big"), modern_body(params={"name": "big"})))
+    writer.write(encode_request(modern_head(name="big"), modern_body(params={"name": "big"})))
     await reader.readexactly(1)
     return reader, writer
 

@@ -49,7 +49,7 @@ def prime(id, retry=500):
     return b"id: %d\nretry: %d\ndata:\n\n" % (id, retry)
 
 
-async def called(answer):
+async def call_once(answer):
     """Make one call on a channel that a function answers; its requests."""
     requests = ScriptedRequests(answer)
     channel = HttpClientChannel(URL, requests=requests)
@@ -72,7 +72,7 @@ async def test_a_stream_closed_before_the_answer_is_polled_for_in_the_time_asked
             ScriptedReply(200, prime(1)) if method == "POST" else ScriptedReply(200, streams.pop(0))
         )
 
-    requests = await called(answer)
+    requests = await call_once(answer)
 
     assert [0.5, 1.0, 1.5] == requests.times("GET")
     assert ["1", "2", "3"] == [h["Last-Event-ID"] for _, m, _, h, _ in requests.heard if m == "GET"]
@@ -103,7 +103,7 @@ async def test_polling_goes_on_as_long_as_there_is_something_new():
             ScriptedReply(200, prime(1)) if method == "POST" else ScriptedReply(200, streams.pop(0))
         )
 
-    assert count - 1 == len((await called(answer)).times("GET"))
+    assert count - 1 == len((await call_once(answer)).times("GET"))
 
 
 @virtual
@@ -134,7 +134,7 @@ async def test_a_stream_that_breaks_in_the_middle_of_an_event_brings_it_again():
             return ScriptedReply(200, prime(1), ANSWER[:20], BREAK)
         return ScriptedReply(200, ANSWER)
 
-    assert [0.5] == (await called(answer)).times("GET")
+    assert [0.5] == (await call_once(answer)).times("GET")
 
 
 @virtual

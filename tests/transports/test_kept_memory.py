@@ -58,7 +58,7 @@ class Process:
 
     def posts(self, tool, **arguments):
         """A response to a call, on its way."""
-        body, head = called(tool, **arguments), HEAD | {"Mcp-Name": tool}
+        body, head = call_body(tool, **arguments), HEAD | {"Mcp-Name": tool}
         return self.session.post(self.url, data=io.BytesIO(body.encode()), headers=head)
 
     @property
@@ -78,7 +78,7 @@ class Process:
 
 
 @contextlib.asynccontextmanager
-async def served():
+async def open_server():
     """A stock server, and a client session to it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", SERVER, stderr=asyncio.subprocess.PIPE
@@ -93,7 +93,7 @@ async def served():
         await process.wait()
 
 
-def called(tool, id=1, **arguments):
+def call_body(tool, id=1, **arguments):
     meta = {**MODERN, "progressToken": "t"}
     params = {"name": tool, "arguments": arguments, "_meta": meta}
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
@@ -106,7 +106,7 @@ def called(tool, id=1, **arguments):
 )
 async def test_refused_bodies_are_not_kept(tool, arguments):
     """Ours: each of these once kept 11 MB, from anybody."""
-    async with served() as process:
+    async with open_server() as process:
         for number in range(MANY):
             async with process.posts(tool, text=BODY, **arguments) as response:
                 await response.read()
@@ -118,7 +118,7 @@ async def test_refused_bodies_are_not_kept(tool, arguments):
 
 async def test_what_a_client_sent_that_has_left_is_not_kept():
     """Ours: a call that is given up takes its arguments with it."""
-    async with served() as process:
+    async with open_server() as process:
         for number in range(MANY):
             async with process.posts("wait", text=BODY) as response:
                 await response.content.readany()  # it runs
@@ -130,13 +130,13 @@ async def test_what_a_client_sent_that_has_left_is_not_kept():
 
 async def test_results_that_nobody_read_are_not_kept():
     """Ours: a WebSocket that closes takes along what waited to be sent on it."""
-    async with served() as process:
+    async with open_server() as process:
         url = process.url.replace("http", "ws", 1)
         before = process.memory
         for _ in range(4):
             async with process.session.ws_connect(url, protocols=("mcp",)) as wire:
                 for id in range(MANY // 2):
-                    await wire.send_str(called("big", id, size=1_000_000))
+                    await wire.send_str(call_body("big", id, size=1_000_000))
                 await wire.receive_str()
                 wire._response.connection.transport.abort()
 

@@ -191,7 +191,7 @@ async def test_context_variables_of_a_middleware_reach_the_handler():
     assert "alice" == read_tool_text(answer.json)
 
 
-async def passed(request, call_next):
+async def pass_through(request, call_next):
     """A middleware of the kind that wraps requests and responses."""
     return await call_next(request)
 
@@ -208,7 +208,7 @@ async def test_behind_a_request_middleware_streams_come_as_they_are_sent():
 
     outer = Starlette(
         routes=[Mount("/", make_http_app(report=report))],
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=passed)],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=pass_through)],
     )
     exchange = Exchange(
         outer,
@@ -237,7 +237,7 @@ async def test_behind_a_request_middleware_a_client_that_leaves_cancels():
 
     outer = Starlette(
         routes=[Mount("/", make_http_app(slow=slow))],
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=passed)],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=pass_through)],
     )
     exchange = Exchange(
         outer,

@@ -43,7 +43,7 @@ async def joined(**options):
 
 
 @contextlib.asynccontextmanager
-async def served(**options):
+async def open_channel(**options):
     """A server's channel, and the other end of it as a plain socket."""
     ours, theirs = socket.socketpair()
     channel = SocketChannel(prepare_socket(ours), Origin("unix"), **options)
@@ -186,7 +186,7 @@ def test_an_address_is_written_as_a_url_has_it():
 @pytest.mark.covers("sockets.pressure.takes-no-more")
 async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
     """Ours: a slow reader never makes a server's memory grow without bound."""
-    async with served() as (channel, theirs):
+    async with open_channel() as (channel, theirs):
         theirs.sendall(b"[1]\n[2]\n")
         await channel.receive()
         answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
@@ -208,7 +208,7 @@ async def test_a_client_that_asks_and_does_not_read_gets_no_more_work_done():
 @pytest.mark.covers("sockets.pressure.in-turns")
 async def test_a_flood_of_requests_is_taken_in_a_few_at_a_time():
     """Ours: what the first of them begin has a turn before the others are looked at."""
-    async with served() as (channel, theirs):
+    async with open_channel() as (channel, theirs):
         theirs.sendall(b"[1]\n" * 3 * MAX_BURST_MESSAGES)
         turn, taken = [0], Counter()
 
@@ -228,7 +228,7 @@ async def test_a_flood_of_requests_is_taken_in_a_few_at_a_time():
 
 async def test_a_client_that_hangs_up_without_reading_is_not_waited_for():
     """Ours: its last word is noticed also while it holds us back."""
-    async with served() as (channel, theirs):
+    async with open_channel() as (channel, theirs):
         theirs.sendall(b"[1]\n[2]\n")
         await channel.receive()
         answering = asyncio.create_task(channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES)))
@@ -243,7 +243,7 @@ async def test_a_client_that_hangs_up_without_reading_is_not_waited_for():
 @pytest.mark.covers("sockets.end.gone")
 async def test_a_client_that_is_gone_is_told_from_one_that_has_said_its_last_word():
     """Ours: for one that still listens work goes on, for one that cannot it does not."""
-    async with served() as (channel, theirs):
+    async with open_channel() as (channel, theirs):
         theirs.sendall(b"[1]\n")
         theirs.close()
 
@@ -254,7 +254,7 @@ async def test_a_client_that_is_gone_is_told_from_one_that_has_said_its_last_wor
 
 async def test_a_client_that_reads_nothing_is_given_up():
     """Ours: after a bounded time, with an error that says it."""
-    async with served(patience=0.01) as (channel, _):
+    async with open_channel(patience=0.01) as (channel, _):
         with pytest.raises(ConnectionLost, match=r"the client broke: it read nothing for 0\.01 s"):
             await channel.send(Outgoing(b"x" * 2 * MAX_UNREAD_BYTES))
         with pytest.raises(ConnectionLost, match="it read nothing"):
@@ -263,7 +263,7 @@ async def test_a_client_that_reads_nothing_is_given_up():
 
 async def test_a_client_that_reads_slowly_is_not_given_up():
     """Ours: it is progress that counts, not size."""
-    async with served(patience=1000) as (channel, theirs):
+    async with open_channel(patience=1000) as (channel, theirs):
         sending = asyncio.create_task(channel.send(Outgoing(b"x" * 4 * MAX_UNREAD_BYTES)))
         await asyncio.sleep(0)
         for _ in range(3):  # a look finds that something was read since the last one
@@ -282,7 +282,7 @@ async def test_a_client_that_reads_slowly_is_not_given_up():
 async def test_a_crowd_that_waits_to_send_is_bounded(monkeypatch):
     """Ours: many small messages are many, too."""
     monkeypatch.setattr("isthmus.transports.pipes.MAX_UNSENT_MESSAGES", 3)
-    async with served() as (channel, _):
+    async with open_channel() as (channel, _):
         sends = [
             asyncio.create_task(channel.send(Outgoing(b"x" * MAX_UNREAD_BYTES)))
             for _ in range(5)

@@ -21,7 +21,7 @@ EVERY_LOOP = True
 
 
 @contextmanager
-def launched():
+def replace_stdio():
     """Ends of pipes whose other ends are this process's standard input and output for a while."""
     kept = os.dup(0), os.dup(1)
     stdin, into = os.pipe()
@@ -46,7 +46,7 @@ def host():
     (pytest puts its own streams back between fixture and test, so a test that makes the channel
     itself has to say ``with launched()`` itself.)
     """
-    with launched() as ends:
+    with replace_stdio() as ends:
         yield ends
 
 
@@ -133,7 +133,7 @@ async def test_five_megabytes_in_one_line(host, channel):
 
 async def test_a_message_beyond_the_limit_is_refused():
     """Ours: the host is told, and the messages around it are unharmed."""
-    with launched() as (writer, reader):
+    with replace_stdio() as (writer, reader):
         channel = StdioChannel(limit=1000)
         writer.write(b"[1]\n" + b"x" * 1001 + b"\n[2]\n")
         writer.close()
@@ -261,7 +261,7 @@ async def test_closing_ends_a_receiver_that_waits(host, channel):
 
 async def test_a_message_too_long_from_a_host_that_stopped_reading():
     """Ours: there is nobody to refuse it to, and that is what the error says."""
-    with launched() as (writer, reader):
+    with replace_stdio() as (writer, reader):
         channel = StdioChannel(limit=10)
         writer.write(b"[0]\n" + b"x" * 11 + b"\n[2]\n")
         first = await channel.receive()
@@ -298,7 +298,7 @@ def streams():
 
 async def test_both_streams_are_given_back():
     """Ours: after the channel, the process has its standard streams as before."""
-    with launched() as (_writer, reader):
+    with replace_stdio() as (_writer, reader):
         before = streams()
         channel = StdioChannel()
         claimed = streams()
@@ -317,7 +317,7 @@ async def test_both_streams_are_given_back():
 @pytest.mark.parametrize("number", [0, 1])
 async def test_a_process_without_one_of_them_cannot_serve(number):
     """Ours: the message says what is missing."""
-    with launched():
+    with replace_stdio():
         os.close(number)
 
         with pytest.raises(ConnectFailed, match="standard input or output is closed"):

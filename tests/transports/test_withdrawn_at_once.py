@@ -101,7 +101,7 @@ async def websocket():
 
 
 @contextlib.asynccontextmanager
-async def opened(way, era, folder):
+async def open_conversation(way, era, folder):
     """A conversation in an era over one of the pipes."""
     made = {"memory": memory, "stdio": stdio, "websocket": websocket}
     async with made[way]() if way in made else sockets(way, folder) as wire:
@@ -119,7 +119,7 @@ def message(method, id=None, **params):
     return json.dumps(frame if id is None else {**frame, "id": id}).encode()
 
 
-def called(id, era, tool="wait", **arguments):
+def call_message(id, era, tool="wait", **arguments):
     meta = {"_meta": MODERN} if era == "modern" else {}
     return message("tools/call", id, name=tool, arguments=arguments, **meta)
 
@@ -128,12 +128,12 @@ def withdrawn(id):
     return message("notifications/cancelled", requestId=id)
 
 
-async def answered(wire, era, ids):
+async def list_served_ids(wire, era, ids):
     """The ids under which a call is served now."""
     good = set()
     for start in range(0, len(ids), 50):
         some = ids[start : start + 50]
-        await wire.says(*(called(id, era, "echo", text=str(id)) for id in some))
+        await wire.says(*(call_message(id, era, "echo", text=str(id)) for id in some))
         for _ in some:
             answer = await wire.hears()
             if "result" in answer:
@@ -145,12 +145,12 @@ async def answered(wire, era, ids):
 @pytest.mark.parametrize("way", PIPES)
 async def test_a_request_and_its_cancellation_in_one_write_leave_the_id_free(way, era, tmp_path):
     """No response for a cancelled request (spec: cancellation), and its id is not kept for ever."""
-    async with opened(way, era, tmp_path) as wire:
+    async with open_conversation(way, era, tmp_path) as wire:
         for start in range(0, MANY, 500):
             ids = range(start, start + 500)
-            await wire.says(*(one for id in ids for one in (called(id, era), withdrawn(id))))
+            await wire.says(*(one for id in ids for one in (call_message(id, era), withdrawn(id))))
 
-        assert set(range(MANY)) == await answered(wire, era, range(MANY))
+        assert set(range(MANY)) == await list_served_ids(wire, era, range(MANY))
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -158,18 +158,18 @@ async def test_a_request_and_its_cancellation_in_one_write_leave_the_id_free(way
 async def test_a_cancellation_some_turns_after_its_request_leaves_the_id_free(way, era, tmp_path):
     """Ours: wherever in its work the cancellation meets a call, the id is free afterwards."""
     ids = range(400)
-    async with opened(way, era, tmp_path) as wire:
+    async with open_conversation(way, era, tmp_path) as wire:
         for id in ids:
             tool = {"name": "echo", "text": "x"} if id % 2 else {"name": "wait"}
-            await wire.says(called(id, era, tool.pop("name"), **tool))
+            await wire.says(call_message(id, era, tool.pop("name"), **tool))
             for _ in range(id % 20):
                 await asyncio.sleep(0)
             await wire.says(withdrawn(id))
-        await wire.says(called("fence", era, "echo", text="fence"))
+        await wire.says(call_message("fence", era, "echo", text="fence"))
         while (await wire.hears())["id"] != "fence":
             pass
 
-        assert set(ids) == await answered(wire, era, ids)
+        assert set(ids) == await list_served_ids(wire, era, ids)
 
 
 async def test_a_batch_with_a_member_withdrawn_by_the_next_message_is_answered():
@@ -180,9 +180,15 @@ async def test_a_batch_with_a_member_withdrawn_by_the_next_message_is_answered()
         await wire.says(message("initialize", "open", **opening))
         await wire.hears()
         await wire.says(message("notifications/initialized"))
-        batch = b"[" + called(1, "legacy") + b"," + called(2, "legacy", "echo", text="b") + b"]"
+        batch = (
+            b"["
+            + call_message(1, "legacy")
+            + b","
+            + call_message(2, "legacy", "echo", text="b")
+            + b"]"
+        )
         await wire.says(batch, withdrawn(1))
         answer = await wire.hears()
 
         assert [2] == [one["id"] for one in answer]
-        assert {1} == await answered(wire, "legacy", [1])
+        assert {1} == await list_served_ids(wire, "legacy", [1])

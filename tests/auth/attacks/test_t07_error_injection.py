@@ -15,7 +15,7 @@ def error(p, **changed):
     }  # fmt: skip
 
 
-async def refused(spoil):
+async def log_in_and_fail(spoil):
     """What a user is told after a spoiled answer, and what the browser showed."""
     browser = TownBrowser()
     auth = OAuth(open_browser=browser, store=MemoryTokenStore())
@@ -29,7 +29,7 @@ async def refused(spoil):
 @pytest.mark.covers("auth.threat.t07-error-injection", "auth.client.iss-byte-exact")
 async def test_nothing_of_another_issuers_error_is_shown():
     """The spec: neither its code nor its words, nor its link."""
-    told, browser = await refused(lambda p: error(p, iss="https://evil.example"))
+    told, browser = await log_in_and_fail(lambda p: error(p, iss="https://evil.example"))
 
     assert type(told) is AuthUnsafe
     assert [] == [word for word in ("denied", "EVIL", "evil") if word in str(told)]
@@ -38,7 +38,9 @@ async def test_nothing_of_another_issuers_error_is_shown():
 
 async def test_the_words_of_the_right_issuer_are_shortened_and_harmless():
     """Ours: one line, without control characters; the page repeats nothing."""
-    told, browser = await refused(lambda p: error(p, error_description="x\r\n\x1b[31m" + "y" * 999))
+    told, browser = await log_in_and_fail(
+        lambda p: error(p, error_description="x\r\n\x1b[31m" + "y" * 999)
+    )
 
     assert type(told) is AuthRefused
     assert str(told).isprintable()

@@ -66,7 +66,7 @@ async def started(place, path):
     return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
 
 
-async def asking(endpoint, program):
+async def wait_for_request(endpoint, program):
     """Wait until the token endpoint is asked, by a program that must not end before."""
     came, ended = asyncio.create_task(endpoint.came.wait()), asyncio.create_task(program.wait())
     await asyncio.wait({came, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -75,7 +75,7 @@ async def asking(endpoint, program):
     assert endpoint.came.is_set(), (await program.stderr.read()).decode()
 
 
-async def kept(path, place, endpoint):
+async def store_expired_tokens(path, place, endpoint):
     """What both programs find: tokens that are over, and the client they are of."""
     store, now = FileTokenStore(path, KEY), time.time()
     issuer = place.authority.issuer
@@ -101,9 +101,9 @@ async def test_two_programs_renew_a_token_once(tmp_path):
     path = tmp_path / "tokens.json"
     async with open_town() as place, serve_pages() as authority:
         endpoint = authority.pages["/token"] = Rotating(place)
-        store, key = await kept(path, place, f"{authority.url}/token")
+        store, key = await store_expired_tokens(path, place, f"{authority.url}/token")
         first = await started(place, path)
-        await asking(endpoint, first)
+        await wait_for_request(endpoint, first)
         second = await started(place, path)
         told = await second.stdout.readline()
         endpoint.go.set()
@@ -124,9 +124,9 @@ async def test_a_program_that_is_killed_while_it_renews_locks_nobody_out(tmp_pat
     path = tmp_path / "tokens.json"
     async with open_town() as place, serve_pages() as authority:
         endpoint = authority.pages["/token"] = Rotating(place)
-        await kept(path, place, f"{authority.url}/token")
+        await store_expired_tokens(path, place, f"{authority.url}/token")
         first = await started(place, path)
-        await asking(endpoint, first)
+        await wait_for_request(endpoint, first)
         first.kill()
         await first.communicate()
         endpoint.good = "refresh-token-number-0"  # a server with a grace period

@@ -39,7 +39,7 @@ async def alice(authority):
     return visitor
 
 
-def asked(exchange):
+def asks_for_consent(exchange):
     """Whether the consent page came."""
     return b"Allow" in exchange.body
 
@@ -56,7 +56,7 @@ async def test_what_was_approved_is_not_asked_again(alice, site):
 @pytest.mark.parametrize("site", ["cross-site", "same-site", None, "nonsense"])
 async def test_another_site_does_not_get_a_silent_answer(alice, site):
     """We demand that a link on another page leads to the question, not to a code."""
-    assert asked(await alice.follow(await alice.get(request_url(ISSUER), site), site))
+    assert asks_for_consent(await alice.follow(await alice.get(request_url(ISSUER), site), site))
 
 
 @PROVES
@@ -87,7 +87,7 @@ async def test_more_than_was_approved_is_asked(tmp_path, change):
     alice = Visitor(authority, ISSUER)
     await alice.decide(await alice.log_in(request_url(ISSUER)))
     assert "code" in client_answer(await alice.get(request_url(ISSUER)))
-    assert asked(await alice.follow(await alice.get(request_url(ISSUER, **change))))
+    assert asks_for_consent(await alice.follow(await alice.get(request_url(ISSUER, **change))))
     await authority.close()
 
 
@@ -95,7 +95,7 @@ async def test_more_than_was_approved_is_asked(tmp_path, change):
 async def test_another_user_of_the_same_browser_is_asked(alice):
     """We demand that nobody inherits what somebody else approved."""
     del alice.cookies["__Host-isthmus-session"]
-    assert asked(await alice.log_in(request_url(ISSUER), account="bob"))
+    assert asks_for_consent(await alice.log_in(request_url(ISSUER), account="bob"))
 
 
 @PROVES
@@ -104,7 +104,7 @@ async def test_a_denial_is_not_remembered_as_anything(authority):
     bob = Visitor(authority, ISSUER)
     page = await bob.log_in(request_url(ISSUER), account="bob")
     assert "access_denied" == client_answer(await bob.decide(page, "deny"))["error"]
-    assert asked(await bob.follow(await bob.get(request_url(ISSUER))))
+    assert asks_for_consent(await bob.follow(await bob.get(request_url(ISSUER))))
 
 
 @PROVES
@@ -117,7 +117,7 @@ async def test_for_a_program_on_this_computer_one_is_asked_each_time(alice, auth
     url = request_url(ISSUER, client_id="local", redirect_uri=back)
     for _ in range(2):
         page = await alice.follow(await alice.get(url))
-        assert asked(page)
+        assert asks_for_consent(page)
         assert "code" in client_answer(await alice.decide(page))
 
 
@@ -127,5 +127,5 @@ async def test_always_means_always(tmp_path):
     authority = make_authority(ISSUER, make_users(tmp_path))
     alice = Visitor(authority, ISSUER)
     await alice.decide(await alice.log_in(request_url(ISSUER)))
-    assert asked(await alice.follow(await alice.get(request_url(ISSUER))))
+    assert asks_for_consent(await alice.follow(await alice.get(request_url(ISSUER))))
     await authority.close()

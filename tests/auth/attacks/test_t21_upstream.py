@@ -25,7 +25,7 @@ async def authority(remote):
     await made.close()
 
 
-async def called(authority, token, reached):
+async def call_curious_tool(authority, token, reached):
     """The answer of a tool that shows all it can get at, and calls the provider's API."""
     server = Server("s", auth=authority.resource_auth(f"{ISSUER}/mcp"))
 
@@ -47,7 +47,7 @@ async def test_the_provider_sees_its_own_token_and_never_ours(authority, remote)
     sent = await browser.log_in_upstream(request_url(ISSUER))
     tokens = (await redeem_code(authority, ISSUER, sent)).json
 
-    answered = await called(authority, tokens["access_token"], reached)
+    answered = await call_curious_tool(authority, tokens["access_token"], reached)
 
     assert 200 == answered.status
     assert 1 == len(remote.bearers)
@@ -61,7 +61,7 @@ async def test_no_answer_of_ours_has_a_token_of_the_providers(authority, remote)
     sent = await browser.log_in_upstream(request_url(ISSUER))
     redeeming = await redeem_code(authority, ISSUER, sent)
 
-    answered = await called(authority, redeeming.json["access_token"], reached)
+    answered = await call_curious_tool(authority, redeeming.json["access_token"], reached)
 
     seen = f"{sent.headers} {redeeming.body!r} {answered.body!r}"
     for token in [*remote.access, *remote.refresh]:
@@ -77,5 +77,5 @@ async def test_a_token_of_the_providers_opens_nothing_of_ours(authority, remote)
     await browser.log_in_upstream(request_url(ISSUER))
 
     for token in [*remote.access, *remote.refresh, remote._id_token("alice", None)]:
-        assert 401 == (await called(authority, token, reached)).status
+        assert 401 == (await call_curious_tool(authority, token, reached)).status
     assert [] == reached

@@ -23,7 +23,7 @@ CLAIMS = {
 }
 
 
-def token(audience, issuer=ISSUER):
+def sign_token(audience, issuer=ISSUER):
     """A token of the issuer's for somebody."""
     return sign_jwt({**CLAIMS, "aud": audience, "iss": issuer}, KEY, typ="at+jwt")
 
@@ -63,7 +63,7 @@ async def test_a_token_for_another_resource_or_of_another_issuer_is_401(audience
     """Spec 2025-11-25 basic/authorization#token-handling: MUST have been issued for this server."""
     seen = []
 
-    answer = await ask(app(seen), token(audience, issuer))
+    answer = await ask(app(seen), sign_token(audience, issuer))
 
     assert (401, []) == (answer.status, seen)
     assert 'error="invalid_token"' in list_challenges(answer)[0]
@@ -72,7 +72,7 @@ async def test_a_token_for_another_resource_or_of_another_issuer_is_401(audience
 @pytest.mark.covers("auth.threat.t21-wrong-audience", "auth.resource.no-passthrough")
 async def test_a_handler_is_told_who_calls_and_not_by_which_token():
     """Ours: what is not there cannot be handed on by accident."""
-    seen, given = [], token([RESOURCE, "https://other.example"])
+    seen, given = [], sign_token([RESOURCE, "https://other.example"])
 
     answer = await ask(app(seen), given)
 
@@ -107,7 +107,7 @@ async def test_the_two_transports_of_a_server_are_two_resources(path, audience, 
     async def look() -> str:
         return "seen"
 
-    head = {**modern_head(name="look"), "authorization": f"Bearer {token(audience)}"}
+    head = {**modern_head(name="look"), "authorization": f"Bearer {sign_token(audience)}"}
     head["accept"] = "application/json" if path == "/sse" else head["accept"]
     body = modern_body(params={"name": "look", "arguments": {}})
     way = "GET" if path == "/sse" else "POST"

@@ -35,7 +35,7 @@ def verifier(**options):
     return JWTVerifier(ISSUER, clock=lambda: NOW, **given)
 
 
-def token(key=OURS, typ="at+jwt", headers=None, without=(), **claims):
+def sign_token(key=OURS, typ="at+jwt", headers=None, without=(), **claims):
     """A token of the issuer's, but for what is said."""
     said = {name: value for name, value in {**CLAIMS, **claims}.items() if name not in without}
     return sign_jwt(said, key, typ=typ, headers=headers)
@@ -58,9 +58,9 @@ def with_public_key_as_password():
     return f"{head}.{encode_base64url(hmac.digest(known, head.encode(), hashlib.sha256))}"
 
 
-def changed(change):
+def forge_token(change):
     """A good token, changed afterwards."""
-    head, body, signature = token().split(".")
+    head, body, signature = sign_token().split(".")
     return ".".join(change(head, body, signature))
 
 
@@ -79,47 +79,53 @@ FORGED = {
     "alg missing": lambda: f"{part({'typ': 'at+jwt'})}.{part(CLAIMS)}.AAAA",
     "alg is a list": lambda: f"{part({'alg': ['RS256'], 'typ': 'at+jwt'})}.{part(CLAIMS)}.AAAA",
     "hmac with the public key": with_public_key_as_password,
-    "another key of the same name": lambda: token(THEIRS),
-    "its own key in the header": lambda: token(THEIRS, headers={"jwk": THEIRS.jwk, "kid": None}),
-    "a URL of its own keys": lambda: token(THEIRS, headers={"jku": "https://evil.example/jwks"}),
-    "a certificate of its own": lambda: token(THEIRS, headers={"x5u": "https://evil.example/c"}),
-    "a path for a kid": lambda: token(headers={"kid": "../../../../dev/null"}),
-    "a query for a kid": lambda: token(headers={"kid": "x' OR '1'='1"}),
-    "an object for a kid": lambda: token(headers={"kid": {"a": 1}}),
-    "the kid of a key of another type": lambda: changed(renamed),
-    "an allowed key by another algorithm": lambda: token(
+    "another key of the same name": lambda: sign_token(THEIRS),
+    "its own key in the header": lambda: sign_token(
+        THEIRS, headers={"jwk": THEIRS.jwk, "kid": None}
+    ),
+    "a URL of its own keys": lambda: sign_token(
+        THEIRS, headers={"jku": "https://evil.example/jwks"}
+    ),
+    "a certificate of its own": lambda: sign_token(
+        THEIRS, headers={"x5u": "https://evil.example/c"}
+    ),
+    "a path for a kid": lambda: sign_token(headers={"kid": "../../../../dev/null"}),
+    "a query for a kid": lambda: sign_token(headers={"kid": "x' OR '1'='1"}),
+    "an object for a kid": lambda: sign_token(headers={"kid": {"a": 1}}),
+    "the kid of a key of another type": lambda: forge_token(renamed),
+    "an allowed key by another algorithm": lambda: sign_token(
         PrivateKey(OURS.secret_jwk().reveal().replace("RS256", "RS512"))
     ),
-    "crit": lambda: token(headers={"crit": ["exp"]}),
-    "b64": lambda: token(headers={"b64": False, "crit": ["b64"]}),
-    "other scopes under the signature": lambda: changed(rescoped),
-    "no signature": lambda: changed(lambda h, b, _: (h, b, "")),
-    "half a signature": lambda: changed(lambda h, b, s: (h, b, s[:100])),
-    "padded parts": lambda: changed(lambda h, b, s: (h, b, s + "==")),
-    "five parts": lambda: token() + ".a.b",
-    "an ID token": lambda: token(typ="JWT", aud="desktop", nonce="n"),
-    "an ID token with the right audience": lambda: token(typ="JWT", at_hash="x"),
-    "a token without a type": lambda: token(typ=None),
-    "a logout token": lambda: token(typ="logout+jwt"),
-    "a proof": lambda: token(typ="dpop+jwt"),
-    "another issuer": lambda: token(iss="https://login.example.evil.example"),
-    "the issuer with a slash": lambda: token(iss=f"{ISSUER}/"),
-    "another audience": lambda: token(aud="https://mcp.example/mcp2"),
-    "an audience that begins the same": lambda: token(aud=f"{RESOURCE}/"),
-    "no audience": lambda: token(without=["aud"]),
-    "an audience that is an object": lambda: token(aud={RESOURCE: 1}),
-    "expired": lambda: token(exp=NOW - 31),
-    "no end": lambda: token(without=["exp"]),
-    "an end in words": lambda: token(exp="never"),
-    "an endless end": lambda: token(exp=10**300),
-    "an end that is true": lambda: token(exp=True),
-    "not yet": lambda: token(nbf=NOW + 31),
-    "nobody's": lambda: token(without=["sub"]),
-    "no client": lambda: token(without=["client_id"]),
-    "bound to a certificate": lambda: token(cnf={"x5t#S256": "abc"}),
-    "bound to two things": lambda: token(cnf={"jkt": "abc", "x5t#S256": "abc"}),
-    "bound to nonsense": lambda: token(cnf=7),
-    "too long": lambda: token(more="x" * 20_000),
+    "crit": lambda: sign_token(headers={"crit": ["exp"]}),
+    "b64": lambda: sign_token(headers={"b64": False, "crit": ["b64"]}),
+    "other scopes under the signature": lambda: forge_token(rescoped),
+    "no signature": lambda: forge_token(lambda h, b, _: (h, b, "")),
+    "half a signature": lambda: forge_token(lambda h, b, s: (h, b, s[:100])),
+    "padded parts": lambda: forge_token(lambda h, b, s: (h, b, s + "==")),
+    "five parts": lambda: sign_token() + ".a.b",
+    "an ID token": lambda: sign_token(typ="JWT", aud="desktop", nonce="n"),
+    "an ID token with the right audience": lambda: sign_token(typ="JWT", at_hash="x"),
+    "a token without a type": lambda: sign_token(typ=None),
+    "a logout token": lambda: sign_token(typ="logout+jwt"),
+    "a proof": lambda: sign_token(typ="dpop+jwt"),
+    "another issuer": lambda: sign_token(iss="https://login.example.evil.example"),
+    "the issuer with a slash": lambda: sign_token(iss=f"{ISSUER}/"),
+    "another audience": lambda: sign_token(aud="https://mcp.example/mcp2"),
+    "an audience that begins the same": lambda: sign_token(aud=f"{RESOURCE}/"),
+    "no audience": lambda: sign_token(without=["aud"]),
+    "an audience that is an object": lambda: sign_token(aud={RESOURCE: 1}),
+    "expired": lambda: sign_token(exp=NOW - 31),
+    "no end": lambda: sign_token(without=["exp"]),
+    "an end in words": lambda: sign_token(exp="never"),
+    "an endless end": lambda: sign_token(exp=10**300),
+    "an end that is true": lambda: sign_token(exp=True),
+    "not yet": lambda: sign_token(nbf=NOW + 31),
+    "nobody's": lambda: sign_token(without=["sub"]),
+    "no client": lambda: sign_token(without=["client_id"]),
+    "bound to a certificate": lambda: sign_token(cnf={"x5t#S256": "abc"}),
+    "bound to two things": lambda: sign_token(cnf={"jkt": "abc", "x5t#S256": "abc"}),
+    "bound to nonsense": lambda: sign_token(cnf=7),
+    "too long": lambda: sign_token(more="x" * 20_000),
     "a body that is a list": lambda: f"{part({'alg': 'RS256', 'typ': 'at+jwt'})}.{part([1])}.AAAA",
     "no JSON": lambda: "a.b.c",
     "nothing": lambda: "",
@@ -137,7 +143,7 @@ async def test_a_forged_token_is_nobodys(forge):
 @pytest.mark.parametrize("key", [OURS, CURVE], ids=["RSA", "EC"])
 async def test_an_honest_token_is_its_users(key):
     """RFC 9068 4: what all the forgeries were made of is good."""
-    principal = await verifier().verify(Presented("bearer", Secret(token(key))), RESOURCE)
+    principal = await verifier().verify(Presented("bearer", Secret(sign_token(key))), RESOURCE)
 
     assert ("ada", "desktop", {"files:read", "files:write"}) == (
         principal.subject,
@@ -151,7 +157,7 @@ async def test_an_honest_token_is_its_users(key):
 async def test_no_forgery_gets_in_after_an_honest_token(forge):
     """Ours: what is remembered of one token helps no other."""
     judge = verifier(profile="compat")
-    await judge.verify(Presented("bearer", Secret(token())), RESOURCE)
+    await judge.verify(Presented("bearer", Secret(sign_token())), RESOURCE)
     allowed = forge is FORGED["a token without a type"]  # which this profile is for
 
     assert allowed == bool(await judge.verify(Presented("bearer", Secret(forge())), RESOURCE))

@@ -8,7 +8,7 @@ from support.http.asgi_driver import fetch
 from support.http.messages import modern_body, modern_head
 
 
-def asking():
+def make_asking_server():
     """A server whose tool asks before it acts."""
     server = Server("asks", auth=make_guard(), secret=b"k" * 32)
     done = []
@@ -29,7 +29,7 @@ def asking():
 )
 async def test_request_state_is_worth_nothing_to_another_user():
     """Spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: bound to the principal."""
-    app, done = asking()
+    app, done = make_asking_server()
     first = await start(app, "ada")
 
     stolen = await again_with(app, "bob", first)
@@ -44,7 +44,7 @@ async def test_request_state_is_worth_nothing_to_another_user():
 @pytest.mark.parametrize("place", [0, 1, 20, -20, -1])
 async def test_request_state_that_was_changed_is_refused(place):
     """Spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: its integrity is checked."""
-    app, done = asking()
+    app, done = make_asking_server()
     first = await start(app, "ada")
     state = first.json["result"]["requestState"]
     # another sign of the alphabet, and at the end one whose bits all count

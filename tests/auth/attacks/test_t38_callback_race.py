@@ -12,7 +12,7 @@ from isthmus.errors import AuthRequired
 from support.auth.oauth_town import TownBrowser, open_town
 
 
-async def spoken(port, text):
+async def send_to_callback(port, text):
     """What the callback answers to some bytes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(text.encode())
@@ -53,7 +53,7 @@ async def test_the_port_is_ours_before_the_browser_opens_and_closed_after_it_cam
     auth = OAuth(open_browser=Looking(), store=MemoryTokenStore())
     async with open_town() as here, Client(here.url, auth=auth):
         with pytest.raises(OSError, match=r"refused|failed"):
-            await spoken(bound[0], "GET / HTTP/1.1\r\n\r\n")
+            await send_to_callback(bound[0], "GET / HTTP/1.1\r\n\r\n")
 
 
 @pytest.mark.covers("auth.threat.t38-callback-race", "auth.threat.t08-state-forgery")
@@ -78,7 +78,7 @@ async def test_what_is_not_the_browsers_answer_is_answered_and_passed_over():
                 f"HEAD {target} HTTP/1.1\r\n{host}",
                 f"GET /callback?state={'x' * 9000} HTTP/1.1\r\n{host}",
             )
-            told.extend([await spoken(port, text) for text in texts])
+            told.extend([await send_to_callback(port, text) for text in texts])
             self.visited.pop()
             await super().__call__(url)
 

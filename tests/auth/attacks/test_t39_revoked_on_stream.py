@@ -102,7 +102,7 @@ async def newer(slow, _revision):
     )
 
 
-async def listening(slow, _revision):
+async def open_change_stream(slow, _revision):
     """The stream of changes since 2026-07-28."""
     method = "subscriptions/listen"
     body = modern_body(method, {"notifications": {"toolsListChanged": True}})
@@ -116,7 +116,7 @@ STREAMS = [
     *((answering, revision) for revision in ("2025-03-26", "2025-06-18", "2025-11-25")),
     (older, "2024-11-05"),
     (newer, "2026-07-28"),
-    (listening, "2026-07-28"),
+    (open_change_stream, "2026-07-28"),
 ]
 
 

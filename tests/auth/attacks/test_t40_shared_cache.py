@@ -9,7 +9,7 @@ from isthmus.types import ListToolsResult, Tool
 from support.auth.protected_server import WRITE, Files, begin_request_as, make_guard
 
 
-async def listed(app, name, method="tools/list", member="tools"):
+async def list_as(app, name, method="tools/list", member="tools"):
     """What somebody is shown: names, and who may share the list."""
     answer = await begin_request_as(app, name, method, {}).done()
     result = answer.json["result"]
@@ -31,7 +31,7 @@ async def test_a_list_that_depends_on_its_reader_is_private_and_made_for_each(or
     }
 
     for name in order:
-        assert (expected[name], "private") == await listed(files.app, name)
+        assert (expected[name], "private") == await list_as(files.app, name)
 
 
 @pytest.mark.covers("auth.threat.t40-shared-cache", "auth.resource.private-lists")
@@ -46,8 +46,8 @@ async def test_prompts_and_resources_are_listed_by_what_was_granted_too(method, 
     """Ours: in every list there is."""
     files = Files(make_guard(list_visibility="granted"))
 
-    assert (few, "private") == await listed(files.app, "ada", method, member)
-    assert (all_, "private") == await listed(files.app, "eve", method, member)
+    assert (few, "private") == await list_as(files.app, "ada", method, member)
+    assert (all_, "private") == await list_as(files.app, "eve", method, member)
 
 
 @pytest.mark.covers("auth.threat.t40-shared-cache")
@@ -55,8 +55,8 @@ async def test_lists_are_the_same_for_everybody_unless_told_otherwise():
     """Ours: what everybody sees may be shared where the author says so."""
     files = Files(list_cache_scope="public")
 
-    assert await listed(files.app, "ada") == await listed(files.app, "eve")
-    assert "public" == (await listed(files.app, "ada"))[1]
+    assert await list_as(files.app, "ada") == await list_as(files.app, "eve")
+    assert "public" == (await list_as(files.app, "ada"))[1]
 
 
 @pytest.mark.covers("auth.threat.t40-shared-cache", "auth.resource.private-lists")

@@ -29,7 +29,7 @@ def sessions_of(authority):
     return BrowserSessions(authority.settings, authority.store, authority.users, idle=60, life=60)
 
 
-def opened(**changed):
+def make_pending(**changed):
     pending = {
         "txn": "t", "client_id": "c", "client_name": "C", "client_kind": "static",
         "redirect_uri": "https://c.example/cb", "scopes": (), "resource": "r", "query": (),
@@ -44,24 +44,26 @@ async def test_a_form_is_proved_for_one_form_request_browser_client_place_and_us
     """The security best practices demand that what a form carries is bound to the client."""
     sessions = sessions_of(authority)
     tokens = [
-        await sessions.form_token("consent", opened()),
-        await sessions.form_token("login", opened()),
-        await sessions.form_token("consent", opened(txn="u")),
-        await sessions.form_token("consent", opened(binding="d")),
-        await sessions.form_token("consent", opened(client_id="d")),
-        await sessions.form_token("consent", opened(redirect_uri="https://c.example/cc")),
-        await sessions.form_token("consent", opened(), User(id="alice")),
-        await sessions.form_token("consent", opened(), User(id="bob")),
+        await sessions.form_token("consent", make_pending()),
+        await sessions.form_token("login", make_pending()),
+        await sessions.form_token("consent", make_pending(txn="u")),
+        await sessions.form_token("consent", make_pending(binding="d")),
+        await sessions.form_token("consent", make_pending(client_id="d")),
+        await sessions.form_token("consent", make_pending(redirect_uri="https://c.example/cc")),
+        await sessions.form_token("consent", make_pending(), User(id="alice")),
+        await sessions.form_token("consent", make_pending(), User(id="bob")),
     ]
     assert 8 == len(set(tokens))
-    assert tokens[0] == await sessions.form_token("consent", opened())
+    assert tokens[0] == await sessions.form_token("consent", make_pending())
 
 
 async def test_two_servers_do_not_believe_each_others_forms(authority, tmp_path):
     """We demand that a proof takes the key of the store."""
     other = make_authority(ISSUER, make_users(tmp_path, "bob"))
     here, there = sessions_of(authority), sessions_of(other)
-    assert await here.form_token("consent", opened()) != await there.form_token("consent", opened())
+    assert await here.form_token("consent", make_pending()) != await there.form_token(
+        "consent", make_pending()
+    )
     await other.close()
 
 

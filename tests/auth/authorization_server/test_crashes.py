@@ -152,7 +152,7 @@ async def test_a_pending_request_survives_a_restart(tmp_path):
     async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as before:
         client_id = await before.public()
         tokens = await before.tokens(client_id)
-        pending = await before.app.ask(asked(before, client_id))
+        pending = await before.app.ask(make_parameters(before, client_id))
     async with SmallAuthority(store=SQLiteAuthStore(path, key=KEY)) as after:
         user = await after.users.get("ada")
         url = await after.app.approve(pending, user)
@@ -163,7 +163,7 @@ async def test_a_pending_request_survives_a_restart(tmp_path):
         assert 200 == refreshed.status
 
 
-def asked(small, client_id):
+def make_parameters(small, client_id):
     return OAuthParameters(method="GET", pairs=tuple(small.request(client_id).items()))
 
 

@@ -99,7 +99,7 @@ class Slow(DocumentShelf):
         return await super().fetch(method, url, **more)
 
 
-def begun(documents, name, count, address):
+def begin_fetches(documents, name, count, address):
     """Fetches that somebody has begun."""
     ids = [f"https://{name}.example/{at}.json" for at in range(count)]
     return [asyncio.ensure_future(documents.find(id, address)) for id in ids]
@@ -109,7 +109,7 @@ async def test_only_so_many_documents_are_fetched_at_a_time():
     """Ours: whoever comes beyond that tries again, and is not called unknown."""
     shelf = Slow()
     documents = ClientDocuments(CimdPolicy(fetches=20), shelf)
-    tasks = begun(documents, "slow", 21, "")
+    tasks = begin_fetches(documents, "slow", 21, "")
     await run_turns()
     shelf.go.set()
     done = await asyncio.gather(*tasks, return_exceptions=True)
@@ -123,7 +123,7 @@ async def test_slow_documents_of_one_address_do_not_block_other_addresses():
     shelf = Slow()
     shelf.put(ID, GOOD)
     documents = ClientDocuments(CimdPolicy(fetches=20, fetches_per_address=4), shelf)
-    tasks = begun(documents, "slow", 30, "2001:db8::1") + begun(
+    tasks = begin_fetches(documents, "slow", 30, "2001:db8::1") + begin_fetches(
         documents, "slow2", 9, "2001:db8::2"
     )
     await run_turns()
@@ -143,7 +143,7 @@ async def test_a_cached_document_needs_no_slot():
     shelf.put(ID, GOOD)
     documents = ClientDocuments(CimdPolicy(fetches=2), shelf, clock=lambda: now[0])
     await documents.find(ID)
-    tasks = begun(documents, "slow", 2, "")
+    tasks = begin_fetches(documents, "slow", 2, "")
     await run_turns()
     now[0] += 3600
     assert ID == (await documents.find(ID)).client_id

@@ -25,7 +25,7 @@ def answering(here, kind, answer):
     return token
 
 
-async def kept(store):
+async def list_stored_tokens(store):
     """The tokens that are kept."""
     records = [await store.get(key) for key in await store.keys()]
     return [record for record in records if isinstance(record, Tokens)]
@@ -44,7 +44,7 @@ async def test_a_page_in_place_of_the_token_endpoint_ends_no_login(answer):
         token = answering(here, "refresh_token", answer)
         with pytest.raises(IsthmusError):
             await client.call_tool("hello")
-        assert 1 == len(await kept(store))
+        assert 1 == len(await list_stored_tokens(store))
         here.authority.token = token
         assert "hello" == (await client.call_tool("hello")).text
         assert 1 == here.authority.counts["refresh_token"]
@@ -81,7 +81,7 @@ async def test_a_refusal_without_its_error_leads_to_the_user_and_deletes_nothing
         with pytest.raises(AuthRefused, match="access_denied"):
             await client.call_tool("hello")
     assert 2 == len(browser.visited)
-    assert 1 == len(await kept(store))
+    assert 1 == len(await list_stored_tokens(store))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_only_the_error_about_the_token_deletes_it(error, left):
         here.authority.refusal["refresh_token"] = error
         with pytest.raises(AuthRefused, match="nobody is there"):
             await Client(here.url, auth=oauth(nobody, store=store)).open()
-    assert left == len(await kept(store))
+    assert left == len(await list_stored_tokens(store))
 
 
 async def test_a_token_endpoint_that_has_moved_is_found_again():
@@ -135,7 +135,7 @@ async def test_metadata_that_name_another_issuer_delete_nothing_until_a_login_th
         with pytest.raises(AuthError):
             await client.call_tool("hello")
         here.resource["authorization_servers"] = [first.issuer]
-        assert [first.issuer] == [tokens.issuer for tokens in await kept(store)]
+        assert [first.issuer] == [tokens.issuer for tokens in await list_stored_tokens(store)]
 
 
 async def test_a_login_that_nobody_finished_costs_no_other_login_its_registration():

@@ -37,7 +37,7 @@ class Till:
         return Fetched(status, more, data, url)
 
 
-def asked(till, identity=None, **options):
+def request_with(till, identity=None, **options):
     return request_token(
         till, ENDPOINT, {"grant_type": "x"}, identity or ClientIdentity(client_id="c"), issuer=ISSUER,
         **options,
@@ -123,7 +123,7 @@ def test_a_method_without_what_it_takes_is_an_error(method):
 )
 async def test_an_answer_is_read_as_servers_write_it(answer, life, scopes):
     """Ours: 201, numbers as text and empty scopes are met in practice."""
-    granted = await asked(Till(answer))
+    granted = await request_with(Till(answer))
 
     assert (life, scopes) == (granted.expires_in, granted.scopes)
     assert Secret("a") == granted.access
@@ -141,13 +141,13 @@ async def test_an_answer_is_read_as_servers_write_it(answer, life, scopes):
 async def test_what_is_no_answer_is_not_believed(answer):
     """Ours: nothing raises but the exception for it."""
     with pytest.raises(AuthUnsafe, match="no token response"):
-        await asked(Till(answer))
+        await request_with(Till(answer))
 
 
 async def test_a_token_of_another_type_cannot_be_shown():
     """RFC 6749 7.1: a client must not use a type it does not know."""
     with pytest.raises(AuthUnsafe, match="of the type mac"):
-        await asked(Till({**GOOD, "token_type": "mac"}))
+        await request_with(Till({**GOOD, "token_type": "mac"}))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ async def test_a_token_of_another_type_cannot_be_shown():
 async def test_a_refusal_says_what_the_server_said(answer, code, words):
     """Ours: with the code, and a hint where one is known."""
     with pytest.raises(AuthRefused, match=words) as caught:
-        await asked(Till(answer))
+        await request_with(Till(answer))
     assert code == caught.value.error
 
 
@@ -186,8 +186,8 @@ async def test_a_proof_goes_along_and_again_with_the_nonce_that_is_wanted():
     proofs = DpopProofs(DpopKey.generate())
     wanted = (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n1"})
     till = Till(wanted, {**GOOD, "token_type": "DPoP"}, GOOD)
-    granted = await asked(till, proofs=proofs)
-    await asked(till, proofs=proofs)
+    granted = await request_with(till, proofs=proofs)
+    await request_with(till, proofs=proofs)
     claims = [read_token(headers["DPoP"]).claims for _, headers in till.forms]
 
     assert "DPoP" == granted.kind
@@ -202,7 +202,7 @@ async def test_a_server_that_wants_nonce_after_nonce_is_refused():
         *((400, {"error": "use_dpop_nonce"}, {"dpop-nonce": f"n{n}"}) for n in range(5)),
     )
     with pytest.raises(AuthRefused, match="use_dpop_nonce"):
-        await asked(till, proofs=DpopProofs(DpopKey.generate()))
+        await request_with(till, proofs=DpopProofs(DpopKey.generate()))
     assert 2 == len(till.forms)
 
 

@@ -52,7 +52,7 @@ def entra(**changed):
     }  # fmt: skip
 
 
-async def judged(auth, key, claims, typ="JWT"):
+async def judge_claims(auth, key, claims, typ="JWT"):
     """Whom the page's settings take a token for."""
     auth._verifier._keys = KeySet([key.jwk])
     token = Secret(sign_jwt({k: v for k, v in claims.items() if v is not None}, key, typ=typ))
@@ -61,7 +61,7 @@ async def judged(auth, key, claims, typ="JWT"):
 
 async def test_keycloak_tokens_are_taken(page, key):
     """Ours: with the settings of the page, and what the realm has to add."""
-    who = await judged(page["keycloak"], key, keycloak())
+    who = await judge_claims(page["keycloak"], key, keycloak())
 
     assert ("8a0c", "desk") == (who.subject, who.client_id)
     assert page["keycloak"].scopes.satisfied(who.scopes, frozenset({"files:read"}))
@@ -81,12 +81,12 @@ async def test_keycloak_tokens_are_taken(page, key):
 @pytest.mark.covers("auth.resource.audience-checked")
 async def test_keycloak_tokens_for_something_else_are_not(page, key, changed):
     """2025-11-25 basic/authorization: what was not issued for this server is refused."""
-    assert None is await judged(page["keycloak"], key, keycloak(**changed))
+    assert None is await judge_claims(page["keycloak"], key, keycloak(**changed))
 
 
 async def test_entra_tokens_are_taken_and_their_scopes_spelt_in_full(page, key):
     """Ours: a challenge names the scope as a client has to ask for it."""
-    who = await judged(page["entra"], key, entra())
+    who = await judge_claims(page["entra"], key, entra())
 
     assert frozenset({f"{RESOURCE}/files.read"}) == who.scopes
     assert ("person", TENANT) == (who.claims["oid"], who.claims["tid"])
@@ -104,4 +104,4 @@ async def test_entra_tokens_are_taken_and_their_scopes_spelt_in_full(page, key):
 @pytest.mark.covers("auth.resource.audience-checked")
 async def test_entra_tokens_for_something_else_are_not(page, key, changed):
     """2025-11-25 basic/authorization: what was not issued for this server is refused."""
-    assert None is await judged(page["entra"], key, entra(**changed))
+    assert None is await judge_claims(page["entra"], key, entra(**changed))

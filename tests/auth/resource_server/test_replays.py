@@ -18,7 +18,7 @@ NOW = 1_800_000_000.0
 KEY = DpopKey.generate()
 
 
-def bound(replays):
+def make_dpop_server(replays):
     """A server that takes tokens bound to a key, as a process of its own would have it."""
     people = {"bound": make_person("ada", READ, jkt=KEY.jkt)}
     return Files(make_guard(people, clock=lambda: NOW, dpop="require", replays=replays))
@@ -41,14 +41,14 @@ async def test_a_proof_is_good_once_for_all_processes_of_a_file(tmp_path):
     """RFC 9449 11.1: the jti of proofs is remembered; a second process, or the next, knows it, too."""
     path, shown = tmp_path / "proofs.db", proof()
     replays = [SQLiteReplays(path, clock=lambda: NOW) for _ in range(2)]
-    first, second = map(bound, replays)
+    first, second = map(make_dpop_server, replays)
     assert 200 == (await show(first, shown)).status
     assert 401 == (await show(second, shown)).status
     assert 200 == (await show(second, proof())).status
     for one in replays:
         await one.close()
     again = SQLiteReplays(path, clock=lambda: NOW)
-    assert 401 == (await show(bound(again), shown)).status
+    assert 401 == (await show(make_dpop_server(again), shown)).status
     assert {0o600} == {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     await again.close()
 
@@ -69,14 +69,14 @@ async def test_proofs_that_are_over_are_forgotten(tmp_path):
 async def test_a_key_value_store_remembers_proofs_for_all_machines():
     """Ours: the seam of all other stores will do, too."""
     kv, shown = MemoryKV(), proof()
-    first, second = (bound(KVReplays(kv, clock=lambda: NOW)) for _ in range(2))
+    first, second = (make_dpop_server(KVReplays(kv, clock=lambda: NOW)) for _ in range(2))
     assert [200, 401] == [(await show(one, shown)).status for one in (first, second)]
 
 
 async def test_a_store_that_cannot_be_asked_is_503(tmp_path):
     """Ours: who cannot tell whether a proof is new takes none, and says when to come again."""
     replays = SQLiteReplays(tmp_path / "proofs.db", clock=lambda: NOW)
-    files = bound(replays)
+    files = make_dpop_server(replays)
     assert 200 == (await show(files, proof())).status
     replays._database.patience = 0.1
     with sqlite3.connect(tmp_path / "proofs.db", isolation_level=None) as db:

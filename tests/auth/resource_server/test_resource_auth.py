@@ -281,7 +281,7 @@ KEY = DpopKey.generate()
 BOUND = "token-bound"
 
 
-def bound(**options):
+def make_dpop_server(**options):
     """A server that takes bound tokens."""
     people = {**PEOPLE, "token-bound": make_person("ada", "files:read", jkt=KEY.jkt)}
     return Files(make_guard(people, clock=lambda: NOW, **{"dpop": "allow", **options}))
@@ -300,7 +300,7 @@ async def prove(files, scheme="DPoP", token=BOUND, proof=None, key=KEY, **claims
 @pytest.mark.covers("auth.extension.dpop-resource")
 async def test_a_bound_token_is_good_with_a_proof_and_each_proof_once():
     """RFC 9449 4.3 and 7.1."""
-    files, proof = bound(), KEY.proof("POST", RESOURCE, token="token-bound", now=NOW)
+    files, proof = make_dpop_server(), KEY.proof("POST", RESOURCE, token="token-bound", now=NOW)
 
     first, again = await prove(files, proof=proof), await prove(files, proof=proof)
 
@@ -322,7 +322,7 @@ async def test_a_bound_token_is_good_with_a_proof_and_each_proof_once():
 )
 async def test_a_bound_token_without_its_key_is_401(more, error):
     """RFC 9449 7: and a bound token is never good as a bearer's, nor the other way round."""
-    files = bound()
+    files = make_dpop_server()
 
     answer = await prove(files, **more)
 
@@ -337,7 +337,7 @@ async def test_a_bound_token_without_its_key_is_401(more, error):
 )
 async def test_a_challenge_has_the_schemes_that_are_taken(dpop, schemes, bearers):
     """RFC 9449 7.1: a DPoP challenge says which algorithms."""
-    files = bound(dpop=dpop)
+    files = make_dpop_server(dpop=dpop)
 
     found = parse_challenges(list_challenges(await call_tool_as(files.app, None, "read")))
     plain = await call_tool_as(files.app, "ada", "read", path="a")
@@ -350,7 +350,7 @@ async def test_a_challenge_has_the_schemes_that_are_taken(dpop, schemes, bearers
 async def test_a_nonce_that_is_asked_for_is_given_with_the_refusal():
     """RFC 9449 9: use_dpop_nonce, and the next proof has it."""
     nonces = Nonces(b"k" * 32)
-    files = bound(nonces=nonces)
+    files = make_dpop_server(nonces=nonces)
 
     refused = await prove(files)
     served = await prove(files, nonce=refused.header("dpop-nonce"))

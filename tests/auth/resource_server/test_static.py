@@ -14,7 +14,7 @@ ADA = Principal(issuer="static", subject="ada")
 BOB = Principal(issuer="static", subject="bob", expires_at=NOW)
 
 
-def presented(token):
+def present_token(token):
     return Presented("bearer", Secret(token))
 
 
@@ -22,10 +22,10 @@ async def test_a_fixed_token_is_known_by_heart():
     """Ours: for development; one that is known is somebody's, any other nobody's."""
     verifier = StaticTokens({"ada-token": ADA, Secret("bob-token"): BOB}, clock=lambda: NOW - 1)
 
-    assert ADA is await verifier.verify(presented("ada-token"), RESOURCE)
-    assert BOB is await verifier.verify(presented("bob-token"), RESOURCE)
+    assert ADA is await verifier.verify(present_token("ada-token"), RESOURCE)
+    assert BOB is await verifier.verify(present_token("bob-token"), RESOURCE)
     for other in ("", "ada-toke", "ada-token ", "ADA-TOKEN", "\ud800"):
-        assert None is await verifier.verify(presented(other), RESOURCE)
+        assert None is await verifier.verify(present_token(other), RESOURCE)
     assert await verifier.lasts(BOB)
 
 
@@ -33,7 +33,7 @@ async def test_a_fixed_token_may_end():
     """Ours: what has an end is over then."""
     verifier = StaticTokens({"ada-token": ADA, "bob-token": BOB}, clock=lambda: NOW)
 
-    assert None is await verifier.verify(presented("bob-token"), RESOURCE)
+    assert None is await verifier.verify(present_token("bob-token"), RESOURCE)
     assert [True, False, False] == [
         await verifier.lasts(one) for one in (ADA, BOB, Principal(issuer="static", subject="eve"))
     ]
@@ -62,9 +62,9 @@ def judge(**options):
     return ByIssuer(verifiers, **options)
 
 
-def token(issuer, key):
+def sign_token(issuer, key):
     claims = {"iss": issuer, "aud": RESOURCE, "sub": "ada", "client_id": "c", "exp": NOW + 9}
-    return presented(sign_jwt(claims, key, typ="at+jwt"))
+    return present_token(sign_jwt(claims, key, typ="at+jwt"))
 
 
 @pytest.mark.covers("auth.threat.t22-forged-tokens")
@@ -72,22 +72,22 @@ async def test_each_issuer_vouches_for_its_own_alone():
     """Ours: the name in a token says who judges, and no key of another issuer is tried."""
     one, two = KEYS
     for issuer, key in ((one, KEYS[one]), (two, KEYS[two])):
-        assert issuer == (await judge().verify(token(issuer, key), RESOURCE)).issuer
+        assert issuer == (await judge().verify(sign_token(issuer, key), RESOURCE)).issuer
     for issuer, key in (
         (one, KEYS[two]),
         ("https://three.example", KEYS[one]),
         (7, KEYS[one]),
         ([one], KEYS[one]),
     ):
-        assert None is await judge().verify(token(issuer, key), RESOURCE)
+        assert None is await judge().verify(sign_token(issuer, key), RESOURCE)
 
 
 async def test_what_names_nobody_is_for_the_other_verifier():
     """Ours: opaque tokens have a place of their own, or none."""
     other = StaticTokens({"opaque": ADA}, clock=lambda: NOW)
 
-    assert ADA is await judge(other=other).verify(presented("opaque"), RESOURCE)
-    assert None is await judge().verify(presented("opaque"), RESOURCE)
+    assert ADA is await judge(other=other).verify(present_token("opaque"), RESOURCE)
+    assert None is await judge().verify(present_token("opaque"), RESOURCE)
     assert await judge(other=other).lasts(ADA)
     assert await judge().lasts(Principal(issuer="https://one.example", subject="ada"))
 
@@ -101,11 +101,11 @@ async def test_a_verifier_that_answers_for_another_issuer_is_not_believed():
             return ADA
 
     assert None is await wrong.verify(
-        token("https://one.example", KEYS["https://one.example"]), RESOURCE
+        sign_token("https://one.example", KEYS["https://one.example"]), RESOURCE
     )
     lying = ByIssuer({"https://one.example": Lying()})
     assert None is await lying.verify(
-        token("https://one.example", KEYS["https://one.example"]), RESOURCE
+        sign_token("https://one.example", KEYS["https://one.example"]), RESOURCE
     )
 
 

@@ -80,7 +80,7 @@ async def visiting(origin, clock, store, revision, remote):
         yield client, person
 
 
-async def said(client, *tools):
+async def call_tools(client, *tools):
     """What tools answer."""
     return [(await client.call_tool(tool)).text for tool in tools]
 
@@ -93,12 +93,12 @@ async def test_a_client_gets_our_tokens_for_a_login_at_a_provider(journey, remot
     """Spec 2025-03-26 basic/authorization#flow-description: all seven steps; later both are renewed."""
     (origin, _), store = journey, MemoryTokenStore()
     async with visiting(origin, clock, store, revision, remote) as (client, person):
-        assert "alice" == (await said(client, "whoami"))[0]
-        assert (await said(client, "write"))[0]
+        assert "alice" == (await call_tools(client, "whoami"))[0]
+        assert (await call_tools(client, "write"))[0]
         assert 2 == len(person.opened)
     clock.now += 4000.0  # ours is over, and so is the provider's
     async with visiting(origin, clock, store, revision, remote) as (client, later):
-        assert ["alice"] == await said(client, "whoami")
+        assert ["alice"] == await call_tools(client, "whoami")
 
     kept = [await store.get(key) for key in await store.keys() if key.resource]
     assert [] == later.opened
@@ -112,11 +112,11 @@ async def test_a_login_that_the_provider_ends_is_over_here(journey, remote, cloc
     """Spec 2025-03-26 basic/authorization#session-binding-requirements: status is asked before ours is honoured."""
     (origin, _), store = journey, MemoryTokenStore()
     async with visiting(origin, clock, store, revision, remote) as (client, _):
-        assert ["alice"] == await said(client, "whoami")
+        assert ["alice"] == await call_tools(client, "whoami")
     remote.refresh.clear()
     clock.now += 4000.0  # its token is over, and cannot be renewed
     remote.claims = {"iat": int(clock()), "exp": int(clock()) + 600}
     async with visiting(origin, clock, store, revision, remote) as (client, later):
-        assert ["alice"] == await said(client, "whoami")
+        assert ["alice"] == await call_tools(client, "whoami")
 
     assert 1 == len(later.opened)

@@ -300,12 +300,12 @@ async def test_notes_that_wait_are_written_by_themselves_when_the_store_is_back(
         log.note(outcome_row("c1"))
         await wait_until(lambda: log.trouble)
         await again()
-        await wait_until(lambda: ended(log))
+        await wait_until(lambda: has_outcome(log))
 
         assert ["intent", "outcome"] == await read_kinds(log)
 
 
-async def ended(log):
+async def has_outcome(log):
     return "outcome" in await read_kinds(log)
 
 

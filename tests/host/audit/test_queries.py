@@ -17,7 +17,7 @@ from support.clock import ManualClock
 from support.host.audit_rows import AUDIT_TIME_S, intent_row, open_audit_log, outcome_row
 
 
-async def told(log, filters, **options):
+async def query_lines(log, filters, **options):
     return await log.state.read(lambda db: list(read_lines(db, filters, **options)))
 
 
@@ -71,7 +71,7 @@ async def test_rows_are_found_by_what_they_are_about(filters, expected):
     async with open_audit_log(clock=clock) as log:
         await some(log, clock)
 
-        assert expected == [line.seq for line in await told(log, AuditFilters(**filters))]
+        assert expected == [line.seq for line in await query_lines(log, AuditFilters(**filters))]
 
 
 async def test_the_newest_are_given_in_their_order():
@@ -80,7 +80,7 @@ async def test_the_newest_are_given_in_their_order():
     async with open_audit_log(clock=clock) as log:
         await some(log, clock)
 
-        assert [5, 6] == [line.seq for line in await told(log, AuditFilters(), newest=2)]
+        assert [5, 6] == [line.seq for line in await query_lines(log, AuditFilters(), newest=2)]
 
 
 def test_what_has_no_word_in_it_cannot_be_searched_for():

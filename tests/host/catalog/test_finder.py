@@ -58,7 +58,7 @@ def notes():
     return server
 
 
-def hosted(config=ALWAYS, approver=True, policy=DENYING, **options):
+def make_host(config=ALWAYS, approver=True, policy=DENYING, **options):
     """A host with the notes."""
     rules = Policy(read_layers(policy, "user")) if policy else "developer"
     host = Host(config, approver=lambda _: approver, policy=rules)
@@ -66,7 +66,7 @@ def hosted(config=ALWAYS, approver=True, policy=DENYING, **options):
     return host
 
 
-async def said(host, tool, /, **arguments):
+async def call_finder(host, tool, /, **arguments):
     """What one of the tools says."""
     await host.catalog.load()
     return (await host.call(tool, arguments)).text
@@ -75,8 +75,8 @@ async def said(host, tool, /, **arguments):
 @pytest.mark.covers("hostcontext.search.found")
 async def test_tools_are_found_by_what_they_do():
     """We demand: the names, grouped by server, and of how many they are."""
-    async with hosted() as host:
-        found = await said(host, "search_tools", query="jot down a note")
+    async with make_host() as host:
+        found = await call_finder(host, "search_tools", query="jot down a note")
 
     assert ["2 of 2 tools", "", "notes"] == found.splitlines()[:3]
     assert "- notes__save(what*): Write a note." in found
@@ -91,7 +91,7 @@ id = "not-for-bob"
 effect = "deny"
 when = { action = "tool.call", principal = "user:bob", tool = "save" }
 """
-    async with hosted(policy=rule) as host:
+    async with make_host(policy=rule) as host:
         await host.catalog.load()
         found = [
             (await host.call("search_tools", {"query": "write"}, principal=who)).text
@@ -103,10 +103,10 @@ when = { action = "tool.call", principal = "user:bob", tool = "save" }
 
 async def test_how_much_is_said_of_a_tool_can_be_chosen():
     """We demand: only names, or the whole definition."""
-    async with hosted() as host:
-        names = await said(host, "search_tools", query="write", detail="name", limit=1)
-        full = await said(host, "search_tools", query="write", detail="full", limit=1)
-        details = await said(host, "get_tool_details", names=["notes__save", "notes__sav"])
+    async with make_host() as host:
+        names = await call_finder(host, "search_tools", query="write", detail="name", limit=1)
+        full = await call_finder(host, "search_tools", query="write", detail="full", limit=1)
+        details = await call_finder(host, "get_tool_details", names=["notes__save", "notes__sav"])
 
     assert "- notes__save" == names.splitlines()[-1]
     assert '"inputSchema"' in full.splitlines()[-1]
@@ -116,8 +116,8 @@ async def test_how_much_is_said_of_a_tool_can_be_chosen():
 
 async def test_a_server_cannot_write_a_line_of_another_one():
     """We demand: what a server says of itself and of its tools stays in its own line."""
-    async with hosted() as host:
-        listed = await said(host, "list_servers")
+    async with make_host() as host:
+        listed = await call_finder(host, "list_servers")
 
     assert "2 tools of 1 servers" == listed.splitlines()[0]
     assert 2 == len(listed.splitlines())
@@ -126,10 +126,10 @@ async def test_a_server_cannot_write_a_line_of_another_one():
 @pytest.mark.covers("hostcontext.search.visible")
 async def test_what_policy_denies_in_any_case_is_not_found():
     """We demand: nor named, nor counted; what is denied for some arguments only is found."""
-    async with hosted() as host:
-        found = await said(host, "search_tools", query="delete all notes", limit=50)
-        details = await said(host, "get_tool_details", names=["notes__wipe"])
-        servers = await said(host, "list_servers")
+    async with make_host() as host:
+        found = await call_finder(host, "search_tools", query="delete all notes", limit=50)
+        details = await call_finder(host, "get_tool_details", names=["notes__wipe"])
+        servers = await call_finder(host, "list_servers")
 
     assert "wipe" not in found
     assert details.startswith("There is no tool 'notes__wipe'")
@@ -139,8 +139,8 @@ async def test_what_policy_denies_in_any_case_is_not_found():
 @pytest.mark.covers("hostcontext.search.pipeline")
 async def test_a_call_of_what_was_found_meets_the_same_policy():
     """We demand: allowed, denied by its arguments, and denied at all: each written down with its origin."""
-    async with hosted() as host:
-        done = await said(host, "call_tool", name="notes__save", arguments={"what": "a"})
+    async with make_host() as host:
+        done = await call_finder(host, "call_tool", name="notes__save", arguments={"what": "a"})
         for name, arguments in (("notes__save", {"what": "secret"}), ("notes__wipe", {})):
             with pytest.raises(Denied):
                 await host.call("call_tool", {"name": name, "arguments": arguments})
@@ -174,7 +174,7 @@ async def test_a_person_is_asked_about_a_call_of_what_was_found():
 @pytest.mark.parametrize("name", ["notes__look", "call_tool", "search_tools", "notes__nothing", ""])
 async def test_what_is_not_offered_cannot_be_reached(name):
     """We demand: a tool that the configuration leaves out, the finding tools themselves, and nothing."""
-    async with hosted(tools=ToolSelection(exclude=("look",))) as host:
+    async with make_host(tools=ToolSelection(exclude=("look",))) as host:
         await host.catalog.load()
         inner = {"name": "notes__wipe", "arguments": {}}
         with pytest.raises(Unknown):
@@ -189,7 +189,7 @@ async def test_a_page_of_an_app_keeps_its_tools_to_itself():
     host = Host(ALWAYS, approver=lambda _: True)
     host.add("pages", server)
     async with host:
-        found = await said(host, "search_tools", query="inside outside", limit=50)
+        found = await call_finder(host, "search_tools", query="inside outside", limit=50)
         with pytest.raises(Unknown):
             await host.call("call_tool", {"name": "pages__inside"})
 
@@ -216,9 +216,9 @@ async def test_a_tool_that_has_changed_is_neither_found_nor_called(tmp_path):
     async with shop("Buy, and tell everybody.") as host:
         with pytest.raises(Quarantined):
             await host.call("call_tool", {"name": "shop__buy"})
-        found = await said(host, "search_tools", query="buy")
+        found = await call_finder(host, "search_tools", query="buy")
         await host.call("shop__buy")
-        after = await said(host, "search_tools", query="buy")
+        after = await call_finder(host, "search_tools", query="buy")
 
     assert "shop__buy" not in found
     assert "shop__buy" in after
@@ -238,7 +238,7 @@ async def test_a_tool_that_has_changed_is_neither_found_nor_called(tmp_path):
 )
 async def test_arguments_that_do_not_fit_are_told(name, arguments):
     """We demand: an error that the model can read, and nothing else."""
-    async with hosted() as host:
+    async with make_host() as host:
         with pytest.raises(BadArguments):
             await host.call(name, arguments)
 
@@ -256,7 +256,7 @@ async def test_arguments_that_do_not_fit_are_told(name, arguments):
 )
 async def test_tools_are_searched_where_they_would_take_too_much(search, window, searching):
     """We demand: beyond a part of the model's window, or a number of tokens, or as it is said."""
-    async with hosted(HostConfig(options=HostOptions(search=search))) as host:
+    async with make_host(HostConfig(options=HostOptions(search=search))) as host:
         offer = await host.catalog.for_model(window=window)
 
     names = [one.name for one in offer.tools]
@@ -280,7 +280,7 @@ def test_the_threshold_is_a_share_of_the_window(tokens, window, searching):
 async def test_what_is_pinned_stays_direct():
     """We demand: a model is told of it as ever."""
     search = {"mode": "always", "pinned": ["notes__l*"]}
-    async with hosted(HostConfig(options=HostOptions(search=search))) as host:
+    async with make_host(HostConfig(options=HostOptions(search=search))) as host:
         offer = await host.catalog.for_model()
 
     assert "notes__look" == offer.tools[-1].name
@@ -291,7 +291,7 @@ async def test_what_is_pinned_stays_direct():
 async def test_the_tools_of_a_conversation_never_change_once_they_are_searched():
     """We demand: another server, and fewer tools than the threshold, make no difference to the model."""
     config = HostConfig(options=HostOptions(search={"threshold": 30}))
-    host = hosted(config)
+    host = make_host(config)
     async with host:
         first = await host.catalog.for_model()
         host.catalog.search = SearchSettings(threshold=100_000, pinned=("*",))
@@ -303,7 +303,7 @@ async def test_the_tools_of_a_conversation_never_change_once_they_are_searched()
 
 async def test_without_searching_there_are_no_such_tools():
     """We demand: where the mode says never, the names mean nothing."""
-    async with hosted(HostConfig(options=HostOptions(search={"mode": "never"}))) as host:
+    async with make_host(HostConfig(options=HostOptions(search={"mode": "never"}))) as host:
         with pytest.raises(Unknown):
             await host.call("search_tools", {"query": "x"})
 
@@ -328,7 +328,7 @@ async def test_a_conversation_searches_reads_and_calls():
             "Done.",
         ]
     )
-    async with hosted() as host:
+    async with make_host() as host:
         talk = Conversation(host, script, "m")
         events = [event async for event in talk.say("note: tea")]
 
@@ -350,10 +350,10 @@ async def test_the_index_follows_what_servers_say():
     host = Host(ALWAYS, approver=lambda _: True)
     host.add("art", server)
     async with host:
-        before = await said(host, "search_tools", query="paint sing")
+        before = await call_finder(host, "search_tools", query="paint sing")
         server.tools[:] = [any_tool("sing")]
         await host.catalog.on_changed("art", "tools")
-        after = await said(host, "search_tools", query="paint sing")
+        after = await call_finder(host, "search_tools", query="paint sing")
 
     assert "art__paint" in before
     assert "art__sing" not in before

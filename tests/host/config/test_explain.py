@@ -16,7 +16,7 @@ ENTRY = {
 }  # fmt: skip
 
 
-def loaded(folder, **servers):
+def load_servers(folder, **servers):
     """A configuration with where it comes from."""
     path = folder / "mcp.json"
     path.write_text(json.dumps({"mcpServers": servers}))
@@ -27,7 +27,7 @@ def loaded(folder, **servers):
 
 def test_every_member_has_its_place(tmp_path):
     """Ours: in the file, or that it is the default."""
-    lines = {line.name: line for line in explain_server(loaded(tmp_path, a=ENTRY), "a")}
+    lines = {line.name: line for line in explain_server(load_servers(tmp_path, a=ENTRY), "a")}
     path = tmp_path / "mcp.json"
 
     assert f"{path}:1:23" == lines["command"].place
@@ -43,7 +43,7 @@ def test_every_member_has_its_place(tmp_path):
 @pytest.mark.covers("hostconfig.variables.no-leak")
 def test_no_secret_is_explained(tmp_path):
     """Ours: not from the file, not from a variable, not in an argument or a URL."""
-    found = loaded(
+    found = load_servers(
         tmp_path,
         a=ENTRY,
         b={
@@ -67,7 +67,8 @@ def test_no_secret_is_explained(tmp_path):
 def test_a_broken_server_is_explained_with_its_fault(tmp_path):
     """Ours: this is where one looks for it."""
     lines = {
-        line.name: line.value for line in explain_server(loaded(tmp_path, a={"args": []}), "a")
+        line.name: line.value
+        for line in explain_server(load_servers(tmp_path, a={"args": []}), "a")
     }
 
     assert 'needs "command" or "url"' in lines["broken"]
@@ -76,7 +77,7 @@ def test_a_broken_server_is_explained_with_its_fault(tmp_path):
 def test_a_server_that_is_not_there_is_told_with_those_that_are(tmp_path):
     """Ours: the message is the help."""
     with pytest.raises(ConfigError, match="there is no server 'b'; there are: a"):
-        explain_server(loaded(tmp_path, a=ENTRY), "b")
+        explain_server(load_servers(tmp_path, a=ENTRY), "b")
 
 
 @pytest.mark.covers("hostconfig.variables.no-leak")

@@ -88,7 +88,7 @@ def other(text="Nothing to see."):
     return server
 
 
-def hosted(policy=READING + SHARING, approver=None, **more):
+def make_host(policy=READING + SHARING, approver=None, **more):
     """A host with the two servers."""
     host = Host(HostConfig(), approver=approver, policy=Policy(read_layers(policy, "user")), **more)
     host.add("notes", notes(), labels=Labels(reads=("private",)))
@@ -109,7 +109,7 @@ def became(built):
 @pytest.mark.covers("hostcontext.context.manifest", "hostcontext.context.frame")
 async def test_what_was_asked_for_is_there_in_frames():
     """We demand: what is pinned first, then the rest; each with the server that it is of."""
-    async with hosted() as host:
+    async with make_host() as host:
         built = await host.context.build(
             budget_tokens=2000,
             to=TO,
@@ -134,7 +134,7 @@ async def test_what_was_asked_for_is_there_in_frames():
 async def test_what_nobody_named_is_read_only_where_nobody_is_asked():
     """We demand: a resource that policy would ask about, or that is for people, is dropped with the reason."""
     asked = []
-    async with hosted(approver=lambda one: asked.append(one) or True) as host:
+    async with make_host(approver=lambda one: asked.append(one) or True) as host:
         built = await host.context.build("garden", budget_tokens=2000, to=TO, resources=True)
 
     found = became(built)
@@ -147,7 +147,7 @@ async def test_what_nobody_named_is_read_only_where_nobody_is_asked():
 async def test_a_person_is_asked_about_what_is_pinned():
     """We demand: whoever names a resource is asked where policy says so."""
     asked = []
-    async with hosted(approver=lambda one: asked.append(one.attempt.object) or True) as host:
+    async with make_host(approver=lambda one: asked.append(one.attempt.object) or True) as host:
         built = await host.context.build(budget_tokens=900, to=TO, pins=["notes://asked"])
 
     assert ["notes://asked"] == asked
@@ -157,7 +157,7 @@ async def test_a_person_is_asked_about_what_is_pinned():
 @pytest.mark.covers("hostcontext.context.bad-server")
 async def test_what_cannot_be_had_is_dropped_and_costs_the_others_nothing():
     """We demand: a resource that is not there, a prompt nobody has, a server that is no server."""
-    host = hosted()
+    host = make_host()
     host.add("broken", Command("/nowhere/at/all"))
     async with host:
         built = await host.context.build(
@@ -178,7 +178,7 @@ async def test_what_cannot_be_had_is_dropped_and_costs_the_others_nothing():
 @pytest.mark.covers("hostcontext.context.secrets")
 async def test_secrets_are_not_in_it():
     """We demand: what looks like a key is taken out before anything is chosen, of addresses, too."""
-    async with hosted() as host:
+    async with make_host() as host:
         built = await host.context.build(
             budget_tokens=900,
             to=TO,
@@ -195,7 +195,7 @@ async def test_secrets_are_not_in_it():
 async def test_a_person_agrees_once_to_everything():
     """We demand: one question, with whom and with every piece; each server has its row in the log."""
     asked = []
-    async with hosted(READING, approver=lambda one: asked.append(one) or True) as host:
+    async with make_host(READING, approver=lambda one: asked.append(one) or True) as host:
         with host.run() as run:
             built = await host.context.build(
                 budget_tokens=2000, to=TO, run=run, pins=["notes://boats", "other://page"]
@@ -213,7 +213,7 @@ async def test_a_person_agrees_once_to_everything():
 @pytest.mark.parametrize("approver", [lambda _: False, None])
 async def test_a_no_leaves_nothing_of_it(approver):
     """We demand: a person's, and that of nobody being there; the manifest says why."""
-    async with hosted(READING, approver=approver) as host:
+    async with make_host(READING, approver=approver) as host:
         built = await host.context.build(budget_tokens=900, to=TO, pins=["notes://boats"])
 
     assert ((), 0) == (built.messages, built.manifest.tokens)
@@ -230,7 +230,7 @@ id = "stays"
 effect = "deny"
 when = { action = "context.share", server = "notes" }
 """
-    async with hosted(READING + SHARING + rule) as host:
+    async with make_host(READING + SHARING + rule) as host:
         built = await host.context.build(
             budget_tokens=900, to=TO, pins=["notes://boats", "other://page"]
         )
@@ -243,7 +243,7 @@ when = { action = "context.share", server = "notes" }
 @pytest.mark.covers("hostcontext.context.labels")
 async def test_what_is_included_labels_the_run():
     """We demand: also where nothing was read but what a server says of itself."""
-    async with hosted() as host:
+    async with make_host() as host:
         with host.run() as run:
             await host.context.build(budget_tokens=900, to=TO, run=run)
             labels = run.labels
@@ -254,7 +254,7 @@ async def test_what_is_included_labels_the_run():
 @pytest.mark.covers("hostcontext.context.links")
 async def test_links_that_tools_gave_are_candidates_in_their_run():
     """We demand: in that run, of that server, and in no other run."""
-    async with hosted() as host:
+    async with make_host() as host:
         with host.run() as run, host.run() as another:
             await host.call("notes__link", run=run)
             mine = await host.context.build(budget_tokens=900, to=TO, run=run)
@@ -275,7 +275,7 @@ async def test_links_that_tools_gave_are_candidates_in_their_run():
 )
 async def test_what_servers_say_of_themselves_can_be_left_out_or_replaced(instructions, said):
     """We demand: of all, of none, of one; or the user's own words in its place."""
-    async with hosted() as host:
+    async with make_host() as host:
         built = await host.context.build(budget_tokens=900, to=TO, instructions=instructions)
 
     assert [said] == [part.split("\n")[1] if part else "" for part in [text_of(built)]]
@@ -299,7 +299,7 @@ async def test_what_servers_say_of_themselves_can_be_left_out_or_replaced(instru
 async def test_a_server_that_asks_for_context_gets_what_policy_lets_it_have(rules, said):
     """We demand: by a rule, and without what another rule keeps from being shared."""
     provider = Scripted("Well.")
-    host = hosted(
+    host = make_host(
         rules,
         approver=lambda _: True,
         models=Models([SMALL, LARGE]),
@@ -317,7 +317,7 @@ async def test_a_server_that_asks_for_context_gets_what_policy_lets_it_have(rule
 @pytest.mark.covers("hostcontext.context.estimate")
 async def test_the_estimate_follows_what_a_provider_reports():
     """We demand: texts are counted as the model that gets them counted before."""
-    async with hosted() as host:
+    async with make_host() as host:
         before = host.estimators.of(TO).ratio
         for _ in range(30):
             host.estimators.of(TO).learn(1000, 500)
@@ -330,7 +330,7 @@ async def test_the_estimate_follows_what_a_provider_reports():
 async def test_a_context_goes_along_with_the_users_words():
     """We demand: what was built stands before what the user says next, once."""
     provider = Scripted(["Yes."])
-    async with hosted() as host:
+    async with make_host() as host:
         talk = Conversation(host, provider, "m")
         built = await host.context.build(
             budget_tokens=900, to=talk.voice, run=talk.run, pins=["notes://boats"]

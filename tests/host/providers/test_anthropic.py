@@ -41,27 +41,29 @@ async def provider():
             await ours.close()
 
 
-def told(type, **members):
+def event_of(type, **members):
     """One event of an answer."""
     return event({"type": type, **members}, type)
 
 
-START = told("message_start", message={"model": "m-2026", "usage": {"input_tokens": 7}})
-TEXT = told("content_block_start", index=0, content_block={"type": "text", "text": ""})
+START = event_of("message_start", message={"model": "m-2026", "usage": {"input_tokens": 7}})
+TEXT = event_of("content_block_start", index=0, content_block={"type": "text", "text": ""})
 
 
 def text(words):
     """A piece of text."""
-    return told("content_block_delta", index=0, delta={"type": "text_delta", "text": words})
+    return event_of("content_block_delta", index=0, delta={"type": "text_delta", "text": words})
 
 
 def end(reason, tokens=3):
     """The end of an answer."""
     usage = {"output_tokens": tokens}
-    return told("message_delta", delta={"stop_reason": reason}, usage=usage) + told("message_stop")
+    return event_of("message_delta", delta={"stop_reason": reason}, usage=usage) + event_of(
+        "message_stop"
+    )
 
 
-def asked(*messages, **members):
+def make_completion(*messages, **members):
     """A completion."""
     listed = list(messages) or [SamplingMessage(role="user", content=TextContent(text="hi"))]
     return Completion(**{"model": "m", "messages": listed, "max_tokens": 50, **members})
@@ -75,9 +77,9 @@ async def whole(ours, completion):
 async def test_text_comes_in_pieces_and_with_what_it_took():
     """We demand: deltas as they come, then the message with model, reason and tokens."""
     async with provider() as (ours, fake):
-        fake.stream(START, told("ping"), TEXT, text("Hel"), text("lo"), end("end_turn"))
+        fake.stream(START, event_of("ping"), TEXT, text("Hel"), text("lo"), end("end_turn"))
         first, second, done = await whole(
-            ours, asked(system="be brief", temperature=0.5, stop=["END"])
+            ours, make_completion(system="be brief", temperature=0.5, stop=["END"])
         )
     assert (Delta("Hel"), Delta("lo")) == (first, second)
     assert ("Hello", "m-2026", "endTurn") == (
@@ -110,7 +112,7 @@ async def test_reasons_to_stop_have_the_protocols_names(theirs, ours):
     """The spec: standard stop reasons have names; others are the provider's own."""
     async with provider() as (client, fake):
         fake.stream(START, TEXT, text("x"), end(theirs))
-        done = (await whole(client, asked()))[-1]
+        done = (await whole(client, make_completion()))[-1]
     assert ours == done.result.stop_reason
 
 
@@ -133,16 +135,19 @@ async def test_tools_and_pictures_go_both_ways():
 
     def part(words):
         delta = {"type": "input_json_delta", "partial_json": words}
-        return told("content_block_delta", index=1, delta=delta)
+        return event_of("content_block_delta", index=1, delta=delta)
 
     async with provider() as (ours, fake):
         fake.stream(
-            START, TEXT, text("ok"), told("content_block_start", index=1, content_block=block),
-            part('{"x"'), part(": 2}"), told("content_block_stop", index=1), end("tool_use"),
+            START, TEXT, text("ok"), event_of("content_block_start", index=1, content_block=block),
+            part('{"x"'), part(": 2}"), event_of("content_block_stop", index=1), end("tool_use"),
         )  # fmt: skip
         done = (
             await whole(
-                ours, asked(*conversation, tools=tools, tool_choice=ToolChoice(mode="required"))
+                ours,
+                make_completion(
+                    *conversation, tools=tools, tool_choice=ToolChoice(mode="required")
+                ),
             )
         )[-1]
     assert [
@@ -173,7 +178,7 @@ async def test_errors_have_types_and_never_the_key(status, type, message, kind):
     async with provider() as (ours, fake):
         fake.refuse(status, {"type": "error", "error": {"type": type, "message": message}})
         with pytest.raises(kind) as error:
-            await whole(ours, asked())
+            await whole(ours, make_completion())
     assert KEY not in str(error.value)
 
 
@@ -184,13 +189,13 @@ async def test_an_answer_that_breaks_off_is_an_error():
     async with provider() as (ours, fake):
         fake.stream(START, TEXT, text("Hel"))
         with pytest.raises(ProviderBroke, match="ended before it was finished"):
-            await whole(ours, asked())
-        fake.stream(START, TEXT, text("Hel"), told("error", error=overloaded))
+            await whole(ours, make_completion())
+        fake.stream(START, TEXT, text("Hel"), event_of("error", error=overloaded))
         with pytest.raises(ProviderUnavailable):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
         fake.stream(event("{}"))
         with pytest.raises(ProviderBroke, match="makes no sense"):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
 
 
 async def test_what_the_api_cannot_say_is_refused_before_anything_is_sent():
@@ -198,9 +203,9 @@ async def test_what_the_api_cannot_say_is_refused_before_anything_is_sent():
     sound = SamplingMessage(role="user", content=AudioContent(data="aGk=", mime_type="audio/wav"))
     async with provider() as (ours, fake):
         with pytest.raises(ProviderRefused, match="no way to give a model audio/wav"):
-            await whole(ours, asked(sound))
+            await whole(ours, make_completion(sound))
         with pytest.raises(ProviderRefused, match="no JSON schema"):
-            await whole(ours, asked(schema={}))
+            await whole(ours, make_completion(schema={}))
     assert [] == fake.asked
 
 

@@ -50,7 +50,7 @@ def user(*content):
     return SamplingMessage(role="user", content=content[0] if len(content) == 1 else [*content])
 
 
-def asked(*messages, **members):
+def make_completion(*messages, **members):
     """A completion."""
     listed = list(messages) or [user(TextContent(text="hi"))]
     return Completion(**{"model": "m", "messages": listed, "max_tokens": 50, **members})
@@ -75,7 +75,7 @@ async def test_text_comes_in_pieces_and_with_what_it_took():
             chunk("Hel", model="m-2026"), chunk("lo"), chunk(finish="stop"),
             event({"choices": [], "usage": usage}), event("[DONE]"),
         )  # fmt: skip
-        first, second, done = await whole(ours, asked(system="be brief", temperature=0.5))
+        first, second, done = await whole(ours, make_completion(system="be brief", temperature=0.5))
     assert (Delta("Hel"), Delta("lo")) == (first, second)
     assert ("Hello", "m-2026", "endTurn") == (
         done.result.content.text,
@@ -108,7 +108,7 @@ async def test_reasons_to_stop_have_the_protocols_names(theirs, ours):
     """The spec: standard stop reasons have names; others are the provider's own."""
     async with provider() as (client, fake):
         fake.stream(chunk("x"), chunk(finish=theirs), event("[DONE]"))
-        done = (await whole(client, asked()))[-1]
+        done = (await whole(client, make_completion()))[-1]
     assert ours == done.result.stop_reason
 
 
@@ -130,7 +130,9 @@ async def test_tools_are_offered_and_asked_for_under_names_the_api_allows():
             call(1, id="c2", function={"name": "a_b", "arguments": ""}),
             chunk(finish="stop"),
         )
-        (done,) = await whole(ours, asked(tools=tools, tool_choice=ToolChoice(mode="required")))
+        (done,) = await whole(
+            ours, make_completion(tools=tools, tool_choice=ToolChoice(mode="required"))
+        )
     assert [
         ToolUseContent(id="c1", name="a.b", input={"x": 1}),
         ToolUseContent(id="c2", name="a_b", input={}),
@@ -160,7 +162,7 @@ async def test_conversations_with_tools_pictures_and_sound_are_said_in_the_apis_
     ]
     async with provider() as (ours, fake):
         fake.stream(chunk("a cat"), chunk(finish="stop"))
-        await whole(ours, asked(*conversation, stop=["END"], schema={"type": "object"}))
+        await whole(ours, make_completion(*conversation, stop=["END"], schema={"type": "object"}))
     first, second, third, fourth = fake.asked[0]["messages"]
     assert [
         {"type": "text", "text": "look"},
@@ -184,7 +186,9 @@ async def test_what_the_api_cannot_say_is_refused_before_anything_is_sent():
     """We demand: content is never left out in silence."""
     async with provider() as (ours, fake):
         with pytest.raises(ProviderRefused, match="no way to give a model audio/flac"):
-            await whole(ours, asked(user(AudioContent(data="aGk=", mime_type="audio/flac"))))
+            await whole(
+                ours, make_completion(user(AudioContent(data="aGk=", mime_type="audio/flac")))
+            )
     assert [] == fake.asked
 
 
@@ -206,7 +210,7 @@ async def test_errors_have_types_and_never_the_key(status, body, kind):
     async with provider() as (ours, fake):
         fake.refuse(status, body, Retry_After="7")
         with pytest.raises(kind, match=f"provider 'fake' refused with status {status}") as error:
-            await whole(ours, asked())
+            await whole(ours, make_completion())
     assert 7.0 == error.value.retry_after
     assert KEY not in str(error.value)
     assert "\x1b" not in str(error.value)
@@ -218,7 +222,7 @@ async def test_an_error_in_the_middle_of_a_stream_is_an_error():
     async with provider() as (ours, fake):
         fake.stream(chunk("Hel"), event({"error": {"message": "x", "type": "unavailable_error"}}))
         with pytest.raises(ProviderUnavailable):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -228,7 +232,7 @@ async def test_an_answer_that_breaks_off_is_an_error(cut):
     async with provider() as (ours, fake):
         fake.stream(chunk("Hel"), cut=cut)
         with pytest.raises(ProviderBroke, match="the answer of"):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
 
 
 @pytest.mark.parametrize(
@@ -247,7 +251,7 @@ async def test_what_makes_no_sense_is_an_error_of_its_own(bad):
     async with provider() as (ours, fake):
         fake.stream(bad)
         with pytest.raises(ProviderBroke):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
 
 
 async def test_a_provider_that_falls_silent_is_given_up():
@@ -255,7 +259,7 @@ async def test_a_provider_that_falls_silent_is_given_up():
     async with provider(timeout=0.05) as (ours, fake):
         fake.stream(chunk("Hel"), hang=True)
         with pytest.raises(ProviderBroke, match=r"nothing came for 0\.05 s"):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
 
 
 @pytest.mark.covers("hostsampling.providers.cancel")
@@ -263,7 +267,7 @@ async def test_closing_the_answer_closes_the_connection_at_once():
     """We demand: a model that nobody reads stops writing."""
     async with provider() as (ours, fake):
         fake.stream(chunk("Hel"), hang=True)
-        answer = ours.complete(asked())
+        answer = ours.complete(make_completion())
         assert Delta("Hel") == await anext(answer)
         await answer.aclose()
         async with asyncio.timeout(5):
@@ -288,7 +292,7 @@ async def test_nobody_there_is_unavailable():
         pass
     gone = OpenAICompatible(fake.url, name="gone")
     with pytest.raises(ProviderUnavailable, match="'gone' cannot be reached"):
-        await whole(gone, asked())
+        await whole(gone, make_completion())
     await gone.close()
     await gone.close()
 
@@ -298,11 +302,11 @@ async def test_a_connection_that_was_about_to_be_closed_is_replaced_once():
     async with provider() as (ours, fake):
         fake.hang_up()
         fake.stream(chunk("x"), chunk(finish="stop"))
-        assert "x" == (await whole(ours, asked()))[-1].result.content.text
+        assert "x" == (await whole(ours, make_completion()))[-1].result.content.text
         fake.hang_up()
         fake.hang_up()
         with pytest.raises(ProviderUnavailable):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
     assert 4 == len(fake.asked)
 
 
@@ -313,10 +317,10 @@ async def test_models_that_want_another_name_for_the_limit_get_it():
         fake.refuse(400, {"error": {"message": wants}})
         for _ in range(2):
             fake.stream(chunk("x"), chunk(finish="stop"))
-            await whole(ours, asked())
+            await whole(ours, make_completion())
         fake.refuse(400, {"error": {"message": wants}})
         with pytest.raises(ProviderRefused):
-            await whole(ours, asked())
+            await whole(ours, make_completion())
     assert [True, False, False, False] == ["max_tokens" in body for body in fake.asked]
     assert 50 == fake.asked[-1]["max_completion_tokens"]
 
@@ -352,14 +356,14 @@ async def test_a_usage_that_cannot_be_counts_as_not_told(told):
     async with provider() as (ours, fake):
         usage = {"prompt_tokens": told, "completion_tokens": told}
         fake.stream(chunk("Hi", "stop"), event({"choices": [], "usage": usage}), event("[DONE]"))
-        done = (await whole(ours, asked(user(TextContent(text="?")))))[-1]
+        done = (await whole(ours, make_completion(user(TextContent(text="?")))))[-1]
 
     assert (None, None) == (done.tokens_in, done.tokens_out)
 
 
 async def test_arguments_in_very_many_pieces_are_put_together_once():
     """Ours: a piece costs no more for those before it; 200,000 would take an hour otherwise."""
-    answer = OpenAIAnswer(asked(user(TextContent(text="?"))), {})
+    answer = OpenAIAnswer(make_completion(user(TextContent(text="?"))), {})
     pieces = ['{"text": "', *["x" * 100] * 200_000, '"}']
     for text in pieces:
         call = {"index": 0, "id": "1", "function": {"name": "a", "arguments": text}}

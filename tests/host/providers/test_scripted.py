@@ -12,7 +12,7 @@ from isthmus.testing.clock import VirtualLoop
 from isthmus.wire import SamplingMessage, TextContent, ToolUseContent
 
 
-def asked(text="hello", **members):
+def make_completion(text="hello", **members):
     """A completion that asks one thing."""
     messages = [SamplingMessage(role="user", content=TextContent(text=text))]
     return Completion(**{"model": "small", "messages": messages, "max_tokens": 50, **members})
@@ -26,8 +26,8 @@ async def whole(provider, completion):
 async def test_a_script_answers_in_order_a_word_a_piece():
     """We demand: plain answers are given once each, in pieces, with what they took."""
     provider = Scripted(["one two", "three"])
-    first = await whole(provider, asked("a question"))
-    second = await whole(provider, asked())
+    first = await whole(provider, make_completion("a question"))
+    second = await whole(provider, make_completion())
     assert [Delta("one"), Delta(" two")] == first[:-1]
     assert ("one two", "small", "endTurn") == (
         first[-1].result.content.text,
@@ -41,16 +41,16 @@ async def test_a_script_answers_in_order_a_word_a_piece():
 async def test_a_script_that_is_over_says_so():
     """We demand: a test that asks too often learns it."""
     provider = Scripted(["only"])
-    await whole(provider, asked())
+    await whole(provider, make_completion())
     with pytest.raises(UsageError, match="completion 2 has no answer"):
-        await whole(provider, asked())
+        await whole(provider, make_completion())
 
 
 async def test_a_rule_answers_whenever_it_fits():
     """We demand: rules go before the plain answers, and stay."""
     provider = Scripted([When(lambda it: "weather" in join_prompt(it), "rain"), "else"])
     texts = [
-        (await whole(provider, asked(text)))[-1].result.content.text
+        (await whole(provider, make_completion(text)))[-1].result.content.text
         for text in ("weather", "this", "weather again")
     ]
     assert ["rain", "else", "rain"] == texts
@@ -60,16 +60,16 @@ async def test_tools_errors_and_functions_are_answers():
     """We demand: a script can want a tool called, fail, or be computed."""
     use = ToolUseContent(id="1", name="add", input={"a": 1})
     provider = Scripted([use, RateLimited("slow down", retry_after=2.0), lambda it: it.model])
-    (done,) = await whole(provider, asked())
+    (done,) = await whole(provider, make_completion())
     assert (use, "toolUse") == (done.result.content, done.result.stop_reason)
     with pytest.raises(RateLimited):
-        await whole(provider, asked())
-    assert "small" == (await whole(provider, asked()))[-1].result.content.text
+        await whole(provider, make_completion())
+    assert "small" == (await whole(provider, make_completion()))[-1].result.content.text
 
 
 async def test_a_script_stops_at_the_limit_unless_it_is_deaf():
     """We demand: max_tokens counts words, and a deaf script shows what a bad provider does."""
-    limited = structs.replace(asked(), max_tokens=2)
+    limited = structs.replace(make_completion(), max_tokens=2)
     done = (await whole(Scripted("one two three"), limited))[-1]
     assert ("one two", "maxTokens") == (done.result.content.text, done.result.stop_reason)
     done = (await whole(Scripted("one two three", deaf=True), limited))[-1]
@@ -80,14 +80,14 @@ def test_a_slow_answer_pauses_before_each_piece():
     """We demand: delays are the loop's, so that a virtual clock makes them cost nothing."""
     loop = VirtualLoop()
     provider = Scripted(Slow("one two", 10.0))
-    pieces = loop.run_until_complete(whole(provider, asked()))
+    pieces = loop.run_until_complete(whole(provider, make_completion()))
     assert (3, 30.0) == (len(pieces), loop.time())
     loop.close()
 
 
 async def test_an_answer_that_never_comes_can_be_cancelled():
     """We demand: infinity waits until somebody gives up."""
-    task = asyncio.ensure_future(whole(Scripted(Slow("never", float("inf"))), asked()))
+    task = asyncio.ensure_future(whole(Scripted(Slow("never", float("inf"))), make_completion()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -100,4 +100,4 @@ async def test_a_script_says_what_it_has_and_that_it_was_closed():
     assert ["a", "b"] == [model.id for model in await provider.models()]
     await provider.close()
     assert provider.closed
-    assert isinstance((await whole(provider, asked()))[-1], Done)
+    assert isinstance((await whole(provider, make_completion()))[-1], Done)

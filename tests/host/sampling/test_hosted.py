@@ -31,7 +31,7 @@ def notes(revision):
     return server
 
 
-def hosted(server, *answers):
+def make_host(server, *answers):
     """A host, and what its person was asked; calls of tools are allowed."""
     asked, left = [], list(answers)
 
@@ -52,7 +52,7 @@ def hosted(server, *answers):
 @pytest.mark.parametrize("revision", ALL)
 async def test_both_eras_ask_the_same_person_the_same_things(revision):
     """We demand: one broker behind the routes; the run and the call it came from are known."""
-    host, asked, provider = hosted(notes(revision), "allow", "allow")
+    host, asked, provider = make_host(notes(revision), "allow", "allow")
     async with host:
         with host.run() as run:
             result = await host.call("notes__summary", {"text": "long"}, run=run)
@@ -70,7 +70,7 @@ async def test_both_eras_ask_the_same_person_the_same_things(revision):
 @pytest.mark.parametrize("revision", BOTH)
 async def test_a_no_ends_the_call_or_is_an_error_to_the_server(revision):
     """The spec: -1 for a request of its own; since 2026-07-28 nothing is sent."""
-    host, _, provider = hosted(notes(revision), "deny")
+    host, _, provider = make_host(notes(revision), "deny")
     async with host:
         if revision == "2026-07-28":
             with pytest.raises(UserDeclined):

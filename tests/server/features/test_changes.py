@@ -42,7 +42,7 @@ def inbound(client):
     return Inbound(0, "", None, client.caller, client.link)
 
 
-async def listening(server, **wanted):
+async def open_stream(server, **wanted):
     """A client with an open stream, and the task that serves it."""
     client = EraClient(server)
     task = asyncio.create_task(client.once("subscriptions/listen", {"notifications": wanted}))
@@ -157,7 +157,7 @@ async def test_a_slow_session_holds_up_nobody():
 @pytest.mark.covers("changes.streams.acknowledged-first")
 async def test_a_stream_is_acknowledged_first():
     """With its id, before anything else on it (spec: subscriptions, acknowledgment)."""
-    client, task = await listening(full(), toolsListChanged=True, resourceSubscriptions=["a://b"])
+    client, task = await open_stream(full(), toolsListChanged=True, resourceSubscriptions=["a://b"])
     await stop(task)
 
     assert [
@@ -175,7 +175,7 @@ async def test_a_stream_is_acknowledged_first():
 async def test_a_stream_gets_what_it_asked_for_and_nothing_else():
     """MUST NOT get other types; everything carries its id (spec: subscriptions)."""
     server = full()
-    client, task = await listening(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
+    client, task = await open_stream(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
     server.add_tool(lambda: None, name="u")
     server.remove_prompt("p")
     server.notify_resource_updated("a://b")
@@ -192,7 +192,7 @@ async def test_a_stream_gets_what_it_asked_for_and_nothing_else():
 @pytest.mark.covers("changes.streams.honoured-subset")
 async def test_what_the_server_does_not_offer_is_not_granted():
     """Left out of the acknowledgment (spec: subscriptions, acknowledgment)."""
-    client, task = await listening(
+    client, task = await open_stream(
         Server("empty"),
         toolsListChanged=True,
         promptsListChanged=True,
@@ -235,7 +235,7 @@ async def test_nothing_overtakes_the_acknowledgment():
 async def test_a_stream_ends_in_good_order(way):
     """All that happened is told, the stream is cancelled, the request answered (spec: both)."""
     server = full()
-    client, task = await listening(server, resourceSubscriptions=["a://b"])
+    client, task = await open_stream(server, resourceSubscriptions=["a://b"])
     server.notify_resource_updated("a://b")
     if way == "server":
         await server.close()
@@ -251,7 +251,7 @@ async def test_a_stream_ends_in_good_order(way):
 async def test_a_stream_that_was_cancelled_is_forgotten():
     """With its place on the link (decision D25)."""
     server = full()
-    client, task = await listening(server, toolsListChanged=True)
+    client, task = await open_stream(server, toolsListChanged=True)
     await stop(task)
     server.add_tool(lambda: None, name="u")
     await run_turns(20)
@@ -274,7 +274,7 @@ async def test_a_tool_may_change_what_there_is():
         ctx.notify_resource_updated("a://b")
         return threading.current_thread().name
 
-    client, task = await listening(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
+    client, task = await open_stream(server, toolsListChanged=True, resourceSubscriptions=["a://b"])
 
     assert "isthmus" in tool_text(await EraClient(server).call("grow", {"name": "new"}))
     await run_turns(20)
@@ -345,7 +345,7 @@ async def test_of_changes_in_many_threads_the_last_is_always_told(era):
     if era == "session":
         client, task = session(server), None
     else:
-        client, task = await listening(server, toolsListChanged=True)
+        client, task = await open_stream(server, toolsListChanged=True)
     seen = []
     note = client.link.note
 

@@ -35,7 +35,7 @@ def docs(tmp_path):
     return root
 
 
-def serving(docs, **options):
+def make_file_server(docs, **options):
     """A server that offers the folder."""
     limits = options.pop("limits", Limits())
     server = Server("files", limits=limits)
@@ -53,7 +53,7 @@ async def read(client, uri):
 @pytest.mark.covers("resources.contents.text-or-binary")
 async def test_text_is_read_as_text_and_the_rest_as_it_is(docs, revision):
     """The spec: text or blob, with its MIME type; ours: by name and by bytes."""
-    client = EraClient(serving(docs), revision)
+    client = EraClient(make_file_server(docs), revision)
 
     text = await read(client, "docs://read%20me.md")
     assert ("# hi", "text/markdown") == (text["text"], text["mimeType"])
@@ -71,7 +71,7 @@ async def test_text_is_read_as_text_and_the_rest_as_it_is(docs, revision):
 @pytest.mark.covers("resources.list.size-and-age", "resources.folders.type")
 async def test_files_are_listed_with_size_and_age_as_they_are_now(docs, revision):
     """The spec: size in bytes, lastModified in ISO 8601; ours: they are never stale."""
-    server = serving(docs)
+    server = make_file_server(docs)
     server.add_file(docs / "read me.md", "note://it", description="a note")
     client = EraClient(server, revision)
     (docs / "read me.md").write_text("# hello")
@@ -129,7 +129,7 @@ async def test_what_is_listed_can_be_read_and_nothing_else_is_listed(docs, revis
 @both
 async def test_a_folder_is_read_as_what_lies_in_it_page_by_page(docs, revision):
     """Ours: sorted, bounded, and with the way on."""
-    client = EraClient(serving(docs, limits=Limits(files=2)), revision)
+    client = EraClient(make_file_server(docs, limits=Limits(files=2)), revision)
 
     names, uri = [], "docs://"
     while uri:
@@ -158,7 +158,7 @@ async def test_a_folder_is_read_as_what_lies_in_it_page_by_page(docs, revision):
 )
 async def test_no_uri_leads_out_of_the_folder(docs, uri, revision):
     """The spec: MUST sanitise; ours: every such URI is as unknown as any other."""
-    error = await read(EraClient(serving(docs), revision), uri)
+    error = await read(EraClient(make_file_server(docs), revision), uri)
 
     assert (-32602 if revision == MODERN else -32002, uri) == (error.code, error.data["uri"])
 
@@ -179,7 +179,7 @@ def test_a_name_and_its_uri_lead_to_each_other(parts):
 @both
 async def test_names_are_completed_folder_by_folder(docs, revision):
     """The spec: variables of templates MAY be completed."""
-    client = EraClient(serving(docs), revision)
+    client = EraClient(make_file_server(docs), revision)
 
     async def completed(typed):
         ref = {"type": "ref/resource", "uri": "docs://{+path}{?after}"}
@@ -193,7 +193,7 @@ async def test_names_are_completed_folder_by_folder(docs, revision):
 
 async def test_what_is_too_large_is_refused_by_its_size(docs):
     """Ours: bounded, and said so."""
-    server = serving(docs, limits=Limits(file_size=3))
+    server = make_file_server(docs, limits=Limits(file_size=3))
     server.add_file(docs / "data")
     client = EraClient(server)
 
@@ -219,7 +219,7 @@ async def test_a_file_may_come_and_go(docs):
 
 async def test_a_folder_may_be_left_out_of_the_list_and_taken_back(docs):
     """Ours: a folder of a million files is still read by its template."""
-    server = serving(docs, listed=False, pattern="*.md", title="Docs")
+    server = make_file_server(docs, listed=False, pattern="*.md", title="Docs")
     client = EraClient(server)
 
     assert [] == (await client.once("resources/list"))["resources"]
@@ -236,7 +236,7 @@ def test_a_prefix_must_begin_a_uri(docs):
     for prefix in ("docs", "docs://{x}/", "docs://a?b", "docs://a#b", ""):
         with pytest.raises(UsageError, match="beginning of URIs"):
             Server("x").add_directory(docs, prefix)
-    server = serving(docs)
+    server = make_file_server(docs)
     with pytest.raises(UsageError, match="already"):
         server.add_directory(docs, "docs://")
 

@@ -79,7 +79,7 @@ def test_every_level_has_its_method():
     assert {"message": "x", "n": 1} == said[0].data
 
 
-async def heard(tool, revision=MODERN, **options):
+async def call_and_collect(tool, revision=MODERN, **options):
     """The log messages a client gets of one call."""
     server = Server("talk", **options)
     server.add_tool(tool, name="tool")
@@ -98,7 +98,7 @@ async def test_secrets_do_not_reach_the_client(revision):
     async def tool(ctx: Context) -> None:
         ctx.log.info("call with token=abc123def", url="https://me:pw@host/", password="hunter2")
 
-    (said,) = await heard(tool, revision)
+    (said,) = await call_and_collect(tool, revision)
 
     assert {
         "message": "call with token=[redacted]",
@@ -113,7 +113,7 @@ async def test_redaction_can_be_switched_off():
     async def tool(ctx: Context) -> None:
         ctx.log.info("x", password="hunter2")
 
-    (said,) = await heard(tool, redact=None)
+    (said,) = await call_and_collect(tool, redact=None)
 
     assert "hunter2" == said["data"]["password"]
 
@@ -130,7 +130,7 @@ async def test_whatever_is_logged_arrives_somehow():
         ctx.log.info("keys", of={Odd(): 1})
         ctx.log.info("big", n=2**80)
 
-    first, second, third = await heard(tool)
+    first, second, third = await call_and_collect(tool)
 
     assert ("half \ufffd", "odd") == (first["data"]["message"], first["data"]["odd"])
     assert "keys" in str(second["data"])
@@ -151,7 +151,7 @@ async def test_what_the_program_logs_can_be_captured():
             logging.getLogger("isthmus.own").error("not yours")
         library.error("after")
 
-    said = await heard(tool)
+    said = await call_and_collect(tool)
 
     assert [
         ("info", "somebody.else", "rows: 3"),

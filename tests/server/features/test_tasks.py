@@ -117,7 +117,7 @@ async def status(client, id):
     return (await ask(client, "tasks/get", id))["status"]
 
 
-def refused(answer, code):
+def check_refused(answer, code):
     assert isinstance(answer, ErrorBody), answer
     assert code == answer.code
     return answer
@@ -169,8 +169,8 @@ async def test_tools_run_only_in_the_ways_they_allow():
     """Spec: -32601 for a task that is forbidden, and for a call where a task is required."""
     client = Client(works(), LEGACY)
 
-    refused(await client.once("tools/call", {"name": "plain", "task": {}}), -32601)
-    refused(await client.once("tools/call", {"name": "forever"}), -32601)
+    check_refused(await client.once("tools/call", {"name": "plain", "task": {}}), -32601)
+    check_refused(await client.once("tools/call", {"name": "forever"}), -32601)
     assert "finished" == tool_text(await client.once("tools/call", {"name": "quick"}))
 
 
@@ -190,15 +190,15 @@ async def test_nothing_is_a_task_for_a_request_without_the_extension():
         ("tasks/cancel", {"taskId": id}),
         ("subscriptions/listen", {"notifications": {"taskIds": [id]}}),
     ):
-        assert missing == refused(await without.once(method, params), -32021).data
+        assert missing == check_refused(await without.once(method, params), -32021).data
 
 
 async def test_a_tool_that_must_be_a_task_is_refused_where_there_are_none():
     """Ours: before 2025-11-25 nothing can be a task; what need not be one runs as a call."""
     client = Plain(works(), "2025-06-18")
 
-    refused(await client.once("tools/call", {"name": "forever"}), -32601)
-    refused(await client.once("tasks/get", {"taskId": "x"}), -32601)
+    check_refused(await client.once("tools/call", {"name": "forever"}), -32601)
+    check_refused(await client.once("tasks/get", {"taskId": "x"}), -32601)
     assert "finished" == tool_text(await client.once("tools/call", {"name": "quick"}))
 
 
@@ -289,7 +289,7 @@ async def test_the_core_calls_a_tool_that_failed_a_failed_task():
 
     state = await ask(client, "tasks/get", told)
     result = await ask(client, "tasks/result", told)
-    error = refused(await ask(client, "tasks/result", refusal), -32000)
+    error = check_refused(await ask(client, "tasks/result", refusal), -32000)
 
     assert ("failed", "it did not work") == (state["status"], state["statusMessage"])
     assert (True, "it did not work") == (result["isError"], tool_text(result))
@@ -352,8 +352,8 @@ async def test_an_answer_of_the_wrong_shape_is_refused_and_the_question_stays():
     id = await start(client, "two")
     wrong = {"first": accept_form(name="a"), "question-1": {"action": "perhaps"}}
 
-    refused(await ask(client, "tasks/update", id, inputResponses=wrong), -32602)
-    refused(await ask(client, "tasks/update", id), -32602)
+    check_refused(await ask(client, "tasks/update", id, inputResponses=wrong), -32602)
+    check_refused(await ask(client, "tasks/update", id), -32602)
     state = await ask(client, "tasks/get", id)
 
     assert ["first", "question-1"] == list(state["inputRequests"])
@@ -566,7 +566,7 @@ async def test_a_task_is_stopped_before_its_cancellation_is_answered(revision):
     assert "cancelled" == await status(client, id)
     if revision == LEGACY:
         assert (id, "cancelled") == (answer["taskId"], answer["status"])
-        refused(await ask(client, "tasks/result", id), -32603)
+        check_refused(await ask(client, "tasks/result", id), -32603)
     else:
         assert {"resultType"} == set(answer) - {"_meta"}
         assert {"resultType"} == set(await ask(client, "tasks/cancel", id)) - {"_meta"}
@@ -578,7 +578,7 @@ async def test_what_is_over_stays_as_it_is():
     client = Client(works(), LEGACY)
     id = await start(client, "quick")
 
-    error = refused(await ask(client, "tasks/cancel", id), -32602)
+    error = check_refused(await ask(client, "tasks/cancel", id), -32602)
 
     assert "already in terminal status 'completed'" in error.message
     assert "completed" == await status(client, id)
@@ -637,8 +637,8 @@ def test_a_task_is_forgotten_when_its_time_is_over(revision):
         await asyncio.sleep(59)
         there = [await status(client, done), await status(client, running)]
         await asyncio.sleep(2)
-        refused(await ask(client, "tasks/get", done), -32602)
-        refused(await ask(client, "tasks/get", running), -32602)
+        check_refused(await ask(client, "tasks/get", done), -32602)
+        check_refused(await ask(client, "tasks/get", running), -32602)
         return there, server.did
 
     assert (["completed", "working"], ["stopped"]) == run(lives())
@@ -664,7 +664,7 @@ async def test_there_are_only_so_many_tasks(limits):
     client = Client(works(limits=limits), LEGACY)
     for _ in range(2):
         await start(client, "quick")
-    error = refused(await client.once("tools/call", {"name": "quick", "task": {}}), -31429)
+    error = check_refused(await client.once("tools/call", {"name": "quick", "task": {}}), -31429)
 
     assert "Too many tasks: 2 tasks" in error.message
     assert "finished" == tool_text(await client.once("tools/call", {"name": "quick"}))
@@ -700,7 +700,7 @@ async def test_the_task_of_another_principal_is_as_one_that_is_not_there(revisio
                 await ask(stranger, method, one, inputResponses={}) for one in (id, "made up")
             ]
             assert answers[0] == answers[1]
-            refused(answers[0], -32602)
+            check_refused(answers[0], -32602)
 
     assert "input_required" == await status(ann, id)
     await server.close()
@@ -737,8 +737,8 @@ async def test_a_list_comes_in_pages():
 
     assert [2, 2, 1] == [len(page) for page in pages]
     assert sorted(ids) == sorted([id for page in pages for id in page])
-    refused(await ann.once("tasks/list", {"cursor": "made up"}), -32602)
-    refused(await bob.once("tasks/list", cursor), -32602)
+    check_refused(await ann.once("tasks/list", {"cursor": "made up"}), -32602)
+    check_refused(await bob.once("tasks/list", cursor), -32602)
 
 
 @pytest.mark.covers("tasks.core.list.strangers")
@@ -756,7 +756,7 @@ async def test_nobody_is_shown_the_list_of_strangers():
     opened = await client.once("initialize", opening, origin=web)
 
     assert {"cancel", "requests"} == set(opened["capabilities"]["tasks"])
-    refused(await client.once("tasks/list", {}, origin=web), -32601)
+    check_refused(await client.once("tasks/list", {}, origin=web), -32601)
     assert "completed" == (await client.once("tasks/get", {"taskId": id}, origin=web))["status"]
 
 
@@ -782,7 +782,7 @@ async def test_each_shape_has_its_own_methods():
     ):
         client = Client(server, revision)
         for method in methods:
-            refused(await ask(client, method, "x", inputResponses={}), -32601)
+            check_refused(await ask(client, method, "x", inputResponses={}), -32601)
 
 
 # Tasks that begin in the body
@@ -885,7 +885,7 @@ async def test_a_task_that_finds_no_room_is_refused_in_the_call():
         "tools/call", {**params, "inputResponses": {"before": accept_form(name="a")}}
     )
 
-    refused(answer, -31429)
+    check_refused(answer, -31429)
 
 
 async def test_siblings_that_ask_meanwhile_end_the_round_first():

@@ -123,7 +123,7 @@ async def test_wrong_arguments_are_for_the_model_to_mend(revision, arguments, wh
     assert where in tool_text(result)
 
 
-def failing(error, **options):
+def make_failing_server(error, **options):
     server = Server("failing", **options)
 
     @server.tool
@@ -141,7 +141,7 @@ def failing(error, **options):
 @pytest.mark.parametrize("name", ["fail", "fail_plainly"])
 async def test_a_tool_error_is_the_result(revision, name):
     """Its text is for the model (architecture 9.2)."""
-    result = await EraClient(failing(ToolError("no such date")), revision).call(name)
+    result = await EraClient(make_failing_server(ToolError("no such date")), revision).call(name)
 
     assert (True, "no such date") == (result["isError"], tool_text(result))
 
@@ -150,7 +150,9 @@ async def test_a_tool_error_is_the_result(revision, name):
 @pytest.mark.parametrize("name", ["fail", "fail_plainly"])
 async def test_a_refusal_is_an_error(revision, name):
     """Code, message and data as raised (architecture 9.2)."""
-    error = await EraClient(failing(Refuse(7, "not you", {"a": 1})), revision).call(name)
+    error = await EraClient(make_failing_server(Refuse(7, "not you", {"a": 1})), revision).call(
+        name
+    )
 
     assert (7, "not you", {"a": 1}) == (error.code, error.message, error.data)
 
@@ -161,7 +163,7 @@ async def test_a_refusal_is_an_error(revision, name):
 async def test_any_other_exception_is_named_logged_and_withheld(revision, name, caplog):
     """What it says may be nobody's business (ADR 0008)."""
     with caplog.at_level(logging.ERROR, "isthmus"):
-        result = await EraClient(failing(KeyError("pass word")), revision).call(name)
+        result = await EraClient(make_failing_server(KeyError("pass word")), revision).call(name)
 
     assert (True, f"Tool '{name}' failed: KeyError") == (result["isError"], tool_text(result))
     assert "pass word" in caplog.text
@@ -171,21 +173,21 @@ async def test_any_other_exception_is_named_logged_and_withheld(revision, name, 
 @pytest.mark.parametrize("name", ["fail", "fail_plainly"])
 async def test_a_tool_that_exits_does_not_end_the_server(name):
     """An argument parser inside a tool may call ``sys.exit`` (ours)."""
-    result = await EraClient(failing(SystemExit(2))).call(name)
+    result = await EraClient(make_failing_server(SystemExit(2))).call(name)
 
     assert (True, f"Tool '{name}' failed: SystemExit") == (result["isError"], tool_text(result))
 
 
 async def test_debugging_lets_the_text_out():
     """``Server(debug=True)`` is for whoever writes the tool (architecture 9.2)."""
-    result = await EraClient(failing(KeyError("pass word"), debug=True)).call("fail")
+    result = await EraClient(make_failing_server(KeyError("pass word"), debug=True)).call("fail")
 
     assert "Tool 'fail' failed: KeyError: 'pass word'" == tool_text(result)
 
 
 async def test_stop_iteration_out_of_a_thread_does_not_hang():
     """A future cannot carry it, so it is carried in another exception (asyncio)."""
-    result = await EraClient(failing(StopIteration())).call("fail_plainly")
+    result = await EraClient(make_failing_server(StopIteration())).call("fail_plainly")
 
     assert "Tool 'fail_plainly' failed: RuntimeError" == tool_text(result)
 
