@@ -152,7 +152,7 @@ def test_the_core_is_pure(sources):
     assert [] == wrong, "time, randomness and bytes arrive as arguments in " + ", ".join(PURE)
 
 
-def called(node: ast.Call) -> str:
+def name_call(node: ast.Call) -> str:
     """``open`` for ``open(…)``, ``now`` for ``datetime.now(…)``; methods of ours do not count."""
     if isinstance(node.func, ast.Name):
         return node.func.id
@@ -165,11 +165,11 @@ def called(node: ast.Call) -> str:
 def test_the_core_asks_nobody_for_the_time(sources):
     """Ours: wire, revisions and core open no file and read no clock by a call either."""
     wrong = [
-        f"{s.name}:{node.lineno} calls {called(node)}"
+        f"{s.name}:{node.lineno} calls {name_call(node)}"
         for s in sources
         if s.package in PURE
         for node in ast.walk(s.tree)
-        if isinstance(node, ast.Call) and called(node) in IMPURE_CALLS
+        if isinstance(node, ast.Call) and name_call(node) in IMPURE_CALLS
     ]
 
     assert [] == wrong, "time, randomness and bytes arrive as arguments in " + ", ".join(PURE)

@@ -24,7 +24,7 @@ ALL = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = {}\n'
 FORM = ElicitParams(message="?", requested_schema={"type": "object", "properties": {}})
 
 
-def hosted(server, **options):
+def make_host(server, **options):
     """A host that allows everything."""
     host = Host(policy=Policy.of(read_layers(ALL, "user")))
     host.add("shop", server, **options)
@@ -44,7 +44,7 @@ async def test_a_request_with_several_calls_under_way_belongs_to_none_and_has_th
 
     server = SmallServer({"tools/call": call}, tools=[any_tool()], revisions=[LEGACY_NAME])
     asked = []
-    async with hosted(server, labels=Labels(reads=("private",))) as host:
+    async with make_host(server, labels=Labels(reads=("private",))) as host:
         elicitor = host.parts.clients.elicitor
 
         async def answer(asking, params):
@@ -68,7 +68,7 @@ async def test_a_request_with_several_calls_under_way_belongs_to_none_and_has_th
 
 async def test_how_deep_a_question_is_within_samplings_is_counted():
     """Ours: a model that calls a tool whose server asks for a model again."""
-    async with hosted(SmallServer(tools=[any_tool()])) as host:
+    async with make_host(SmallServer(tools=[any_tool()])) as host:
         flying = host.core.pipeline.flying
         outer = Attempt(id="1", action="sampling.request", principal="server:a", server="a")
         inner = structs.replace(outer, id="2", action="tool.call", server="shop", parent="1")
@@ -85,7 +85,7 @@ async def test_nothing_is_offered_that_the_entry_does_not_say():
     """Ours: forms and no pages, no model, no roots, where that is what it says."""
     offered = Advertise(elicitation=("form",), roots=False, tasks=False)
     server = SmallServer(tools=[any_tool()], revisions=[LEGACY_NAME])
-    async with hosted(server, advertise=offered) as host:
+    async with make_host(server, advertise=offered) as host:
         await host.call("shop__add")
         declared = host.servers["shop"].connections[""].client._answering.capabilities
 
@@ -97,7 +97,7 @@ async def test_nothing_is_offered_that_the_entry_does_not_say():
 
 async def test_strikes_are_written_down_so_often_and_no_more():
     """Ours: a server that does nothing else does not fill the log."""
-    async with hosted(SmallServer(tools=[any_tool()])) as host:
+    async with make_host(SmallServer(tools=[any_tool()])) as host:
         entry = host.servers["shop"].entry
         for _ in range(MAX_STRIKE_ROWS + 10):
             host.parts.clients.strike(entry, "", "sampling/createMessage")

@@ -95,7 +95,7 @@ def rules(text):
     return Policy.of(read_layers(text, "user"))
 
 
-def hosted(server, approver=None, *, name="shop", policy="developer", state=None, **options):
+def make_host(server, approver=None, *, name="shop", policy="developer", state=None, **options):
     """A host with one server in this process."""
     host = Host(approver=approver, policy=policy, state=state)
     host.add(name, server, **options)
@@ -112,7 +112,7 @@ async def rows(host, *kinds):
 async def test_a_call_that_is_asked_leaves_a_decision_an_intent_and_an_outcome():
     """Ours: in this order, under one id, which is what a person saw."""
     person = says(True)
-    async with hosted(shop(), person) as host:
+    async with make_host(shop(), person) as host:
         result = await host.call("shop__buy", {"what": "tea"})
         found = await rows(host)
 
@@ -128,7 +128,7 @@ async def test_a_call_that_is_asked_leaves_a_decision_an_intent_and_an_outcome()
 async def test_a_no_is_an_end_that_is_written_down_and_nothing_is_sent():
     """Ours: the caller hears who said no; the server hears nothing."""
     server = shop()
-    async with hosted(server, says(False)) as host:
+    async with make_host(server, says(False)) as host:
         with pytest.raises(Denied) as refused:
             await host.call("shop__buy", {"what": "tea"})
         found = await rows(host)
@@ -159,7 +159,7 @@ async def test_what_cannot_be_called_is_refused_before_anybody_is_asked(
 ):
     """Ours: an error that says what is wrong, written down, and no question."""
     person = says(True)
-    async with hosted(shop(), person) as host:
+    async with make_host(shop(), person) as host:
         with pytest.raises(error, match=words):
             await host.call(name, arguments)
         found = await rows(host)
@@ -179,7 +179,7 @@ async def test_a_tool_for_a_servers_own_pages_is_for_nobody_else():
         """For a page."""
         return "done"
 
-    async with hosted(server, says(True)) as host:
+    async with make_host(server, says(True)) as host:
         with pytest.raises(Unknown, match="own pages"):
             await host.call("secretly", server="shop")
 
@@ -192,7 +192,7 @@ async def test_what_is_decided_on_is_what_is_sent():
         arguments["what"] = "dynamite"
         return True
 
-    async with hosted(server, person) as host:
+    async with make_host(server, person) as host:
         await host.call("shop__buy", arguments)
 
     assert [("tea", 1)] == server.bought
@@ -211,7 +211,7 @@ async def test_an_edit_goes_through_validation_and_policy_again():
     async def person(_interaction):
         return Decision(verdict="allow", edited=edits.pop(0))
 
-    async with hosted(server, person, policy=policy) as host:
+    async with make_host(server, person, policy=policy) as host:
         result = await host.call("shop__buy", {"what": "tea"})
         with pytest.raises(BadArguments):
             await host.call("shop__buy", {"what": "tea"})
@@ -227,7 +227,7 @@ async def test_an_edit_goes_through_validation_and_policy_again():
 async def test_a_yes_that_is_remembered_is_a_grant_before_the_call_goes_on():
     """Ours: the second call is asked no more, and the row names the grant."""
     person = says(Decision(verdict="allow", remember="session"))
-    async with hosted(shop(), person, policy="developer") as host:
+    async with make_host(shop(), person, policy="developer") as host:
         await host.call("shop__buy", {"what": "tea"})
         await host.call("shop__buy", {"what": "tea"})
         found = await rows(host, "intent")
@@ -255,7 +255,7 @@ async def test_a_tool_that_changes_while_a_person_looks_is_not_called():
         await wait_until(lambda: "address book" in listed().description)  # the server has said so
         return True
 
-    async with hosted(server, person) as host:
+    async with make_host(server, person) as host:
         with pytest.raises(Quarantined):
             await host.call("shop__buy", {"what": "tea"})
         found = await rows(host)
@@ -271,7 +271,7 @@ async def test_a_tool_that_is_another_one_since_the_last_run_is_shown_with_what_
     tmp_path, yes
 ):
     """Ours: a person sees both definitions first; without their yes it is not called."""
-    async with hosted(shop(), says(True), state=tmp_path) as host:
+    async with make_host(shop(), says(True), state=tmp_path) as host:
         await host.call("shop__buy", {"what": "tea"})
     server = shop()
     server.remove_tool("buy")
@@ -282,7 +282,7 @@ async def test_a_tool_that_is_another_one_since_the_last_run_is_shown_with_what_
         return f"told of {what}"
 
     person = says(yes)
-    async with hosted(server, person, state=tmp_path) as host:
+    async with make_host(server, person, state=tmp_path) as host:
         if yes:
             assert "told of tea" == (await host.call("shop__buy", {"what": "tea"})).text
         else:
@@ -301,7 +301,7 @@ async def test_a_tool_that_is_another_one_since_the_last_run_is_shown_with_what_
 async def test_a_dry_run_does_nothing_and_says_what_it_would_do():
     """Ours: nobody is asked, nothing is sent, and the result is no result of a tool."""
     server, person = shop(), says(True)
-    host = hosted(server, person)
+    host = make_host(server, person)
     host.core.pipeline.mode = "dry-run"
     async with host:
         result = await host.call("shop__buy", {"what": "tea"})
@@ -315,7 +315,7 @@ async def test_a_dry_run_does_nothing_and_says_what_it_would_do():
 @pytest.mark.covers("hostkernel.mode.shadow")
 async def test_a_policy_that_is_tried_beside_leaves_a_row_where_it_differs():
     """Ours: it decides nothing."""
-    host = hosted(shop(), says(True))
+    host = make_host(shop(), says(True))
     host.core.pipeline.shadow = Policy.named("locked-down")
     async with host:
         await host.call("shop__buy", {"what": "tea"})
@@ -340,7 +340,7 @@ async def test_what_cannot_be_written_down_is_not_done():
 
         write = intent
 
-    host = hosted(server, policy=rules('[[rule]]\nid = "all"\neffect = "allow"\nwhen = {}\n'))
+    host = make_host(server, policy=rules('[[rule]]\nid = "all"\neffect = "allow"\nwhen = {}\n'))
     async with host:
         host.core.pipeline.audit = Full()
         with pytest.raises(AuditUnavailable):
@@ -358,7 +358,7 @@ async def test_a_cancelled_caller_takes_the_question_away_and_is_written_down():
         seen.set()
         await asyncio.Event().wait()
 
-    async with hosted(shop(), person) as host:
+    async with make_host(shop(), person) as host:
         calling = asyncio.ensure_future(host.call("shop__buy", {"what": "tea"}))
         await seen.wait()
         calling.cancel()
@@ -379,7 +379,7 @@ async def test_a_result_that_breaks_its_own_schema_is_not_passed_on():
         return text_result("", structured_content={"sum": "three"})
 
     liar = SmallServer({"tools/call": call}, tools=[any_tool(output_schema=schema)])
-    async with hosted(liar, says(True)) as host:
+    async with make_host(liar, says(True)) as host:
         with pytest.raises(Misbehaved, match="breaks its schema"):
             await host.call("shop__add")
         found = await rows(host)
@@ -397,7 +397,7 @@ async def test_a_result_that_is_too_large_is_read_at_its_link():
         """Shout."""
         return "tea! " * 1000
 
-    async with hosted(server, says(True), limits=ServerLimits(result_bytes=1000)) as host:
+    async with make_host(server, says(True), limits=ServerLimits(result_bytes=1000)) as host:
         result = await host.call("shop__shout")
         link = result.content[1]
         rest = await host.read(link.uri)
@@ -412,7 +412,7 @@ async def test_a_result_that_is_too_large_is_read_at_its_link():
 async def test_a_call_beyond_the_limit_is_refused_and_written_down():
     """Ours: with the seconds to wait."""
     limits = ServerLimits(calls=1.0)
-    async with hosted(shop(), says(True), limits=limits) as host:
+    async with make_host(shop(), says(True), limits=limits) as host:
         await host.call("shop__buy", {"what": "tea"})
         with pytest.raises(Exhausted) as refused:
             await host.call("shop__buy", {"what": "milk"})
@@ -426,7 +426,7 @@ async def test_a_call_beyond_the_limit_is_refused_and_written_down():
 async def test_a_run_carries_labels_and_a_budget():
     """Ours: what was read decides what is still done unasked; what is used up is used up."""
     private = Labels(reads=("private",))
-    host = hosted(shop(), says(True), trust="annotations", labels=private)
+    host = make_host(shop(), says(True), trust="annotations", labels=private)
     async with host:
         with host.run(budget=Budget(calls=1)) as run:
             await host.call("shop__look", run=run)
@@ -441,7 +441,7 @@ async def test_a_run_carries_labels_and_a_budget():
 @pytest.mark.covers("hostkernel.pipeline.kinds")
 async def test_reads_prompts_and_completions_go_the_same_way():
     """Ours: each leaves an intent and an outcome."""
-    async with hosted(shop(), says(True)) as host:
+    async with make_host(shop(), says(True)) as host:
         await host.catalog.load()
         read = await host.read("shop+shop://list")
         prompt = await host.prompt("shop__ask", {"what": "tea"})
@@ -459,12 +459,12 @@ async def test_reads_prompts_and_completions_go_the_same_way():
 @pytest.mark.covers("hostkernel.isolation")
 async def test_principals_do_not_share_a_connection_where_the_entry_says_so():
     """Ours: each user has a session of their own, and so has each run."""
-    async with hosted(shop(), says(True), instance="per-user") as host:
+    async with make_host(shop(), says(True), instance="per-user") as host:
         for principal in ("user:a", "user:b", "user:a"):
             await host.call("shop__buy", {"what": "tea"}, principal=principal)
         assert {"", "user:a", "user:b"} == set(host.servers["shop"].connections)
 
-    async with hosted(shop(), says(True), instance="per-session") as host:
+    async with make_host(shop(), says(True), instance="per-session") as host:
         with pytest.raises(Unknown, match="within a run"):
             await host.call("shop__buy", {"what": "tea"})
         run = host.run()
@@ -557,7 +557,7 @@ async def anybody(host):
 
 def test_a_host_says_what_is_wrong_with_how_it_is_used():
     """Ours: a name that cannot be one, one that is taken, and a host that is not open."""
-    host = hosted(shop())
+    host = make_host(shop())
 
     with pytest.raises(UsageError, match="cannot be one"):
         host.add("My Shop", shop())
@@ -565,7 +565,7 @@ def test_a_host_says_what_is_wrong_with_how_it_is_used():
         host.add("shop", shop())
     with pytest.raises(UsageError, match="user:NAME"):
         asyncio.run(anybody(host))
-    host = hosted(shop())
+    host = make_host(shop())
     with pytest.raises(OutOfPhase):
         _ = host.catalog
     with pytest.raises(OutOfPhase):
@@ -575,7 +575,7 @@ def test_a_host_says_what_is_wrong_with_how_it_is_used():
 @pytest.mark.covers("hostkernel.explain")
 async def test_policy_can_be_asked_without_doing_anything():
     """Ours: a trace, and no row."""
-    async with hosted(shop(), says(True)) as host:
+    async with make_host(shop(), says(True)) as host:
         trace = await host.policy.explain(server="shop", tool="buy", args={"what": "tea"})
         found = await rows(host)
 
@@ -586,7 +586,7 @@ async def test_policy_can_be_asked_without_doing_anything():
 async def test_the_view_shows_servers_and_why_something_is_asked():
     """Ours: what surfaces need, as values."""
     reasons = []
-    host = hosted(shop())
+    host = make_host(shop())
 
     async def person(interaction):
         reasons.extend(await host.view.explain(interaction.id))
@@ -624,7 +624,7 @@ async def test_what_a_rule_hides_is_neither_shown_nor_kept_and_reaches_the_serve
         seen.append(str(interaction))
         return Decision(verdict="allow", edited={**interaction.payload.arguments, "sum": 3})
 
-    async with hosted(server, person, policy=policy) as host:
+    async with make_host(server, person, policy=policy) as host:
         result = await host.call("shop__pay", {"card": "4111-1111", "sum": 5})
         kept = str(await host.view.audit_tail(50))
 
@@ -658,7 +658,7 @@ async def test_a_call_whose_connection_breaks_is_not_made_again_and_nobody_knows
         await asyncio.Event().wait()
         return "never"
 
-    async with hosted(server, says(True)) as host:
+    async with make_host(server, says(True)) as host:
         calling = asyncio.ensure_future(host.call("shop__wait"))
         await begun.wait()
         await host.servers["shop"].stop(drain=0)
@@ -690,7 +690,7 @@ def test_what_a_program_adds_is_bound_to_what_it_is(target, entry):
 
 async def test_a_resource_is_found_that_nobody_was_asked_for_yet():
     """Ours: by its own URI, where one server lists it."""
-    async with hosted(shop(), says(True)) as host:
+    async with make_host(shop(), says(True)) as host:
         assert "tea" == (await host.read("shop://list")).contents[0].text
         with pytest.raises(Unknown):
             await host.read("shop://nothing")
@@ -699,7 +699,7 @@ async def test_a_resource_is_found_that_nobody_was_asked_for_yet():
 async def test_a_server_over_stdio_is_called_like_any_other():
     """Ours: its program is what it is bound to."""
     hello = Path(__file__).parents[2] / "examples" / "hello.py"
-    async with hosted(hello, says(True), name="hello") as host:
+    async with make_host(hello, says(True), name="hello") as host:
         found = await host.call("hello__add", {"a": 2, "b": 3})
         (status,) = host.view.servers()
 
