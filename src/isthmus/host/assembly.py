@@ -209,7 +209,7 @@ class HostParts:
         return HostCatalog(
             self._config.servers,
             lambda name, isolation: self.supervisor.use(name, isolation, again=True),
-            kept=ListCache(self._core.state, clock=clock),
+            cache=ListCache(self._core.state, clock=clock),
             identity=identify_server,
             search=parse_search_settings(self._config.options.search),
             quarantined=self._is_quarantined,

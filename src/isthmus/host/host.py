@@ -610,7 +610,9 @@ class Host:
         from isthmus.host.config.watch import watch_config
 
         try:
-            await self.follow(watch_config(said=lambda text: self.notice("config", text), **files))
+            await self.follow(
+                watch_config(report=lambda text: self.notice("config", text), **files)
+            )
         except ConfigError as error:
             self.notice("config", str(error))
 

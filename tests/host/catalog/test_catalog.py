@@ -383,7 +383,7 @@ async def test_a_list_waits_while_a_person_is_asked():
         asked.append(1)
         return len(asked) < 3
 
-    offer = await found.for_model(patience=0.01, held=held)
+    offer = await found.for_model(patience=0.01, is_held=held)
 
     assert 3 == len(asked)
     assert {"a": "it has not answered yet"} == offer.absent

@@ -19,9 +19,9 @@ async def state():
 async def test_a_server_known_from_an_earlier_run_is_not_started_to_be_known(state):
     """Ours: a lazy server's tools are offered without starting it, and marked as from before."""
     shelf = ClientShelf(a=ListedServer(plain_tool("x", description="does x")))
-    await make_catalog(shelf, kept=ListCache(state)).load()
+    await make_catalog(shelf, cache=ListCache(state)).load()
 
-    later = make_catalog(shelf, kept=ListCache(state))
+    later = make_catalog(shelf, cache=ListCache(state))
     offer = await later.for_model()
 
     assert ["a__x"] == [t.name for t in offer.tools]
@@ -71,7 +71,7 @@ async def test_lists_written_by_another_version_are_fetched_anew(state):
 
 async def test_what_one_user_alone_sees_is_not_kept(state):
     """Ours: the store is of the host, and an isolated connection is of one principal."""
-    await make_catalog(ClientShelf(a=ListedServer(plain_tool("x"))), kept=ListCache(state)).load(
+    await make_catalog(ClientShelf(a=ListedServer(plain_tool("x"))), cache=ListCache(state)).load(
         isolation="alice"
     )
 

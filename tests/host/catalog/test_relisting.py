@@ -61,7 +61,7 @@ async def state():
 async def test_a_change_while_a_server_is_first_read_loses_none_of_its_lists(slow, first, state):
     """Ours: whichever list is slow, and whichever reading ends first; nor is a loss kept."""
     server = Everything(plain_tool("old"))
-    found = make_catalog(ClientShelf(a=server), kept=ListCache(state))
+    found = make_catalog(ClientShelf(a=server), cache=ListCache(state))
     server.gates[slow].clear()
     reading = asyncio.ensure_future(found.on_ready("a", server))
     await until(lambda: server.asked)
@@ -73,7 +73,7 @@ async def test_a_change_while_a_server_is_first_read_loses_none_of_its_lists(slo
     server.gates[slow].set()
     await asyncio.gather(reading, change)
 
-    later = make_catalog(ClientShelf(a=server), kept=ListCache(state))
+    later = make_catalog(ClientShelf(a=server), cache=ListCache(state))
     await later.load()
     assert [2, 1, 1, 1] == counts(found.listed("a"))
     assert ["a__new", "a__newer"] == [item.name for item in found.tools()]
@@ -102,7 +102,7 @@ async def test_what_is_asked_for_while_a_server_is_first_read_waits_for_it():
 async def test_lists_that_were_cut_short_in_an_earlier_run_are_asked_for_again(state):
     """Ours: what an earlier version kept does not say that all of it has come."""
     server = Everything(plain_tool("x"))
-    kept, found = ListCache(state), make_catalog(ClientShelf(a=server), kept=ListCache(state))
+    kept, found = ListCache(state), make_catalog(ClientShelf(a=server), cache=ListCache(state))
     await found.load()
     identity = found._identity(found._entries["a"])
     fetched = found.listed("a").fetched
@@ -115,7 +115,7 @@ async def test_lists_that_were_cut_short_in_an_earlier_run_are_asked_for_again(s
 
     await state.write(write)
     assert None is await kept.find(identity)
-    later = make_catalog(ClientShelf(a=server), kept=kept)
+    later = make_catalog(ClientShelf(a=server), cache=kept)
     await later.load()
 
     assert [1, 1, 1, 1] == counts(later.listed("a"))

@@ -22,7 +22,7 @@ async def test_a_file_saved_half_way_changes_nothing(tmp_path):
         heard.set()
 
     since = load_config(path, folder=tmp_path, managed=tmp_path / "m")
-    configs = watch_config(path, folder=tmp_path, managed=tmp_path / "m", since=since, said=say)
+    configs = watch_config(path, folder=tmp_path, managed=tmp_path / "m", since=since, report=say)
     first = asyncio.ensure_future(anext(configs))
     path.write_text(WHOLE[:12])
     await heard.wait()

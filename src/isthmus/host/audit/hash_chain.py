@@ -161,18 +161,18 @@ def count_checkpoints(db: "sqlite3.Connection", last: int) -> tuple[int, int]:
 COUNT_CHECKPOINTS = "SELECT count(*) FROM checkpoint WHERE seq BETWEEN ? AND ?"
 
 
-def continues_head(db: "sqlite3.Connection", known: ChainHead, seq: int, hash: bytes) -> bool:
+def continues_head(db: "sqlite3.Connection", head: ChainHead, seq: int, hash: bytes) -> bool:
     """Whether a log that ends at ``seq`` with this hash continues a head, or ends there."""
-    if known.seq == seq:
-        return known.hash == hash.hex()
-    if known.seq > seq:
+    if head.seq == seq:
+        return head.hash == hash.hex()
+    if head.seq > seq:
         return False
     for table in ("event", "checkpoint"):
         query = f"SELECT hash FROM {table} WHERE seq = ?"  # noqa: S608 - names of tables
-        row = db.execute(query, (known.seq,)).fetchone()
+        row = db.execute(query, (head.seq,)).fetchone()
         if row is not None:
-            return bool(row[0].hex() == known.hash)
-    return known.seq <= count_checkpoints(db, seq)[0]  # none, or retention dropped it meanwhile
+            return bool(row[0].hex() == head.hash)
+    return head.seq <= count_checkpoints(db, seq)[0]  # none, or retention dropped it meanwhile
 
 
 def verify_chain(

@@ -292,18 +292,18 @@ class AuditSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     redact: tuple[str, ...] = ()
 
 
-def parse_audit_settings(said: Mapping[str, Any]) -> AuditSettings:
+def parse_audit_settings(member: Mapping[str, Any]) -> AuditSettings:
     """Parse the member ``host.audit`` of a configuration.
 
     Args:
-        said: the member as it stands in the file; durations as ``"90d"``, or in seconds.
+        member: the member as it stands in the file; durations as ``"90d"``, or in seconds.
 
     Raises:
         ConfigError: it says what cannot be.
     """
     from isthmus.host.config.forms import parse_duration
 
-    value = dict(said)
+    value = dict(member)
     try:
         value |= {name: parse_duration(value[name]) for name in DURATION_MEMBERS if name in value}
         return msgspec.convert(value, AuditSettings)
@@ -313,14 +313,14 @@ def parse_audit_settings(said: Mapping[str, Any]) -> AuditSettings:
 
 
 def make_audit_log(
-    state: HostState, said: Mapping[str, Any] | None = None, **more: Any
+    state: HostState, member: Mapping[str, Any] | None = None, **more: Any
 ) -> AuditLog:
     """Make the audit log of a state with the settings of a configuration.
 
     Raises:
         ConfigError: the member says what cannot be.
     """
-    settings = parse_audit_settings(said or {})
+    settings = parse_audit_settings(member or {})
     return AuditLog(
         state,
         durability=settings.durability,

@@ -110,13 +110,13 @@ def take_snapshot(row: AuditRow, at: float, redactor: Redactor) -> RowSnapshot:
 
 
 def make_columns(
-    taken: RowSnapshot, seq: int, node: str, redactor: Redactor, key: bytes
+    snapshot: RowSnapshot, seq: int, node: str, redactor: Redactor, key: bytes
 ) -> tuple[list[Any], AuditRow]:
     """Make the redacted values of a row in the order of :data:`COLUMNS`, and the decoded row."""
-    row = decode_row(taken.data)
-    known = sorted(taken.known, key=len, reverse=True)
+    row = decode_row(snapshot.data)
+    known = sorted(snapshot.known, key=len, reverse=True)
     arguments, result = bytes(row.arguments), bytes(row.result)
-    values: dict[str, Any] = {"seq": seq, "ts_us": int(taken.at * 1e6), "node": node}
+    values: dict[str, Any] = {"seq": seq, "ts_us": int(snapshot.at * 1e6), "node": node}
     values |= zip(
         TEXT_COLUMNS,
         [_make_name(one, known) if one else None for one in _get_texts(row)],
@@ -190,12 +190,12 @@ def shorten_name(text: str, clean: Callable[[str], str]) -> str:
     return f"{clean(text[:MAX_JSON_BYTES])[:MAX_NAME_CHARS]}… ({len(text)} characters)"
 
 
-def redact_json(data: bytes, redactor: Redactor, known: Sequence[str]) -> str | None:
+def redact_json(data: bytes, redactor: Redactor, secrets: Sequence[str]) -> str | None:
     """Redact JSON and keep it short; None where there is nothing to keep."""
     if not data or data == b"null":
         return None
     try:
-        value = redactor.without(redactor.strip(msgspec.json.decode(data)), known)
+        value = redactor.without(redactor.strip(msgspec.json.decode(data)), secrets)
         text = _encode_json(value)
         if len(text) > MAX_JSON_BYTES:
             text = _encode_json(truncate_texts(value))
@@ -247,14 +247,14 @@ _redact_name = lru_cache(maxsize=4096)(partial(redact_text, chance=False))
 _get_texts = attrgetter(*TEXT_COLUMNS.values())
 
 
-def _make_name(text: str, known: Sequence[str]) -> str | None:
-    if not known and len(text) <= MAX_NAME_CHARS:
+def _make_name(text: str, secrets: Sequence[str]) -> str | None:
+    if not secrets and len(text) <= MAX_NAME_CHARS:
         return _redact_name(text)
-    return shorten_name(text, partial(_clean_name, known)) or None
+    return shorten_name(text, partial(_clean_name, secrets)) or None
 
 
-def _clean_name(known: Sequence[str], text: str) -> str:
-    for secret in known:
+def _clean_name(secrets: Sequence[str], text: str) -> str:
+    for secret in secrets:
         text = text.replace(secret, REDACTED)
     return _redact_name(text) if len(text) <= MAX_NAME_CHARS else redact_text(text, chance=False)
 

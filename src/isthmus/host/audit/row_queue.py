@@ -24,7 +24,7 @@ class QueuedRow:
     """One row in the queue.
 
     Args:
-        taken: the row.
+        snapshot: the row.
         awaited: whether somebody waits for it, and does without where it cannot be written.
 
     Attributes:
@@ -32,10 +32,10 @@ class QueuedRow:
         error: why it was not written.
     """
 
-    __slots__ = ("awaited", "dropped", "error", "taken")
+    __slots__ = ("awaited", "dropped", "error", "snapshot")
 
-    def __init__(self, taken: RowSnapshot, *, awaited: bool = False) -> None:
-        self.taken = taken
+    def __init__(self, snapshot: RowSnapshot, *, awaited: bool = False) -> None:
+        self.snapshot = snapshot
         self.awaited = awaited
         self.dropped = False
         self.error: BaseException | None = None
@@ -109,7 +109,7 @@ class QueueDrain:
         """Write one batch of the first rows."""
         taken = self._queue.take(MAX_BATCH_ROWS)
         self._taken += taken
-        self._head = self._append(db, [entry.taken for entry in taken]) or self._head
+        self._head = self._append(db, [entry.snapshot for entry in taken]) or self._head
 
     def write_all(self, db: "sqlite3.Connection") -> None:
         """Write every row; among them the one that somebody waits for."""

@@ -85,23 +85,23 @@ class BodyStore:
         self._redactor = redactor
         self._keys = keys
 
-    def keep(self, db: "sqlite3.Connection", row: AuditRow, taken: RowSnapshot) -> None:
+    def keep(self, db: "sqlite3.Connection", row: AuditRow, snapshot: RowSnapshot) -> None:
         """Store the bodies of one row."""
         if self._bodies == "hash":
             return
-        expires_us = int((taken.at + self._life) * 1e6)
+        expires_us = int((snapshot.at + self._life) * 1e6)
         for raw in (bytes(row.arguments), bytes(row.result)):
             if raw and len(raw) <= MAX_BODY_BYTES:
                 name = digest_body(raw, self._keys.digests)
-                sealed = self._keys.seal(self._content(raw, taken), name)
+                sealed = self._keys.seal(self._content(raw, snapshot), name)
                 db.execute(INSERT_BODY, (name, BODY_MEDIA_TYPE, sealed, expires_us))
 
-    def _content(self, raw: bytes, taken: RowSnapshot) -> bytes:
+    def _content(self, raw: bytes, snapshot: RowSnapshot) -> bytes:
         if self._bodies == "full":
             return raw
         try:
             value = self._redactor.strip(msgspec.json.decode(raw))
-            return msgspec.json.encode(self._redactor.without(value, taken.known))
+            return msgspec.json.encode(self._redactor.without(value, snapshot.known))
         except (msgspec.DecodeError, RecursionError):  # there is its digest all the same
             return msgspec.json.encode({"unreadable": f"{len(raw)} bytes"})
 
@@ -240,12 +240,14 @@ class AuditWriter:
         seq, prev = read_chain_end(db)
         alarm = self._compare_head(db, seq, prev)
         signed = False
-        for taken in [*alarm, *rows]:
+        for snapshot in [*alarm, *rows]:
             seq += 1
-            values, row = make_columns(taken, seq, self._node, self._redactor, self._keys.digests)
+            values, row = make_columns(
+                snapshot, seq, self._node, self._redactor, self._keys.digests
+            )
             hash = hash_row(values, prev, self._keys.chain)
             db.execute(INSERT_ROW, (*values, prev, hash))
-            self._write_related(db, row, taken, values)
+            self._write_related(db, row, snapshot, values)
             if seq % SEGMENT_ROWS == 0:
                 self._checkpoint(db, seq, hash)
                 signed = True
@@ -301,7 +303,7 @@ class AuditWriter:
         return HeadUpdate(told, self._instead_of)
 
     def _write_related(
-        self, db: "sqlite3.Connection", row: AuditRow, taken: RowSnapshot, values: Sequence[Any]
+        self, db: "sqlite3.Connection", row: AuditRow, snapshot: RowSnapshot, values: Sequence[Any]
     ) -> None:
         """Write what belongs to a row: the list of open calls, its bodies, the index."""
         seq, call = (
@@ -313,7 +315,7 @@ class AuditWriter:
         elif call and row.kind == "outcome":
             db.execute("DELETE FROM open_call WHERE call_id = ?", (call,))
         if self._keeper is not None:
-            self._keeper.keep(db, row, taken)
+            self._keeper.keep(db, row, snapshot)
         if seq % INDEX_STEP_ROWS == 0:
             index_next_rows(db, INDEX_STEP_ROWS)
 

@@ -78,7 +78,7 @@ class HostCatalog:
     Args:
         entries: the servers, by name.
         use: lends a client of one of them.
-        kept: lists of earlier runs; None keeps none.
+        cache: lists of earlier runs; None keeps none.
         identity: what a server is bound to, under which its lists are kept.
         search: when a model finds tools by searching; None for never.
         quarantined: says whether a tool of a server is not to be offered to a model now.
@@ -91,7 +91,7 @@ class HostCatalog:
         entries: Mapping[str, ServerEntry],
         use: LendClient,
         *,
-        kept: "ListCache | None" = None,
+        cache: "ListCache | None" = None,
         identity: Callable[[ServerEntry], str] | None = None,
         search: "SearchSettings | None" = None,
         quarantined: Callable[[str, Tool], bool] = lambda _server, _tool: False,
@@ -100,7 +100,7 @@ class HostCatalog:
     ) -> None:
         self._entries = dict(entries)
         self._use = use
-        self._kept = kept
+        self._cache = cache
         self._identity = identity or digest_target
         self.search = search
         self._quarantined = quarantined
@@ -315,8 +315,8 @@ class HostCatalog:
         if entry is None:  # it was taken out of the configuration meanwhile
             return
         try:
-            if self._kept is not None and not isolation:
-                listed = await self._kept.find(self._identity(entry))
+            if self._cache is not None and not isolation:
+                listed = await self._cache.find(self._identity(entry))
                 if listed is not None and key not in self._known:
                     self._store_lists(key, listed)
                     return
@@ -349,15 +349,15 @@ class HostCatalog:
         same = before is not None and is_same(before, listed)
         if not same:
             self._store_lists(key, listed)
-        if self._kept is not None and not key[1]:
+        if self._cache is not None and not key[1]:
             if same and now < self._kept_at.get(key, 0.0) + KEEP_INTERVAL_S:
                 return
-            await self._keep(self._kept, key, listed)
+            await self._keep(self._cache, key, listed)
 
-    async def _keep(self, kept: "ListCache", key: tuple[str, str], listed: ServerLists) -> None:
+    async def _keep(self, cache: "ListCache", key: tuple[str, str], listed: ServerLists) -> None:
         self._kept_at[key] = self._clock()
         try:
-            await kept.keep(self._identity(self._entries[key[0]]), listed)
+            await cache.keep(self._identity(self._entries[key[0]]), listed)
         except IsthmusError as error:
             self._notify_once(
                 key[0], f"the lists of {key[0]} cannot be kept for the next run: {error}"
@@ -537,7 +537,7 @@ class HostCatalog:
         window: int = 0,
         before: ToolOffer | None = None,
         patience: float = OFFER_TIMEOUT_S,
-        held: Callable[[], bool] = lambda: False,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> ToolOffer:
         """The tools that a model is offered, under their names here, and those left out.
 
@@ -548,7 +548,7 @@ class HostCatalog:
             window: tokens that the model reads at most; 0 where that is not known.
             before: what it was given before; tools that were searched then still are.
             patience: seconds to wait for servers that are not known yet.
-            held: says whether a person is asked something: then it waits on.
+            is_held: says whether a person is asked something: then it waits on.
         """
         isolation = Viewer(principal, run)
         while True:
@@ -556,7 +556,7 @@ class HostCatalog:
                 async with asyncio.timeout(patience):
                     await self.load(isolation=isolation)
             except TimeoutError:
-                if held():
+                if is_held():
                     continue
             break  # who has not answered is in the note
         absent, candidates = self.absent(isolation), []

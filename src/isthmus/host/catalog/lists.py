@@ -233,25 +233,25 @@ async def _fetch_list(
     return _select_items(kind, found, key)
 
 
-def _select_items(kind: str, found: list[T], key: str) -> tuple[tuple[T, ...], str]:
+def _select_items(kind: str, items: list[T], key: str) -> tuple[tuple[T, ...], str]:
     """Select the usable items: none that is listed twice, and no more than the limits."""
     fault = ""
-    if len(found) > MAX_LIST_ITEMS:
+    if len(items) > MAX_LIST_ITEMS:
         fault = (
-            f"{len(found) - MAX_LIST_ITEMS} {kind} beyond the first {MAX_LIST_ITEMS} are left out"
+            f"{len(items) - MAX_LIST_ITEMS} {kind} beyond the first {MAX_LIST_ITEMS} are left out"
         )
-        found = found[:MAX_LIST_ITEMS]
-    size = sum(len(msgspec.json.encode(item)) for item in found)
+        items = items[:MAX_LIST_ITEMS]
+    size = sum(len(msgspec.json.encode(item)) for item in items)
     if size > MAX_LIST_BYTES:
         return (), f"the list of {kind} has {size} bytes, and {MAX_LIST_BYTES} are the most"
-    often = Counter(getattr(item, key) for item in found)
-    if len(often) < len(found):
+    often = Counter(getattr(item, key) for item in items)
+    if len(often) < len(items):
         # Which of two is meant nobody can say, and a second one may be there to be mistaken.
         twice = sorted(name for name, times in often.items() if times > 1)
         named = ", ".join(repr(name[:100]) for name in twice[:5])
         fault = f"{kind} that stand in the list twice are left out: {named}"
-        found = [item for item in found if often[getattr(item, key)] == 1]
-    return tuple(found), fault
+        items = [item for item in items if often[getattr(item, key)] == 1]
+    return tuple(items), fault
 
 
 class ListRenewal:

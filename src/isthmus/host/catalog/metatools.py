@@ -68,14 +68,14 @@ class SearchSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         return any(fnmatchcase(name, glob) for glob in self.pinned)
 
 
-def parse_search_settings(said: Mapping[str, Any]) -> SearchSettings:
+def parse_search_settings(member: Mapping[str, Any]) -> SearchSettings:
     """Parse the member ``host.search`` of a configuration.
 
     Raises:
         ConfigError: it says what cannot be.
     """
     try:
-        settings = msgspec.convert(dict(said), SearchSettings)
+        settings = msgspec.convert(dict(member), SearchSettings)
         settings.most(0)
     except (msgspec.ValidationError, ValueError) as error:
         known = ", ".join(SearchSettings.__struct_encode_fields__)

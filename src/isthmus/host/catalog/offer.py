@@ -125,7 +125,7 @@ def make_offer(
 
 def offer_search(
     candidates: Sequence[ToolCandidate],
-    given: ToolOffer,
+    offer: ToolOffer,
     search: "SearchSettings",
     *,
     window: int = 0,
@@ -134,13 +134,13 @@ def offer_search(
 
     Args:
         candidates: all tools.
-        given: those that it would be told of.
+        offer: those that it would be told of.
         search: when tools are searched.
         window: tokens that the model reads at most; 0 where that is not known.
     """
-    whole = make_offer(candidates, None, given.absent) if given.left_out else given
+    whole = make_offer(candidates, None, offer.absent) if offer.left_out else offer
     if not search.wants(whole.tokens, window):
-        return given
+        return offer
     from isthmus.host.catalog.metatools import META_TOOLS  # few hosts have so many tools
 
     budget = search.most(window) if search.mode == "auto" else None
@@ -149,9 +149,9 @@ def offer_search(
     return ToolOffer(
         tools=tools,
         left_out=pinned.left_out,
-        absent=given.absent,
+        absent=offer.absent,
         tokens=sum(estimate_tokens(tool) for tool in tools),
-        note=describe_missing(pinned.left_out, given.absent),
+        note=describe_missing(pinned.left_out, offer.absent),
         searching=True,
         found=len(whole.tools),
     )

@@ -320,7 +320,7 @@ class Conversation:
             budget_tokens=self._tool_tokens,
             window=self.window,
             before=self._offer,
-            held=lambda: bool(self.host.view.pending()),
+            is_held=lambda: bool(self.host.view.pending()),
         )
         return self._offer
 

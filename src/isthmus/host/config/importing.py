@@ -122,25 +122,25 @@ def import_servers(path: Path, folder: str = "") -> ImportedServers:
         ConfigError: it cannot be read.
     """
     document = read_document(path)
-    taken = ImportedServers(path=path, servers={}, inputs=[], refused={}, notes=[])
+    imported = ImportedServers(path=path, servers={}, inputs=[], refused={}, notes=[])
     for raw in find_servers(document, folder):
         try:
             translation = translate_entry(raw)
         except BadMember as error:
-            taken.refused[raw.name] = describe_fault(document, error.keys, str(error))
+            imported.refused[raw.name] = describe_fault(document, error.keys, str(error))
             continue
         if raw.keys[-1] != raw.name and isinstance(raw.keys[-1], str):
-            taken.notes.append(f"{raw.keys[-1]!r} is called {raw.name!r} here")
-        name = _choose_name(raw.name, taken)
-        taken.notes += (describe_fault(document, keys, said) for keys, said in translation.notes)
-        taken.servers[name] = _make_entry(translation, name, path, taken)
-    taken.inputs += (dict(said) for said in read_inputs(document).values())
-    if not taken.servers and not taken.refused:
-        taken.notes.append(f"{path} has no servers")
-    return taken
+            imported.notes.append(f"{raw.keys[-1]!r} is called {raw.name!r} here")
+        name = _choose_name(raw.name, imported)
+        imported.notes += (describe_fault(document, keys, said) for keys, said in translation.notes)
+        imported.servers[name] = _make_entry(translation, name, path, imported)
+    imported.inputs += (dict(said) for said in read_inputs(document).values())
+    if not imported.servers and not imported.refused:
+        imported.notes.append(f"{path} has no servers")
+    return imported
 
 
-def write_imported(taken: ImportedServers, path: "str | os.PathLike[str]") -> list[str]:
+def write_imported(imported: ImportedServers, path: "str | os.PathLike[str]") -> list[str]:
     """Write imported servers into a file of isthmus; names that it has already are left.
 
     Returns:
@@ -153,14 +153,14 @@ def write_imported(taken: ImportedServers, path: "str | os.PathLike[str]") -> li
     section = find_section(file.document)
     part = get_part(file.document.value, section) or {}
     written = []
-    for name, entry in taken.servers.items():
+    for name, entry in imported.servers.items():
         if name in part:
-            taken.notes.append(f"{path} has a server {name!r} already, which stays as it is")
+            imported.notes.append(f"{path} has a server {name!r} already, which stays as it is")
             continue
         file.set((*section, name), entry)
         written.append(name)
     have = read_inputs(file.document)
-    news = [said for said in taken.inputs if said.get("id") not in have]
+    news = [said for said in imported.inputs if said.get("id") not in have]
     if news and written:
         file.set(("inputs",), [*map(dict, have.values()), *news])
     if written:
@@ -168,22 +168,22 @@ def write_imported(taken: ImportedServers, path: "str | os.PathLike[str]") -> li
     return written
 
 
-def _choose_name(name: str, taken: ImportedServers) -> str:
+def _choose_name(name: str, imported: ImportedServers) -> str:
     """Choose a valid and free name for a server."""
     try:
         check_name(name)
     except ValueError:
         better = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip(".-")[:64].strip(".-") or "server"
-        taken.notes.append(f"{name!r} is called {better!r} here")
+        imported.notes.append(f"{name!r} is called {better!r} here")
         name = better
-    while name in taken.servers:
-        taken.notes.append(f"there are two servers {name!r}; the second is called {name}-2 here")
+    while name in imported.servers:
+        imported.notes.append(f"there are two servers {name!r}; the second is called {name}-2 here")
         name = f"{name[:62]}-2"
     return name
 
 
 def _make_entry(
-    translation: TranslatedEntry, name: str, path: Path, taken: ImportedServers
+    translation: TranslatedEntry, name: str, path: Path, imported: ImportedServers
 ) -> dict[str, Any]:
     """Make the entry of a server, with notes on what is left out and what should move."""
     entry = {key: one for key, one in translation.value.items() if key not in URL_MEMBERS}
@@ -192,20 +192,22 @@ def _make_entry(
         entry["url"] = url
     if "trust" in entry.get("host", {}):
         entry["host"] = {key: said for key, said in entry["host"].items() if key != "trust"}
-        taken.notes.append(f"{name}: host.trust is left out: it is yours to say in your own file")
+        imported.notes.append(
+            f"{name}: host.trust is left out: it is yours to say in your own file"
+        )
     if translation.passed:
         passed = ", ".join(sorted(translation.passed))
-        taken.notes.append(f"{name}: {passed} mean nothing here, and are left out")
+        imported.notes.append(f"{name}: {passed} mean nothing here, and are left out")
     for key in ("envFile", "cwd"):
         said = entry.get(key)
         if isinstance(said, str) and said and not said.startswith(("/", "~", "${")):
             entry[key] = os.path.normpath(_find_base(path) / said)
-            taken.notes.append(f"{name}: {key} is {entry[key]} here")
-    taken.notes += list_exposures(RawServer(name, entry, ()))
+            imported.notes.append(f"{name}: {key} is {entry[key]} here")
+    imported.notes += list_exposures(RawServer(name, entry, ()))
     for part in ("env", "headers"):
         for key, said in entry[part].items() if isinstance(entry.get(part), dict) else ():
             if isinstance(said, str) and said and is_secret_name(key) and not VARIABLE.search(said):
-                taken.notes.append(
+                imported.notes.append(
                     f"{name}: {part}.{key} stands there in clear: isthmus config secret set "
                     f"{name}/{key}, and write ${{secret:{name}/{key}}}"
                 )

@@ -398,11 +398,11 @@ def merge_options(layers: Sequence[tuple[Layer, FileOptions]]) -> HostOptions:
     return HostOptions(**chosen, policies=policies, roots=tuple(roots.values()))
 
 
-def _resolve_path(said: str | None, document: ConfigDocument) -> str | None:
+def _resolve_path(text: str | None, document: ConfigDocument) -> str | None:
     """Resolve a path relative to the file that names it; a bare word is a name."""
-    if not said or not (os.sep in said or "/" in said or "." in said or said.startswith("~")):
-        return said
-    return str(document.path.parent / Path(said).expanduser())
+    if not text or not (os.sep in text or "/" in text or "." in text or text.startswith("~")):
+        return text
+    return str(document.path.parent / Path(text).expanduser())
 
 
 def _resolve_root(

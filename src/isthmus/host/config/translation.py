@@ -463,22 +463,22 @@ class _EntryTranslator:
         return value
 
 
-def _convert_shell_variable(found: re.Match[str], _keys: tuple[MemberKey, ...]) -> str:
-    return f"${{{found[1]}}}"
+def _convert_shell_variable(match: re.Match[str], _keys: tuple[MemberKey, ...]) -> str:
+    return f"${{{match[1]}}}"
 
 
-def _convert_opencode_variable(found: re.Match[str], keys: tuple[MemberKey, ...]) -> str:
-    if found[1] == "file":
+def _convert_opencode_variable(match: re.Match[str], keys: tuple[MemberKey, ...]) -> str:
+    if match[1] == "file":
         raise BadMember(
             keys, "isthmus fills in no files: keep it as a secret, and write ${secret:path}"
         )
-    return f"${{{found[2]}}}"
+    return f"${{{match[2]}}}"
 
 
-def _convert_continue_variable(found: re.Match[str], keys: tuple[MemberKey, ...]) -> str:
-    if found[1] != "secrets":
-        raise BadMember(keys, f"{found[0]} is filled in by Continue alone: write the value itself")
-    return f"${{secret:{found[2]}}}"
+def _convert_continue_variable(match: re.Match[str], keys: tuple[MemberKey, ...]) -> str:
+    if match[1] != "secrets":
+        raise BadMember(keys, f"{match[0]} is filled in by Continue alone: write the value itself")
+    return f"${{secret:{match[2]}}}"
 
 
 def _escape_name(name: str) -> str:
@@ -491,8 +491,8 @@ def _escape_glob(name: str) -> str:
     return re.sub(r"([?\[])", r"[\1]", name)
 
 
-def _list_globs(said: Any) -> list[str]:
-    return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+def _list_globs(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 VariableSpelling = tuple[re.Pattern[str], Callable[[re.Match[str], tuple[MemberKey, ...]], str]]

@@ -25,16 +25,16 @@ async def watch_config(
     trusted: TrustSource | None = None,
     managed: "str | os.PathLike[str] | None" = None,
     since: HostConfig | None = None,
-    said: Callable[[str], None] = lambda _sentence: None,
+    report: Callable[[str], None] = lambda _sentence: None,
 ) -> AsyncIterator[HostConfig]:
     """Yield the configuration whenever it is another one than before.
 
     A file that is no configuration just now, as one that was saved half-way, changes nothing: the
-    last one that was whole stays, and ``said`` is told why.
+    last one that was whole stays, and ``report`` is told why.
 
     Example::
 
-        async for config in watch("mcp.json", since=config, said=print):
+        async for config in watch_config("mcp.json", since=config, report=print):
             await supervisor.reload(config)
 
     Args:
@@ -45,7 +45,7 @@ async def watch_config(
         trusted: knows what of a workspace's files is trusted.
         managed: the folder of whoever looks after the machine.
         since: the one that is in use; the one that there is at the beginning by default.
-        said: told of what keeps a change from being used, a sentence each.
+        report: told of what keeps a change from being used, a sentence each.
 
     Raises:
         ConfigError: watchfiles is not installed.
@@ -58,7 +58,7 @@ async def watch_config(
         lambda: load_config(
             paths, folder=folder, environ=environ, secrets=secrets, trusted=trusted, managed=managed
         ),
-        said,
+        report,
     )
     last = since or await asyncio.to_thread(reader.read)
     async for _ in watch_files(where):
@@ -71,9 +71,9 @@ async def watch_config(
 class _ConfigReader:
     """Reads the configuration, and tells once of each thing that keeps it from that."""
 
-    def __init__(self, load: Callable[[], HostConfig], said: Callable[[str], None]) -> None:
+    def __init__(self, load: Callable[[], HostConfig], report: Callable[[str], None]) -> None:
         self._load = load
-        self._said = said
+        self._report = report
         self._complaint = ""
 
     def read(self) -> HostConfig | None:
@@ -83,7 +83,7 @@ class _ConfigReader:
         except ConfigError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
-                self._said(f"{error}; the configuration stays as it was")
+                self._report(f"{error}; the configuration stays as it was")
             return None
         self._complaint = ""
         return config

@@ -273,15 +273,15 @@ def remove_member(text: str, keys: tuple[str, ...]) -> str:
     return _join_parts(text[:start], "", text[end:])
 
 
-def _join_parts(head: str, kept: str, tail: str) -> str:
+def _join_parts(head: str, middle: str, tail: str) -> str:
     """Join what is left of a text, without a line that has become empty."""
-    if not kept.strip() and (head.endswith("\n") or not head):
+    if not middle.strip() and (head.endswith("\n") or not head):
         rest = BLANKS.match(tail)
         cut = rest.end() if rest else 0
         for ending in ("\r\n", "\n"):
             if tail.startswith(ending, cut):
                 return head + tail[cut + len(ending) :]
-    return head + kept + tail
+    return head + middle + tail
 
 
 def _find_comma(text: str, member: SyntaxMember) -> int:

@@ -103,12 +103,12 @@ class ContextGatherer:
     # Candidates
 
     def add_instructions(
-        self, said: InstructionChoice, servers: Iterable[str] | None = None
+        self, choice: InstructionChoice, servers: Iterable[str] | None = None
     ) -> None:
         """Add the instructions of servers."""
         only = None if servers is None else set(servers)
         for server, text in self._parts.catalog.instructions(self._viewer).items():
-            own = said if isinstance(said, bool) else said.get(server, True)
+            own = choice if isinstance(choice, bool) else choice.get(server, True)
             if own is False or (only is not None and server not in only):
                 continue
             words = own if isinstance(own, str) else text
@@ -206,15 +206,15 @@ class ContextGatherer:
 
     # Reading resources
 
-    async def _read(self, wanted: WantedResource) -> None:
-        about = wanted.piece
+    async def _read(self, resource: WantedResource) -> None:
+        about = resource.piece
         if about.audience and "assistant" not in about.audience:
             self._drop(
                 about.server, about.uri, about.kind, "its server means it for the user alone"
             )
             return
         async with self._room:
-            if not wanted.pinned and (why := await self._find_objection(about)):
+            if not resource.pinned and (why := await self._find_objection(about)):
                 self._drop(about.server, about.uri, about.kind, why)
                 return
             viewer = self._viewer
@@ -228,7 +228,7 @@ class ContextGatherer:
                 about.server,
                 about.uri,
                 about.kind,
-                patient=wanted.pinned,
+                patient=resource.pinned,
             )
         self._pieces += (make_piece(about, part) for part in found.contents) if found else ()
 
@@ -278,17 +278,17 @@ def make_dropped(server: str, uri: str, kind: PieceKind, reason: str) -> PlacedP
     )
 
 
-def annotate_piece(piece: ContextPiece, said: Annotations | Any, about: str) -> ContextPiece:
+def annotate_piece(piece: ContextPiece, annotations: Annotations | Any, about: str) -> ContextPiece:
     """Add a server's annotations and description to a piece."""
     text = f"{piece.title} {about}"[:2000]
-    if said is UNSET:
+    if annotations is UNSET:
         return structs.replace(piece, text=text)
     return structs.replace(
         piece,
         text=text,
-        priority=None if said.priority is UNSET else said.priority,
-        audience=() if said.audience is UNSET else tuple(said.audience),
-        modified=parse_time(said.last_modified or ""),
+        priority=None if annotations.priority is UNSET else annotations.priority,
+        audience=() if annotations.audience is UNSET else tuple(annotations.audience),
+        modified=parse_time(annotations.last_modified or ""),
     )
 
 

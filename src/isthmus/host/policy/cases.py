@@ -89,11 +89,11 @@ def read_cases(text: str, *, source: str = "") -> tuple[PolicyCase, ...]:
     """
     where = source or "the cases"
     try:
-        said = toml.parse_toml(text)
+        data = toml.parse_toml(text)
     except toml.BadToml as error:
         raise PolicyError(f"{where} is not TOML: {error}") from error
-    tables = said.get("case")
-    if not isinstance(tables, list) or set(said) != {"case"}:
+    tables = data.get("case")
+    if not isinstance(tables, list) or set(data) != {"case"}:
         raise PolicyError(f"{where}: it has [[case]] tables and nothing else")
     return tuple(_read_case(table, f"{where}: case {n}") for n, table in enumerate(tables, 1))
 
@@ -121,60 +121,60 @@ def _read_case(table: Any, where: str) -> PolicyCase:
     )
 
 
-def read_attempt(said: Any, *, where: str) -> Attempt:
+def read_attempt(data: Any, *, where: str) -> Attempt:
     """Read an attempt from plain data.
 
     Raises:
         PolicyError: something in it cannot be.
     """
-    if not isinstance(said, Mapping):
+    if not isinstance(data, Mapping):
         raise PolicyError(f"{where}: attempt is a table")
-    _check_keys(said, ATTEMPT_KEYS, f"{where}: attempt")
-    named = [str(said[key]) for key in ("tool", "uri", "prompt", "object") if key in said]
+    _check_keys(data, ATTEMPT_KEYS, f"{where}: attempt")
+    named = [str(data[key]) for key in ("tool", "uri", "prompt", "object") if key in data]
     if len(named) > 1:
         raise PolicyError(f"{where}: an attempt has one of tool, uri, prompt and object")
-    arguments = said.get("args", {})
+    arguments = data.get("args", {})
     if not isinstance(arguments, Mapping):
         raise PolicyError(f"{where}: args is a table")
     return Attempt(
         id="case",
-        action=cast("Action", _read_word(said, "action", ACTIONS, where, "tool.call")),
-        principal=str(said.get("principal", "user:local")),
-        server=str(said.get("server", "")),
+        action=cast("Action", _read_word(data, "action", ACTIONS, where, "tool.call")),
+        principal=str(data.get("principal", "user:local")),
+        server=str(data.get("server", "")),
         object=named[0] if named else "",
         arguments=arguments,
-        run=str(said.get("run", "")),
-        origin=cast("Origin", _read_word(said, "origin", ORIGINS, where, "local")),
+        run=str(data.get("run", "")),
+        origin=cast("Origin", _read_word(data, "origin", ORIGINS, where, "local")),
     )
 
 
-def read_facts(said: Any, *, where: str) -> Facts:
+def read_facts(data: Any, *, where: str) -> Facts:
     """Read facts from plain data; a missing one is a stranger's.
 
     Raises:
         PolicyError: something in it cannot be.
     """
-    if not isinstance(said, Mapping):
+    if not isinstance(data, Mapping):
         raise PolicyError(f"{where}: facts is a table")
-    _check_keys(said, FACT_KEYS, f"{where}: facts")
-    hints = said.get("annotations")
+    _check_keys(data, FACT_KEYS, f"{where}: facts")
+    hints = data.get("annotations")
     if hints is not None:
         if not isinstance(hints, Mapping):
             raise PolicyError(f"{where}: annotations is a table")
         _check_keys(hints, tuple(HINT_VALUES), f"{where}: annotations")
     try:
-        texts: dict[str, Any] = {name: str(said.get(name, "")) for name in TEXT_FACTS}
+        texts: dict[str, Any] = {name: str(data.get(name, "")) for name in TEXT_FACTS}
         return Facts(
-            trust=_read_word(said, "trust", TRUST_LEVELS, where, "untrusted"),  # type: ignore[arg-type] # one of them
+            trust=_read_word(data, "trust", TRUST_LEVELS, where, "untrusted"),  # type: ignore[arg-type] # one of them
             annotations=None
             if hints is None
             else ToolAnnotations(**{f"{name}_hint": value for name, value in hints.items()}),
-            labels=frozenset(_read_words(said, "labels")),
-            target=Labels(reads=_read_words(said, "reads"), egress=said.get("egress") is True),
-            attended=said.get("attended", True) is not False,
-            assurance=_read_word(said, "assurance", ASSURANCES, where, "local_ui"),  # type: ignore[arg-type] # one of them
-            calls={str(rule): int(count) for rule, count in said.get("calls", {}).items()},
-            now=float(said.get("now", 0)),
+            labels=frozenset(_read_words(data, "labels")),
+            target=Labels(reads=_read_words(data, "reads"), egress=data.get("egress") is True),
+            attended=data.get("attended", True) is not False,
+            assurance=_read_word(data, "assurance", ASSURANCES, where, "local_ui"),  # type: ignore[arg-type] # one of them
+            calls={str(rule): int(count) for rule, count in data.get("calls", {}).items()},
+            now=float(data.get("now", 0)),
             **texts,
         )
     except (TypeError, ValueError, AttributeError) as error:

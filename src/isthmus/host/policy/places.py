@@ -157,8 +157,8 @@ def parse_host(url: str) -> str | None:
     return host[1] if host else None
 
 
-def host_matches(host: str, wanted: str) -> bool:
+def host_matches(host: str, pattern: str) -> bool:
     """Whether a host is the wanted one; ``*.example.com`` are those below, and not itself."""
-    if wanted.startswith("*."):
-        return host.endswith(wanted[1:]) and len(host) > len(wanted) - 1
-    return host == wanted
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
+    return host == pattern

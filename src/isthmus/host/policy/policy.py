@@ -181,20 +181,22 @@ class Policy:
         found.sort(key=_rank_strength)
         _, winner, effect = found[0]
         rule = winner.rule
-        said = _RuleAnswer(
+        answer = _RuleAnswer(
             rule.id,
             rule.reason or f"rule {rule.id!r} ({winner.layer}) {EFFECT_VERBS[effect]}",
             tuple([Match(c.rule.id, c.layer, e) for _, c, e in found]),
             merge_obligations([(e, c.rule.obligations) for _, c, e in found], effect),
         )
         if effect == "deny":
-            return self._make_trace("deny", said)
+            return self._make_trace("deny", answer)
         if effect == "ask":
             return self._trace_ask(
-                attempt, facts, None if winner.layer == "managed" else grants, said
+                attempt, facts, None if winner.layer == "managed" else grants, answer
             )
         chain = find_flow(attempt, facts)
-        return self._trace_flow(facts, said, chain) if chain else self._make_trace("allow", said)
+        return (
+            self._trace_flow(facts, answer, chain) if chain else self._make_trace("allow", answer)
+        )
 
     def bars(self, attempt: Attempt, facts: Facts) -> bool:
         """Whether an attempt is denied whatever its arguments are.
@@ -207,25 +209,25 @@ class Policy:
         )
 
     def _trace_ask(
-        self, attempt: Attempt, facts: Facts, grants: GrantSource | None, said: "_RuleAnswer"
+        self, attempt: Attempt, facts: Facts, grants: GrantSource | None, answer: "_RuleAnswer"
     ) -> Trace:
         chain = find_flow(attempt, facts)
         if chain:
-            return self._trace_flow(facts, said, chain)
-        demanded = said.obligations
+            return self._trace_flow(facts, answer, chain)
+        demanded = answer.obligations
         grant = grants and grants.find(
             attempt, facts, remember=demanded.remember, assurance=demanded.assurance
         )
         if grant:
-            reason = f"granted before; otherwise: {said.reason}"
-            return self._make_trace("allow", said._replace(reason=reason), grant=grant.id)
+            reason = f"granted before; otherwise: {answer.reason}"
+            return self._make_trace("allow", answer._replace(reason=reason), grant=grant.id)
         effect, why = _check_attendance(facts, demanded)
         return self._make_trace(
-            effect, said._replace(reason=f"{said.reason}{why}") if why else said
+            effect, answer._replace(reason=f"{answer.reason}{why}") if why else answer
         )
 
-    def _trace_flow(self, facts: Facts, said: "_RuleAnswer", chain: tuple[str, ...]) -> Trace:
-        demanded = structs.replace(said.obligations, remember=ONLY_ONCE)
+    def _trace_flow(self, facts: Facts, answer: "_RuleAnswer", chain: tuple[str, ...]) -> Trace:
+        demanded = structs.replace(answer.obligations, remember=ONLY_ONCE)
         effect, why = _check_attendance(facts, demanded)
         reason = (
             "this would send data out, and the run has read both what is private and what "
@@ -234,21 +236,21 @@ class Policy:
         guarded = _RuleAnswer(
             DATA_FLOW_RULE,
             reason,
-            (Match(DATA_FLOW_RULE, DEFAULT_RULE, "ask"), *said.matches),
+            (Match(DATA_FLOW_RULE, DEFAULT_RULE, "ask"), *answer.matches),
             demanded,
         )
         return self._make_trace(effect, guarded, chain=chain)
 
     def _make_trace(
-        self, effect: Effect, said: "_RuleAnswer", *, grant: str = "", chain: tuple[str, ...] = ()
+        self, effect: Effect, answer: "_RuleAnswer", *, grant: str = "", chain: tuple[str, ...] = ()
     ) -> Trace:
         return Trace(
             effect=effect,
-            rule=said.rule,
+            rule=answer.rule,
             grant=grant,
-            reason=said.reason,
-            matches=said.matches,
-            obligations=said.obligations,
+            reason=answer.reason,
+            matches=answer.matches,
+            obligations=answer.obligations,
             policy=self.version,
             chain=chain,
         )

@@ -250,22 +250,22 @@ def format_rules(rules: Iterable[PolicyRule]) -> str:
 
 def rule_to_data(rule: PolicyRule) -> dict[str, Any]:
     """Convert a rule to plain data, as it stands in a file."""
-    said: dict[str, Any] = {"id": rule.id, "effect": rule.effect}
+    data: dict[str, Any] = {"id": rule.id, "effect": rule.effect}
     if rule.reason:
-        said["reason"] = rule.reason
-    said["when"] = _condition_to_data(rule.when)
+        data["reason"] = rule.reason
+    data["when"] = _condition_to_data(rule.when)
     if rule.where:
-        said["where"] = [predicate.text for predicate in rule.where]
+        data["where"] = [predicate.text for predicate in rule.where]
     if rule.unless is not None:
-        said["unless"] = _condition_to_data(rule.unless)
+        data["unless"] = _condition_to_data(rule.unless)
     demanded = {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in structs.asdict(rule.obligations).items()
         if value != _DEFAULT_OBLIGATIONS[key]
     }
     if demanded:
-        said["obligations"] = demanded
-    return said
+        data["obligations"] = demanded
+    return data
 
 
 def _condition_to_data(when: RuleCondition) -> dict[str, Any]:
@@ -275,8 +275,8 @@ def _condition_to_data(when: RuleCondition) -> dict[str, Any]:
     return {key: list(v) if isinstance(v, tuple) else v for key, v in named.items()}
 
 
-def _format_rule(said: Mapping[str, Any]) -> str:
-    return "\n".join(("[[rule]]", *(f"{key} = {_format_value(v)}" for key, v in said.items()), ""))
+def _format_rule(data: Mapping[str, Any]) -> str:
+    return "\n".join(("[[rule]]", *(f"{key} = {_format_value(v)}" for key, v in data.items()), ""))
 
 
 def _format_value(value: Any) -> str:

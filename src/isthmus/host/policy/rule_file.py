@@ -92,12 +92,12 @@ def read_layers(text: str, layer: LayerName, *, source: str = "") -> list[Policy
     """
     where = source or "the policy"
     try:
-        said = toml.parse_toml(text)
+        data = toml.parse_toml(text)
     except toml.BadToml as error:
         raise PolicyError(f"{where} is not TOML: {error}") from error
     reader = _FileReader(text, where, layer)
-    rules = reader.rules(said)
-    base = reader.base(said)
+    rules = reader.rules(data)
+    base = reader.base(data)
     if reader.wrong:
         raise PolicyError("\n".join(reader.wrong))
     own = PolicyLayer(name=layer, rules=rules, source=source)
@@ -113,11 +113,11 @@ class _FileReader:
         self._source = source
         self._layer: LayerName = layer
 
-    def base(self, said: Mapping[str, Any]) -> PolicyLayer | None:
+    def base(self, data: Mapping[str, Any]) -> PolicyLayer | None:
         """The policy that the file extends."""
         from isthmus.host.policy.shipped import SHIPPED_POLICIES, load_shipped_rules
 
-        name = said.get("extends")
+        name = data.get("extends")
         if name is None:
             return None
         if self._layer in TIGHTENING_LAYERS:
@@ -133,11 +133,11 @@ class _FileReader:
             return PolicyLayer(name=place, rules=load_shipped_rules(name), source=name)
         return None
 
-    def rules(self, said: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
+    def rules(self, data: Mapping[str, Any]) -> tuple[PolicyRule, ...]:
         """The rules that can be read."""
-        for key in said.keys() - set(FILE_KEYS):
+        for key in data.keys() - set(FILE_KEYS):
             self._add_fault(0, "", f"{key!r} is no key here; {suggest_word(key, FILE_KEYS)}")
-        tables = said.get("rule", [])
+        tables = data.get("rule", [])
         if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
             self._add_fault(0, "", "rule must be tables: begin each with [[rule]]")
             return ()

@@ -37,12 +37,12 @@ def resolve_hints(facts: Facts) -> dict[str, bool]:
     return hints
 
 
-def _make_hint_test(wanted: tuple[tuple[str, bool], ...]) -> CircumstanceTest:
+def _make_hint_test(expected: tuple[tuple[str, bool], ...]) -> CircumstanceTest:
     def test(_: Attempt, facts: Facts) -> bool:
         if facts.trust == "untrusted" or facts.annotations is None:
-            return all(value == HINT_VALUES[name][1] for name, value in wanted)
+            return all(value == HINT_VALUES[name][1] for name, value in expected)
         hints = resolve_hints(facts)
-        return all(hints[name] == value for name, value in wanted)
+        return all(hints[name] == value for name, value in expected)
 
     return test
 

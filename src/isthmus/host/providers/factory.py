@@ -58,7 +58,7 @@ def make_providers(
 
 
 def find_key(
-    where: str, said: str, environ: Mapping[str, str], secrets: "UserSecrets | None"
+    where: str, reference: str, environ: Mapping[str, str], secrets: "UserSecrets | None"
 ) -> Secret | None:
     """Find the key that an entry points to.
 
@@ -66,9 +66,9 @@ def find_key(
         BadCredentials: there is nothing there.
         ConfigError: the entry does not point, it has the key itself.
     """
-    if not said:
+    if not reference:
         return None
-    match = KEY_REFERENCE.fullmatch(said.strip())
+    match = KEY_REFERENCE.fullmatch(reference.strip())
     if match is None:
         raise ConfigError(
             f"{where}, key: a key does not stand in a file: write ${{env:NAME}} or "

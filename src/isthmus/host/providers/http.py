@@ -189,10 +189,10 @@ class ProviderHttp:
         return self._make_broken("it ended before it was finished, so that the rest is missing")
 
     def problem(
-        self, said: ProviderProblem | str | None, status: int = 200, after: float | None = None
+        self, report: ProviderProblem | str | None, status: int = 200, after: float | None = None
     ) -> ProviderError:
         """Make the error that a provider tells of."""
-        return make_provider_error(self.name, said, status, after, self._key)
+        return make_provider_error(self.name, report, status, after, self._key)
 
     async def _send(self, method: str, path: str, body: bytes | None) -> Response:
         if self._requests is None:
@@ -239,14 +239,14 @@ class ProviderHttp:
                 body = await response.read(MAX_ERROR_BYTES)
         except (ConnectionLost, Misbehaved, TimeoutError):
             body = b""
-        said: ProviderProblem | str | None
+        report: ProviderProblem | str | None
         try:
-            said = msgspec.json.decode(body, type=ProviderRefusal).error
+            report = msgspec.json.decode(body, type=ProviderRefusal).error
         except (msgspec.DecodeError, UnicodeDecodeError):
-            said = body.decode("utf-8", "replace")
+            report = body.decode("utf-8", "replace")
         after = response.headers.get("Retry-After", "")
         seconds = float(after) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", after) else None
-        return self.problem(said, response.status, seconds)
+        return self.problem(report, response.status, seconds)
 
     def _make_broken(self, why: str) -> ProviderBroke:
         return ProviderBroke(f"the answer of provider {self.name!r}: {why}", provider=self.name)
@@ -269,13 +269,13 @@ def check_key_is_private(name: str, url: str) -> None:
 
 def make_provider_error(
     provider: str,
-    said: ProviderProblem | str | None,
+    report: ProviderProblem | str | None,
     status: int,
     after: float | None = None,
     key: Secret | None = None,
 ) -> ProviderError:
     """Make the error that a provider tells of, without its key."""
-    body = said if isinstance(said, ProviderProblem) else ProviderProblem(message=said or "")
+    body = report if isinstance(report, ProviderProblem) else ProviderProblem(message=report or "")
     words = clean_text(str(body.message)).strip()
     if key:
         words = words.replace(key.reveal(), "[secret]")

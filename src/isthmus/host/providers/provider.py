@@ -88,9 +88,9 @@ class Offered(Struct, frozen=True, kw_only=True):
     context: int | None = None
 
 
-def check_token_count(told: int | None) -> int | None:
+def check_token_count(count: int | None) -> int | None:
     """Check a provider's count of tokens; None where it cannot be, so that it is estimated."""
-    return told if told is not None and 0 <= told <= MAX_REPORTED_TOKENS else None
+    return count if count is not None and 0 <= count <= MAX_REPORTED_TOKENS else None
 
 
 class Provider(Protocol):

@@ -194,10 +194,10 @@ class Models:
             ConfigError: it says what cannot be: with line and key.
         """
         try:
-            said = toml.parse_toml(text)
+            data = toml.parse_toml(text)
         except toml.BadToml as error:
             raise ConfigError(f"{source}: {error}") from error
-        unknown = set(said) - {"weights", "equivalents", "providers", "model"}
+        unknown = set(data) - {"weights", "equivalents", "providers", "model"}
         if unknown:
             key = min(unknown)
             raise ConfigError(
@@ -205,17 +205,17 @@ class Models:
                 "providers and [[model]]"
             )
         page = ModelsFile(text, source)
-        tables = page.tables(said)
+        tables = page.tables(data)
         return cls(
             [page.model(number, table) for number, table in enumerate(tables, 1)],
-            weights=page.entry(said.get("weights", {}), Weights, "weights"),
+            weights=page.entry(data.get("weights", {}), Weights, "weights"),
             equivalents=page.entry(
-                said.get("equivalents", {}), dict[str, list[str]], "equivalents"
+                data.get("equivalents", {}), dict[str, list[str]], "equivalents"
             ),
             providers={
                 name: page.entry(table, ProviderEntry, f"providers.{name}")
                 for name, table in page.entry(
-                    said.get("providers", {}), dict[str, dict[str, Any]], "providers"
+                    data.get("providers", {}), dict[str, dict[str, Any]], "providers"
                 ).items()
             },
             source=source,
@@ -230,9 +230,9 @@ class ModelsFile:
         self._source = source
         self._seen: dict[str, int] = {}
 
-    def tables(self, said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def tables(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The tables of the models."""
-        tables = said.get("model", [])
+        tables = data.get("model", [])
         if isinstance(tables, list) and all(isinstance(table, dict) for table in tables):
             return tables
         line = find_line(self._text, "model")
