@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ask", "Host"]
 
-ATTEND_TIMEOUT_S = 5.0
-"""Seconds that tasks of an earlier run wait for somebody who can be asked, and no longer."""
+ATTEND_TIMEOUT_S = 5.0  # tasks of an earlier run wait so long for somebody who can be asked
 
 Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision | bool] | Decision | bool]
 """A function that is asked: gets the question, gives a decision, or just yes or no."""

@@ -1,4 +1,4 @@
-"""Where every question to a person goes, by whichever way it came.
+"""Broker of questions: puts each to the attached surfaces, and the first answer counts.
 
 A question is put to all surfaces that are attached. The first answer counts; it is written down
 before anything is done about it. Whatever goes wrong (nobody there, silence, a surface that
@@ -23,14 +23,9 @@ from isthmus.host.model.trace import Assurance
 
 __all__ = ["ASSURANCE_LEVELS", "Broker", "BrokerAudit", "rank_assurance"]
 
-MAX_QUESTIONS_OF_SERVER = 16
-"""Questions of one server that may wait; more are refused, so that others are heard."""
-
+MAX_QUESTIONS_OF_SERVER = 16  # more are refused, so that other servers are heard
 MAX_QUESTIONS_OF_PRINCIPAL = 256
-"""Questions that may wait on behalf of a user or an agent."""
-
-MAX_KEPT_DECISIONS = 1_000
-"""Decisions that are remembered for surfaces that answer late."""
+MAX_KEPT_DECISIONS = 1_000  # for surfaces that answer late
 
 ASSURANCE_LEVELS: tuple[Assurance, ...] = (
     "callback",
@@ -42,8 +37,8 @@ ASSURANCE_LEVELS: tuple[Assurance, ...] = (
 
 RISK_RANKS = {"high": 0, "medium": 1, "low": 2}
 
+# of actions for which silence is not a no
 SILENCE_VERDICTS: dict[str, Verdict] = {"elicit.form": "cancel", "elicit.url": "cancel"}
-"""What silence means; no, for everything else."""
 
 
 def rank_assurance(assurance: Assurance) -> int:

@@ -1,4 +1,4 @@
-"""What was decided and has not been delivered yet: a host that starts again does not ask again."""
+"""Decisions on questions of tasks, kept until they are delivered: a host that starts again does not ask again."""
 
 import time
 from collections.abc import Callable
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decisions", "TaskQuestion", "make_connection_key"]
 
-MAX_DECISION_AGE_S = 30 * 86400.0
-"""Seconds after which a decision that nobody came for is forgotten."""
+MAX_DECISION_AGE_S = 30 * 86400.0  # then it is forgotten: nobody came for it
 
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(Decision)

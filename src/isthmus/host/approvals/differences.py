@@ -1,4 +1,4 @@
-"""In which lines two definitions of a tool differ, for a person who has to see what was slipped in.
+"""Differences between two definitions of a tool, in lines that show a person what was slipped in.
 
 A description is read by a model, and what a person does not see the model reads all the same. So
 characters without a shape are written out, lines are shown one by one, and a definition of ten
@@ -13,18 +13,10 @@ import msgspec
 
 __all__ = ["compare_definitions", "escape_invisible"]
 
-MAX_LINE_CHARS = 160
-"""Characters after which a line goes on in the next."""
-
-MAX_TEXT_CHARS = 256 * 1024
-"""Characters of each side that are looked at, from the first difference on."""
-
-MAX_COMPARED_LINES = 300
-"""Lines on each side that are compared one with another."""
-
-MAX_SHOWN_LINES = 120
-"""Lines shown of each side of one member."""
-
+MAX_LINE_CHARS = 160  # then it goes on in the next line
+MAX_TEXT_CHARS = 256 * 1024  # of each side, from the first difference on
+MAX_COMPARED_LINES = 300  # on each side
+MAX_SHOWN_LINES = 120  # of each side of one member
 _SHAPELESS = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
 _FILLERS = {"\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0", "\u034f"}
 

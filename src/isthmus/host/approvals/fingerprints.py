@@ -1,4 +1,4 @@
-"""Whether a tool is still what it was when it was approved.
+"""Fingerprints of tools: each says whether a tool is still what it was when it was approved.
 
 What is first seen is what counts: the user agreed to the server, and so to the tools that it had
 then. What changes later was agreed to by nobody. A tool that is gone and comes back is compared with
@@ -23,16 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Fingerprints", "ToolChange", "compute_fingerprint", "encode_definition"]
 
-MAX_TOOLS = 100_000
-"""Definitions that are known at a time; a server that makes up names must not fill the memory."""
-
+MAX_TOOLS = 100_000  # a server that makes up names must not fill the memory
 MAX_TOOLS_OF_SERVER = 10_000
-
-MAX_DEFINITION_BYTES = 256 * 1024
-"""Bytes of a definition that is kept whole, to be shown beside another."""
-
+MAX_DEFINITION_BYTES = 256 * 1024  # of a definition that is kept whole, to be shown beside another
 MAX_CACHED_FINGERPRINTS = 4_096
-"""Tools whose fingerprint is not made anew each time."""
 
 ToolKey: TypeAlias = tuple[str, str, str]
 

@@ -1,4 +1,4 @@
-"""What "such arguments" means: another file of the same folder, another page of the same site.
+"""Matching of arguments with grants: another file of the same folder, another page of the same site.
 
 Everything that is neither a path nor an address has to be the same; a command, a recipient or an
 amount is never "such a one".

@@ -1,4 +1,4 @@
-"""What the user said yes to for longer than once.
+"""Grants: each a yes of the user that lasts, kept in the state of the host.
 
 A grant is bound to what the server is and to what the tool was: under another program, or with
 another definition, it does not count. It turns a question into a yes and does nothing else; what is
@@ -34,27 +34,15 @@ if TYPE_CHECKING:
 __all__ = ["Grant", "Grants"]
 
 T = TypeVar("T")
-
-REFRESH_INTERVAL_S = 0.4
-"""Seconds between two looks at what other processes did."""
-
-STALE_AFTER_S = 1.0
-"""Seconds after which what was read counts no more: a yes may have been taken back meanwhile."""
-
+REFRESH_INTERVAL_S = 0.4  # between two looks at what other processes did
+STALE_AFTER_S = 1.0  # what was read counts no more then: a yes may have been taken back
 MAX_GRANTS = 10_000
-"""Grants that hold at a time."""
+MAX_TIME_US = 2.0**62  # the latest time that a state can hold, since the epoch
+LEFTOVER_AGE_S = 7 * 86_400.0  # then grants of runs, and of hosts that are gone, are tidied away
+DEFAULT_GRANT_S = 86_400.0  # of a grant ``until`` where nobody said until when
 
-MAX_TIME_US = 2.0**62
-"""The latest time that a state can hold, in microseconds since the epoch."""
-
-LEFTOVER_AGE_S = 7 * 86_400.0
-"""Seconds after which what is bound to a run, or to a host that is gone, is tidied away."""
-
-DEFAULT_GRANT_S = 86_400.0
-"""Seconds that a grant ``until`` holds where nobody said until when."""
-
+# they end with the host, unless an end is named
 SESSION_SCOPES: tuple[Remember, ...] = ("arguments", "shape", "session")
-"""Scopes that end with the host's life, unless an end is named."""
 
 
 class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):

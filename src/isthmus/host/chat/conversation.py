@@ -1,7 +1,4 @@
-"""A conversation of a user with a model that may use the tools of a host.
-
-What happens in a conversation, on its way to a face that may be slow.
-"""
+"""A conversation of a user with a model that may use the tools of a host."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -59,10 +56,8 @@ if TYPE_CHECKING:
 __all__ = ["AttachedResource", "Conversation", "TurnQueue"]
 
 MAX_CALLS_AT_ONCE = 8
-"""Calls of tools that are under way together."""
 
-MAX_CALLS_OF_ANSWER = 64
-"""Calls that a model may ask for in one message; those beyond are answered without being made."""
+MAX_CALLS_OF_ANSWER = 64  # those beyond are answered without being made
 
 PutEvent = Callable[[ConversationEvent], None]
 
@@ -543,8 +538,7 @@ def _find_results(message: SamplingMessage) -> bool:
     return any(type(part) is ToolResultContent for part in list_blocks(message.content))
 
 
-MAX_WAITING_EVENTS = 1_000
-"""Events that wait for a slow face before it is spared what servers say of their progress."""
+MAX_WAITING_EVENTS = 1_000  # then a slow face is spared the progress of servers
 
 
 class TurnQueue(asyncio.Queue[ConversationEvent]):

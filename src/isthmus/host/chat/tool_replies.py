@@ -1,4 +1,4 @@
-"""What a model reads of the tools that it wanted called, whatever became of the calls."""
+"""Tool results as a model reads them, also for calls that were refused or failed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 MAX_ERROR_CHARS = 8_000
-"""Characters of an error that a model reads."""
 
 
 def assign_distinct_ids(parts: Sequence[Any]) -> list[Any]:

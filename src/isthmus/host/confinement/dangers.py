@@ -1,4 +1,4 @@
-"""What is dangerous about a command that somebody wants run: patterns, as data.
+"""Dangers of a command that is to be run: patterns, as data.
 
 They warn; they do not forbid. A command that none of them fits is not harmless for that.
 """
@@ -83,21 +83,19 @@ DANGER_PATTERNS: tuple[DangerPattern, ...] = (
     _make_pattern("decodes", "line", r"(?i)\bbase64\s+(?:-d|-D|--decode)|frombase64string|b64decode|\batob\(|-enc(?:odedcommand)?\s",
         "it decodes something that cannot be read here, probably to run it"),
 )  # fmt: skip
-"""What is warned of."""
 
 MAX_COMMAND_CHARS = 20_000
-"""Characters of a command that are looked through."""
 
+# programs that fetch a package and run it, and from which registry
 FETCHERS = {
     "npx": "npm", "bunx": "npm", "pnpx": "npm", "yarn": "npm", "pnpm": "npm", "npm": "npm",
     "uvx": "PyPI", "pipx": "PyPI", "uv": "PyPI", "dnx": "NuGet",
 }  # fmt: skip
-"""Programs that fetch a package and run it, and from where."""
 
+# of the fetchers that do other things as well
 FETCHING_VERBS = {
     "npm": {"exec", "x"}, "yarn": {"dlx"}, "pnpm": {"dlx"}, "uv": {"tool"},
 }  # fmt: skip
-"""What those are told to do then that do other things as well."""
 
 VERBS = frozenset({"exec", "dlx", "x", "run", "tool"})
 VALUE_OPTIONS = frozenset(

@@ -1,4 +1,4 @@
-"""Which folders may be roots at all, and what they really are."""
+"""Folders that may be roots: resolved on the disk, and refused where they are too wide or private."""
 
 import os
 import sys
@@ -15,27 +15,26 @@ __all__ = ["RootFolder", "explain_refusal", "resolve_folder", "resolve_roots"]
 
 FolderState: TypeAlias = Literal["there", "gone", "refused"]
 
+# folders of a home that hold keys, passwords and logins of programs
 PRIVATE_NAMES = frozenset({
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".password-store", ".netrc",
     ".mozilla", ".thunderbird", ".pki", ".local", "Library", "AppData", ".var", "snap", ".cargo",
     ".m2", ".gradle", ".terraform.d", ".oci", ".minikube", ".android", ".bitcoin", ".electrum",
     ".claude", ".codex", ".cursor", ".gemini", ".vscode", ".ollama", ".cache",
 })  # fmt: skip
-"""Folders of a home in which keys, passwords and what programs are logged in with are kept."""
 
+# they are nobody's work
 WIDE_FOLDERS = frozenset({
     "/", "/home", "/Users", "/root", "/etc", "/usr", "/var", "/opt", "/bin", "/sbin", "/lib",
     "/boot", "/dev", "/proc", "/sys", "/run", "/mnt", "/media", "/tmp", "/private", "/System",  # noqa: S108 - compared
 })  # fmt: skip
-"""Folders that are not anybody's work."""
 
 SYSTEM_PREFIXES = (
     "/usr/", "/etc/", "/bin/", "/sbin/", "/boot/", "/dev/", "/proc/", "/sys/", "/run/", "/System/",
     "/Library/", "/private/etc/",
 )  # fmt: skip
 
-F_GETPATH = 50
-"""What macOS is asked for the name of an open file as the disk has it."""
+F_GETPATH = 50  # asks macOS for the name of an open file as the disk has it
 
 
 class RootFolder(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Whether a server may be run, or connected to, at all: shown to the user once, and agreed to.
+"""Consent to a server: before it is run or connected to, the user sees all of it and agrees.
 
 Agreement is for the command to the letter, the file that it runs and the interpreter of a script,
 the names of its variables, what those of them say that make it load other code, the folder in which

@@ -1,4 +1,4 @@
-"""Where servers may work: declared in the configuration, granted to a server, then told to it.
+"""Roots, the folders in which servers may work: declared in the configuration, granted, then told.
 
 No server learns of a folder that the user did not grant it. What was granted is for the folder as
 it really is: where a link leads elsewhere one day, it is another folder, and asked about again. A
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RootGrants", "RootsAct"]
 
-STAMP_FILE = "roots.changed"
-"""A file beside the state that is touched when a grant is another one."""
+STAMP_FILE = "roots.changed"  # beside the state; touched when a grant has changed
 
+# names under which no person said no
 SILENT_DENIERS = frozenset({"", "deadline", "nobody", "dry-run", "edits", "roots"})
-"""Who says no where no person did."""
 
 
 class RootGrants:

@@ -1,4 +1,4 @@
-"""What confines a launched server: bubblewrap shows it the system, its own program and its roots.
+"""Sandbox of a launched server: bubblewrap shows it the system, its own program and its roots.
 
 Everything else is not there for it: the user's home is empty, ``/tmp`` is its own, and so are
 processes, users and, where it is so configured, the network. Roots are what makes the difference
@@ -29,38 +29,36 @@ __all__ = [
     "explain_unavailable",
 ]
 
+# every program needs them, read-only; none has sockets of the system
 SYSTEM_FOLDERS = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
     "/nix/store", "/gnu/store", "/run/current-system", "/run/systemd/resolve",
     "/var/lib/ca-certificates",
 )  # fmt: skip
-"""What every program needs; it is shown read-only. Sockets of the system stand in none of them."""
 
+# with these root changes the whole machine, in whatever namespace
 KERNEL_SETTINGS = ("/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/sysrq-trigger")
-"""What root can change the whole machine with, in whatever namespace."""
 
+# files of the system that only root can read
 PRIVATE_GLOBS = (
     "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssh/ssh_host_*_key", "/etc/ssl/private",
     "/etc/krb5.keytab", "/etc/wireguard", "/etc/ppp", "/etc/NetworkManager/system-connections",
 )  # fmt: skip
-"""What only root can read of the system."""
 
+# a folder with one of them is the whole of a program
 PROJECT_FILES = ("package.json", "node_modules", "pyproject.toml", "Cargo.toml", "deno.json")
-"""What says that a folder is the whole of a program."""
 
+# of files that an interpreter is given to run
 SCRIPT_SUFFIXES = frozenset(
     {".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".jar", ".sh"}
 )
-"""Names of files that an interpreter is given to run."""
 
+# they hold much besides one program
 SHARED_FOLDERS = frozenset({"/", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/mnt"})  # noqa: S108 - compared
-"""Folders that have much besides one program."""
-
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
-"""Variables that name what a program believes of the network."""
 
+# names of keys in the kernel's keyrings, which no namespace divides
 KEYRING_FILES = ("/proc/keys", "/proc/key-users")
-"""The names of keys in the kernel's keyrings, which no namespace divides; calls for them are refused."""
 
 FIXED_OPTIONS = (
     "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",

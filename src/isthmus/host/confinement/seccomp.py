@@ -1,4 +1,4 @@
-"""System calls that a confined server may not make: a seccomp filter, as a BPF program.
+"""Seccomp filter of a confined server: the system calls that it may not make, as a BPF program.
 
 It takes away what a sandbox of namespaces does not confine: the kernel's keyrings, which no namespace
 divides; namespaces of its own, in which a program has rights over parts of the kernel that nobody
@@ -22,26 +22,22 @@ CALL_NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
 """Places in ``struct seccomp_data``, of arguments the lower half (linux/seccomp.h)."""
 
 ALLOW, ERROR, KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
-X32_BIT = 0x40000000
-"""Numbers from here on are those of x32, a second table of the same calls."""
+X32_BIT = 0x40000000  # numbers from here on are those of x32, a second table of the same calls
 
+# all of linux/sched.h, but for the namespace of time: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER …
 CLONE_NAMESPACES = 0x7E020000
-"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET (linux/sched.h)."""
+CLONE_NEWTIME = 0x80  # for ``clone`` the same bit belongs to a signal
 
-CLONE_NEWTIME = 0x80
-"""CLONE_NEWTIME; for ``clone`` the same bit belongs to a signal."""
-
+# TIOCSTI types into a terminal, TIOCLINUX pastes (asm-generic/ioctls.h)
 TERMINAL_INPUT = (0x5412, 0x541C)
-"""TIOCSTI types into a terminal, TIOCLINUX pastes into a console (asm-generic/ioctls.h)."""
-
 CLONE3 = 435
 
+# they have one number on every machine
 COMMON_CALLS = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
     "fspick": 433, "pidfd_getfd": 438, "mount_setattr": 442,
 }  # fmt: skip
-"""Calls that have one number on every machine."""
 
 
 class SyscallTable(Struct, frozen=True, kw_only=True):

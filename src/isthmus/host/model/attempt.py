@@ -1,4 +1,4 @@
-"""What somebody wants done: the one value that policy, people and the audit log all look at."""
+"""Attempt: one thing that somebody wants done, as policy, people and the audit log look at it."""
 
 import os
 import time

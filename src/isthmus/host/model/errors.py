@@ -1,4 +1,4 @@
-"""What a host raises, and what that means for whoever wanted something.
+"""Errors that a host raises, and what each means for the caller.
 
 The tree::
 

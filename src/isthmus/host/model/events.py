@@ -1,4 +1,4 @@
-"""What happens in a host, for every surface that shows it."""
+"""Events of a host, for every surface that shows them."""
 
 import asyncio
 from collections import deque
@@ -23,8 +23,7 @@ __all__ = [
     "ServerMoved",
 ]
 
-MAX_WAITING_EVENTS = 1_000
-"""Events kept for one listener that does not take them."""
+MAX_WAITING_EVENTS = 1_000  # of one listener that does not take them
 
 
 class QuestionAsked(Struct, frozen=True, kw_only=True, tag="asked"):

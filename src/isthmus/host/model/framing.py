@@ -1,4 +1,4 @@
-"""How text of servers stands before a model: with whose it is, and that it orders nothing."""
+"""Framing of server text for a model: it says whose the text is, and that it gives no orders."""
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -19,14 +19,9 @@ from isthmus.wire import (
 
 __all__ = ["add_instructions", "frame_text", "make_prompt_blocks", "make_resource_blocks"]
 
-MAX_TEXT_CHARS = 200_000
-"""Characters of one resource that a model is given."""
-
+MAX_TEXT_CHARS = 200_000  # of one resource
 MAX_NAME_CHARS = 200
-"""Characters of a name in a frame."""
-
-MAX_INSTRUCTIONS_CHARS = 4_000
-"""Characters of one server's instructions that a model is given."""
+MAX_INSTRUCTIONS_CHARS = 4_000  # of one server
 
 
 def frame_text(server: str, what: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a person may be asked, what a person may answer, and who asks them.
+"""Interactions: questions to a person, the decisions on them, and the approvers that ask.
 
 An :class:`Interaction` holds everything that concerns the decision, never cut short. It is a value:
 any surface (a terminal, a page, a function) can show it, in this process or another.

@@ -1,4 +1,4 @@
-"""What a run takes over from the results it has read, and what it may then no longer do unasked.
+"""Labels of a run: taken over from the results it has read, and what it may then not do unasked.
 
 Somebody who can write where the run reads (a web page, a ticket) may tell the model what to do. That
 is harmless until the run also holds what is private and can send it away; the three together are
@@ -10,21 +10,16 @@ from isthmus.host.model.facts import Facts
 
 __all__ = ["PRIVATE", "UNTRUSTED", "RunLabels", "derive_labels", "find_flow"]
 
-UNTRUSTED = "untrusted"
-"""The label of what nobody vouches for."""
-
-PRIVATE = "private"
-"""The label of what is not meant for others."""
-
+UNTRUSTED = "untrusted"  # the label of what nobody vouches for
+PRIVATE = "private"  # the label of what is not meant for others
 FLOW_LABELS = frozenset({UNTRUSTED, PRIVATE})
 
+# they give the server nothing of what the run has read
 ACTIONS_WITHOUT_EGRESS = frozenset(
     {"server.install", "server.connect", "tool.change", "task.cancel"}
 )
-"""Actions that give the server nothing of what the run has read."""
 
-MAX_CHAIN_LINES = 100
-"""Lines of a chain; a run that goes on for days has more, and the first ones tell where it began."""
+MAX_CHAIN_LINES = 100  # the first lines tell where it began
 
 
 def derive_labels(facts: Facts) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""TOML as every file of the host is read: in bounded depth, and with the place of what is wrong."""
+"""TOML parser for every file of the host: in bounded depth, and with the place of what is wrong."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every surface sees of a host, in the same process or in another one.
+"""View of a host: what a surface sees of it, in the same process or in another one.
 
 All values can be encoded with msgspec, so that a surface works the same on both.
 """

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["HostCalls"]
 
 T = TypeVar("T")
-
-MAX_MESSAGE_CHARS = 1_000
-"""Characters of what a server says with its progress that are told: there may be much of it."""
+MAX_MESSAGE_CHARS = 1_000  # of a progress message: there may be much of it
 
 
 def to_plain_arguments(name: str, arguments: Any) -> Any:

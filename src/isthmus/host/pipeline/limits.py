@@ -1,4 +1,4 @@
-"""How often and how many at once: what each server, and each caller of it, may take."""
+"""Limits of calls: how often, and how many at once, for each server and each caller of it."""
 
 import asyncio
 import time
@@ -12,12 +12,8 @@ from isthmus.store.meter import MemoryMeter, Rate
 
 __all__ = ["CallLimits", "ServerSlots"]
 
-MAX_WAITING_CALLS = 64
-"""Calls of one principal that wait for a place at one server."""
-
-RETRY_AFTER_S = 1.0
-"""Seconds after which to come back where too many wait: how long each takes is not known."""
-
+MAX_WAITING_CALLS = 64  # of one principal at one server
+RETRY_AFTER_S = 1.0  # where too many wait: how long each takes is not known
 RATE_WINDOW_S = 60.0
 
 

@@ -1,4 +1,4 @@
-"""One attempt on its way through the pipeline, and the rows that it leaves in the audit log."""
+"""Passage: one attempt on its way through the pipeline, and the audit rows that it leaves."""
 
 import asyncio
 import time
@@ -26,10 +26,10 @@ __all__ = ["AttemptsInFlight", "Passage", "rate_risk", "restore_hidden"]
 NO_FACTS = Facts()
 NO_TRACE = Trace(effect="deny", rule="")
 
+# they change nothing by themselves, whatever a server says
 READ_ACTIONS = frozenset(
     {"resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel"}
 )
-"""What changes nothing by itself, whatever a server says about it."""
 
 GRAVE_ACTIONS = frozenset({"server.install", "tool.change", "context.share"})
 

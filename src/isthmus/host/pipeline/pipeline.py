@@ -1,4 +1,4 @@
-"""The one way to a server: whatever anybody wants done goes through :meth:`Pipeline.run`."""
+"""Pipeline: the one way to a server, through policy, consent, limits and the audit log."""
 
 import time
 from collections.abc import Callable
@@ -35,19 +35,16 @@ __all__ = ["CURRENT_ATTEMPT", "SERVER_ACTIONS", "Act", "ActOutcome", "Pipeline"]
 
 T = TypeVar("T")
 
+# the attempt that is being dispatched here
 CURRENT_ATTEMPT: ContextVar[Attempt | None] = ContextVar("isthmus_attempt", default=None)
-"""The attempt that is being dispatched here; None outside of one."""
 
+# they go to a server of the configuration, within its limits
 SERVER_ACTIONS: frozenset[Action] = frozenset({
     "tool.call", "resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel",
 })  # fmt: skip
-"""What goes to a server of the configuration, within its limits."""
 
-MAX_REASON_CHARS = 2_000
-"""Characters of an error that those who watch are told."""
-
-MAX_EDIT_ROUNDS = 5
-"""How often a person may edit an attempt so that it has to be asked anew."""
+MAX_REASON_CHARS = 2_000  # of an error, for those who watch
+MAX_EDIT_ROUNDS = 5  # a person may edit an attempt so often that it is asked anew
 
 
 Mode: TypeAlias = Literal["enforce", "shadow", "dry-run"]

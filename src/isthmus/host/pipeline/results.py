@@ -1,9 +1,7 @@
-"""Results that are too large to pass on: their beginning, and a link to the rest.
+"""Results of tools, cut where they are too large, and redacted where a rule hides something.
 
-The rest is kept in memory for a while, and read a page at a time at the link's URI, which only the
+The rest of a cut result is kept in memory for a while, and read a page at a time at the link's URI, which only the
 host itself serves. Nothing of a result is lost to who wants it, and no result floods a model.
-
-Results without what a rule says nobody is to see.
 """
 
 from collections import OrderedDict
@@ -33,15 +31,11 @@ from isthmus.wire.jsonrpc import encode
 
 __all__ = ["HOST_SERVER", "KeptResults", "redact_resource", "redact_result"]
 
+# the host's own resources are read under this name, which no server can have
 HOST_SERVER = "isthmus"
-"""The name under which the host's own resources are read, which no server can have."""
-
 RESULT_SCHEME = "isthmus"
-MAX_KEPT_BYTES = 64 * 1024 * 1024
-"""Bytes of kept results; the oldest make room."""
-
-BLOCK_OVERHEAD_BYTES = 64
-"""Bytes that a block costs beyond its text or data."""
+MAX_KEPT_BYTES = 64 * 1024 * 1024  # the oldest results make room
+BLOCK_OVERHEAD_BYTES = 64  # beyond its text or data
 
 
 ResultSource: TypeAlias = tuple[Attempt, Facts]

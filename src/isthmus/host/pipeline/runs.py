@@ -1,7 +1,4 @@
-"""Runs: what belongs together shares labels, budgets and grants.
-
-Links to resources that tools gave, by run: what a context of that run may be made of.
-"""
+"""Runs: calls that belong together share labels, budgets, grants, and the links that tools gave."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,8 +15,7 @@ from isthmus.wire import CallToolResult, ResourceLink
 
 __all__ = ["Budget", "Run", "RunLinks", "Runs"]
 
-MAX_RUNS = 10_000
-"""Runs that are known at a time; the one that was used longest ago makes room."""
+MAX_RUNS = 10_000  # the one that was used longest ago makes room
 
 
 class Budget(Struct, frozen=True, kw_only=True):
@@ -226,8 +222,7 @@ class Runs:
 
 
 MAX_LINKED_RUNS = 1_000
-MAX_LINKS_PER_RUN = 100
-"""Links of one run; the newest stay."""
+MAX_LINKS_PER_RUN = 100  # the newest stay
 
 
 class RunLinks:

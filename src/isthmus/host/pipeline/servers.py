@@ -29,7 +29,6 @@ from isthmus.wire import Tool
 __all__ = ["KnownServers", "KnownTool", "ResolvedServer", "ServerIdentities", "find_labels"]
 
 MAX_KNOWN_TOOLS = 10_000
-"""Tools that are kept with what is known of them."""
 
 ReleaseTool: TypeAlias = "Callable[[KnownServers, Attempt, Tool, ToolChange], Awaitable[None]]"
 """Asks a person whether a tool that has changed may be used; raises ``Denied`` where it may not."""

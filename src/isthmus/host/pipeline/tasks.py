@@ -1,4 +1,4 @@
-"""Calls that became tasks: known until they are over, also by the next process."""
+"""Tasks of a host: calls that became tasks are known until they are over, also by the next process."""
 
 import asyncio
 import time
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HostTasks", "TaskHandle"]
 
-MAX_TASK_AGE_S = 30 * 86400.0
-"""Seconds after which a task that nobody came for is forgotten."""
+MAX_TASK_AGE_S = 30 * 86400.0  # then it is forgotten: nobody came for it
 
+# their end was written down just before their host was killed; the others go on
 DELETE_ENDED = """
     DELETE FROM task_handle WHERE EXISTS (
         SELECT 1 FROM event WHERE kind = 'outcome'
@@ -30,16 +30,16 @@ DELETE_ENDED = """
         NOT IN ('cancelled', 'ConnectionLost', 'ServerUnavailable', 'outcome-unknown')
     )
 """
-"""Those whose end was written down just before their host was killed; the others go on without us."""
 
+# decisions on questions of tasks that nobody follows any more
 DELETE_UNASKED = """
     DELETE FROM decision WHERE NOT EXISTS (
         SELECT 1 FROM task_handle AS open
         WHERE open.identity = decision.identity AND open.task = decision.task
     )
 """
-"""What was decided on questions of tasks that nobody follows any more."""
 
+# no process that is there follows them: calls of those that are gone are ours
 SELECT_OURS = """
     SELECT identity, task, attempt, answered FROM task_handle
     WHERE NOT EXISTS (
@@ -48,7 +48,6 @@ SELECT_OURS = """
     )
     ORDER BY at_us
 """
-"""Those that no process follows that is there: the calls of those who are gone are ours by now."""
 
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(Attempt)

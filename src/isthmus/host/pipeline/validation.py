@@ -1,4 +1,4 @@
-"""Arguments and results held against what the server itself says that they are."""
+"""Validation of arguments against the schemas and prompts that their server has."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,6 @@ from isthmus.wire import Prompt, Tool
 __all__ = ["ToolSchemas", "check_prompt", "is_app_only"]
 
 MAX_SCHEMAS = 10_000
-"""Tools whose compiled schemas are kept."""
 
 
 class ToolSchemas:

@@ -1,1 +1,1 @@
-"""Questions."""
+"""Questions of servers: elicitation, sampling and roots, answered with the user in charge."""

@@ -1,4 +1,4 @@
-"""How the host answers what servers ask, by each of the three routes."""
+"""Answers to what servers ask: makes their clients, and finds the call in whose course they ask."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ServerAnswers", "ServerQuestion"]
 
-MAX_STRIKE_ROWS = 1_000
-"""Strikes of one server that are written down; it does nothing else by then."""
+MAX_STRIKE_ROWS = 1_000  # of one server; it does nothing else by then
 
 
 class ServerQuestion(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What servers ask the user: forms, and pages elsewhere.
+"""Elicitation: servers ask the user to fill in a form, or to open a page.
 
 Each question passes the pipeline as an attempt of the server's. Policy may refuse it; nobody but a
 person says yes, since a form is filled in by somebody, and a page is opened for somebody.
@@ -38,15 +38,10 @@ __all__ = ["Elicitor", "Opener", "describe_host", "find_secrets", "open_in_brows
 Opener: TypeAlias = Callable[[str], Awaitable[bool] | bool]
 """Opens a page for the user; False where that cannot be done here."""
 
-QUESTION_RATE = Rate(30, seconds=60)
-"""Questions of one server to the user."""
-
+QUESTION_RATE = Rate(30, seconds=60)  # of one server
 MAX_FORM_FIELDS = 200
-MAX_QUESTION_BYTES = 256 * 1024
-"""How large a question to a person may be, with its form."""
-
+MAX_QUESTION_BYTES = 256 * 1024  # with its form
 ADDRESS_PATTERN = re.compile(r"https?://", re.IGNORECASE)
-
 OPENED_TEXT = "it has been opened: say yes when you are done there"
 NOT_OPENED_TEXT = (
     "it could not be opened here: open it yourself, and say yes when you are done there"

@@ -1,4 +1,4 @@
-"""Secrets in forms: words of many languages for what no server may ask for in a form.
+"""Secret fields of forms, found by words of many languages: no server may ask for secrets in a form.
 
 A word that is found warns, and may refuse by a rule; a form in which none is found is not harmless
 for that. Accents, letters that look like Latin ones, and marks that are not seen make no difference.
@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = ["find_secret_fields", "fold_text"]
 
+# each names a secret
 STRONG_WORDS = (
     # English, and what many languages have taken from it
     r"pass(?:word|wd|phrase|code|key)s?", r"\bpwd?\b", r"\bpin(?:[ -]?code)?\b", r"\bpincode\b",
@@ -47,8 +48,8 @@ STRONG_WORDS = (
     "パスワード", "パスフレーズ", "暗証番号", "合言葉", "認証コード", "確認コード", "カード番号", "秘密鍵", "セキュリティコード",
     "비밀번호", "패스워드", "암호", "인증 ?번호", "인증 ?코드", "카드 ?번호", "개인 ?키", "보안 ?코드",
 )  # fmt: skip
-"""What is a secret by its name."""
 
+# each names one, and in a sentence may only be spoken about
 WEAK_WORDS = (
     r"secret(?!ar)", r"token", r"api[ _-]?key", r"access[ _-]?key", r"credential", r"login code",
     r"geheimnis", r"schlussel", r"zugangsdaten", r"\bjetons?\b", r"cle (?:api|d.acces|secrete)", r"identifiants",
@@ -56,20 +57,17 @@ WEAK_WORDS = (
     r"\bsleutel", r"nyckel", r"klucz", r"anahtar", "токен", "ключ", "διακριτικ", "مفتاح", "אסימון", "מפתח", "टोकन", "कुंजी",
     "令牌", "密钥", "密鑰", "凭证", "憑證", "凭据", "トークン", "認証情報", "アクセスキー", "토큰", "인증 ?키", "api ?키",
 )  # fmt: skip
-"""What is one by its name too, and in a sentence may be something that is only spoken about."""
 
 LOOKALIKES = str.maketrans("асеіјорѕтухԁһӏмкνορτυκι", "aceijopstyxdhlmkvoptuki")
 
+# names of fields that say nothing about what goes into them
 VAGUE_PATTERN = re.compile(
     r"(?:(?:the|your|my|new)?\s*(?:value|input|text|answer|response|reply|field|data|string|content|entry|"
     r"info|information|details?|key|code|word|phrase|val|arg|param|result|it|x|y|v|s)?\s*\d*)?"
 )
-"""Names of blanks that say nothing about what goes into them."""
 
 FREE_TYPES = frozenset({"string", "number", "integer"})
-
 MAX_TEXT_CHARS = 20_000
-"""Characters of a text that are looked through."""
 
 
 def fold_text(text: str) -> str:

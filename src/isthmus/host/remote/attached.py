@@ -1,4 +1,4 @@
-"""A host in another process, seen from here: the same view as of one in this process."""
+"""Attached host: the view of a host in another process, through its control socket."""
 
 import asyncio
 import os
@@ -63,13 +63,9 @@ if TYPE_CHECKING:
 __all__ = ["AttachedHost", "HostGone"]
 
 T = TypeVar("T")
-
 MESSAGE_DECODER = msgspec.json.Decoder(HostMessage)
-
 NONE_TYPE = type(None)
-
-CONNECT_TIMEOUT_S = 10.0
-"""Seconds until a host has said hello."""
+CONNECT_TIMEOUT_S = 10.0  # until the host has said hello
 
 
 class HostGone(HostError):

@@ -1,4 +1,4 @@
-"""The host's side of surfaces in other processes: a Unix socket that only its user can open."""
+"""Control socket: serves surfaces in other processes, and only those of the same user."""
 
 import asyncio
 import os
@@ -55,24 +55,12 @@ __all__ = ["Control", "ControlUnavailable", "HostRuns"]
 RequestMethod: TypeAlias = Callable[[Any], Awaitable[object]]
 
 MAX_SURFACES = 16
-"""Surfaces at a time."""
-
-MAX_ATTENDING = 8
-"""Names under which one of them looks at once."""
-
-MAX_REQUESTS = 32
-"""Things that one of them may ask for at once."""
-
-MAX_CALLS = 32
-"""Calls that one of them may have under way: they may wait for a person, who answers here as well."""
-
-CLOSE_TIMEOUT_S = 1.0
-"""Seconds in which a surface reads what was said to it last: one that is stopped keeps no host."""
-
+MAX_ATTENDING = 8  # names under which one surface looks at once
+MAX_REQUESTS = 32  # of one surface at once
+MAX_CALLS = 32  # of one surface at once: they may wait for a person, who answers here as well
+CLOSE_TIMEOUT_S = 1.0  # a surface that does not read keeps no host
 MAX_NAME_CHARS = 100
-MAX_SOCKET_PATH_BYTES = 100
-"""Bytes of a socket's path: the least that any system takes, less the end of a string."""
-
+MAX_SOCKET_PATH_BYTES = 100  # the least that any system takes, less the end of a string
 MAX_AUDIT_ROWS = 10_000
 
 
@@ -202,9 +190,8 @@ class Control:
         return not ancestry or not ours.isdisjoint(ancestry)
 
 
+# a program may ask for these alone; a surface may, too
 CALL_REQUESTS = (AskTools, AskCall, AskRead, AskPrompt)
-"""What a program may ask for; a surface may as well."""
-
 PRINCIPAL_PREFIXES = ("user:", "agent:")
 
 

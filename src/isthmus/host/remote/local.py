@@ -1,4 +1,4 @@
-"""A host as surfaces in the same process see it."""
+"""Local view: a host as surfaces in the same process see it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What a host and a surface in another process say to each other: one JSON value a line."""
+"""Protocol between a host and a surface in another process: one JSON value a line."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -49,11 +49,8 @@ Part: TypeAlias = Literal["surface", "program"]
 """Roles on the control socket. A ``program`` calls, and neither sees nor answers questions: it cannot
 approve what it wants. A ``surface`` shows them, answers them, and may call, too."""
 
-MAX_REQUEST_BYTES = 8 * 1024 * 1024
-"""Bytes of a line that a surface sends: an edited message fits in."""
-
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""Bytes of a line that a host sends: a question is never cut."""
+MAX_REQUEST_BYTES = 8 * 1024 * 1024  # of a line that a surface sends: an edited message fits in
+MAX_ANSWER_BYTES = 64 * 1024 * 1024  # of a line that a host sends: a question is never cut
 
 
 class AskHello(Struct, frozen=True, kw_only=True, tag="hello", tag_field="do"):
@@ -249,4 +246,3 @@ def encode_line(value: Any) -> bytes:
 
 
 REQUEST_DECODER = msgspec.json.Decoder(HostRequest)
-"""Reads what surfaces say."""

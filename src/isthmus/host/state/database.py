@@ -1,8 +1,6 @@
-"""Where a host keeps what must last: a folder of its own, with one database and one key.
+"""State of a host: a folder of its own, with one database and one key.
 
-Rows of the state that another version may have written.
-
-The tables of a host's state: what must outlive it, or be known to a second process.
+The tables hold what must outlive the host, or be known to a second process.
 """
 
 import os
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA", "TABLES", "HostState", "decode_row", "find_user_folder"]
 
 T = TypeVar("T")
-
 KEY_BYTES = 32
 
 
@@ -355,6 +352,7 @@ POLICY_TABLES = (
     """,
 )
 
+# each part of the host has a tuple of its own above, and a line here
 TABLES = (
     *AUDIT_TABLES,
     *APPROVAL_TABLES,
@@ -363,7 +361,6 @@ TABLES = (
     *CONFIG_TABLES,
     *POLICY_TABLES,
 )
-"""Each part of the host has a tuple of its own above, and a line here."""
 
 SCHEMA = DatabaseSchema(
     application=0x15714A76,

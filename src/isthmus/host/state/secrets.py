@@ -22,15 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["SecretsUnusable", "UserSecrets", "check_path"]
 
 T = TypeVar("T")
-
-KEYRING_TIMEOUT_S = 15.0
-"""Seconds for the keyring to answer: the user may have to unlock it."""
-
+KEYRING_TIMEOUT_S = 15.0  # the user may have to unlock it
 MAX_SECRET_CHARS = 64 * 1024
-"""Characters of one secret."""
-
-KEYRING_ISSUER = "isthmus:secret"
-"""What stands where tokens have their issuer: no issuer is called so."""
+KEYRING_ISSUER = "isthmus:secret"  # stands where tokens have their issuer: no issuer is called so
 
 SERVICE, ENTRY = "isthmus", "secrets of the host"
 """What the keyring calls our entry."""

@@ -1,4 +1,4 @@
-"""What can be done, as the pipeline needs to know it: one subclass for each kind."""
+"""Act: one kind of thing that can be done, as the pipeline needs to know it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar

@@ -1,4 +1,4 @@
-"""What can be done with servers: the only place that calls the methods of a client."""
+"""Tool calls, and the tasks that they become."""
 
 import asyncio
 from typing import TypeVar
@@ -30,9 +30,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-MAX_NAME_CHARS = 200
-"""Characters of a name that are written down where it cannot be looked up."""
+MAX_NAME_CHARS = 200  # of a name that is written down without being looked up
 
 
 class ToolCallAct(ServerAct[ToolResult]):
