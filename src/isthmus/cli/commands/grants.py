@@ -13,7 +13,8 @@ from isthmus.cli.host_state import find_host_folder
 from isthmus.cli.options import AsJson, StateFolder
 from isthmus.cli.output import print_json, print_line, print_note
 from isthmus.errors import UsageError
-from isthmus.host.approvals.grants import Grant, Grants
+from isthmus.host.approvals.grant_matching import Grant
+from isthmus.host.approvals.grants import Grants
 from isthmus.host.audit.log import AuditLog
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState

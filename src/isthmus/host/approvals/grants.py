@@ -12,16 +12,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
-from isthmus.host.approvals.grant_matching import GrantShape, derive_shape, digest_arguments
+from isthmus.host.approvals.grant_matching import Grant, GrantMatcher, bind_arguments, is_read_only
 from isthmus.host.model.attempt import Attempt, new_id
 from isthmus.host.model.errors import Exhausted
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision
-from isthmus.host.model.trace import ASSURANCES, REMEMBER_SCOPES, Assurance, Remember
-from isthmus.host.policy.predicates import Predicate
-from isthmus.host.policy.rule_table import resolve_hints
+from isthmus.host.model.trace import Assurance, Remember
 from isthmus.host.state.database import decode_row
 from isthmus.host.state.presence import ProcessPresence
 from isthmus.store.sqlite import StoreUnavailable
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
     from isthmus.host.state.database import HostState
 
-__all__ = ["Grant", "Grants"]
+__all__ = ["Grants"]
 
 T = TypeVar("T")
 REFRESH_INTERVAL_S = 0.4  # between two looks at what other processes did
@@ -43,48 +41,6 @@ DEFAULT_GRANT_S = 86_400.0  # of a grant ``until`` where nobody said until when
 
 # they end with the host, unless an end is named
 SESSION_SCOPES: tuple[Remember, ...] = ("arguments", "shape", "session")
-
-
-class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One yes that lasts.
-
-    Attributes:
-        id: its name.
-        scope: what it holds for.
-        principal: for whom.
-        action: for what.
-        server: the server's name when it was given, ``identity`` what it is bound to.
-        object: the tool, URI or prompt; empty for every trusted tool that only reads.
-        fingerprint: of the tool's definition.
-        arguments: digest of the arguments it is bound to, without those in ``shape``; empty for any.
-        shape: predicates that the other arguments must meet, as in the ``where`` of a rule.
-        run: the run it is bound to, ``session`` the life of a host.
-        created: seconds since the epoch.
-        until: when it ends, in seconds since the epoch; None for no end of its own.
-        uses: how often it may still be used; None for any number.
-        by: who gave it.
-        assurance: how sure one can be that it was a person.
-        ended: why it counts no longer: ``revoked``, ``expired`` or ``used up``; empty while it does.
-    """
-
-    id: str
-    scope: Remember
-    principal: str
-    action: str
-    server: str
-    identity: str = ""
-    object: str = ""
-    fingerprint: str = ""
-    arguments: str = ""
-    shape: tuple[str, ...] = ()
-    run: str = ""
-    session: str = ""
-    created: float = 0.0
-    until: float | None = None
-    uses: int | None = None
-    by: str = ""
-    assurance: Assurance = "callback"
-    ended: str = ""
 
 
 class Grants:
@@ -110,8 +66,7 @@ class Grants:
         self._state = state
         self._steady = steady
         self._known: dict[str, Grant] = {}
-        self._by_server: dict[tuple[str, str, str], list[Grant]] = {}
-        self._shapes: dict[str, GrantShape] = {}
+        self._matcher = GrantMatcher(self.session, self._over)
         self._changes = -1
         self._seen = 0.0
         self._read_at = float("-inf")
@@ -213,11 +168,7 @@ class Grants:
             return
         grants = [structs.replace(grant, uses=uses) for grant, uses in decode_grants(rows)]
         self._known = {grant.id: grant for grant in grants}
-        self._shapes = {id: shape for id, shape in self._shapes.items() if id in self._known}
-        self._by_server = {}
-        for grant in sorted(grants, key=_rank_narrowness):
-            key = grant.principal, grant.action, grant.server
-            self._by_server.setdefault(key, []).append(grant)
+        self._matcher.replace(grants)
 
     def _over(self, grant: Grant, now: float = 0.0) -> bool:
         """Whether its time is over: once it was, no clock that is set back makes it new."""
@@ -244,37 +195,9 @@ class Grants:
             remember: the scopes that the rules accept; None for all.
             assurance: how sure one must be that it was a person who gave it.
         """
-        given = self._by_server.get((attempt.principal, attempt.action, attempt.server))
-        if not given or self._stale:
+        if self._stale:
             return None
-        least = ASSURANCES.index(assurance)
-        for grant in given:
-            if (
-                (remember is None or grant.scope in remember)
-                and ASSURANCES.index(grant.assurance) >= least
-                and self._covers(grant, attempt, facts)
-            ):
-                return grant
-        return None
-
-    def _covers(self, grant: Grant, attempt: Attempt, facts: Facts) -> bool:
-        if grant.identity != facts.identity or self._over(grant, facts.now):
-            return False
-        if grant.session not in {"", self.session} or grant.run not in {"", attempt.run}:
-            return False
-        if grant.scope == "server_read_only":
-            return _only_reads(facts)
-        if grant.object != attempt.object or grant.fingerprint != facts.fingerprint:
-            return False
-        if grant.scope == "arguments":
-            return grant.arguments == digest_arguments(attempt.arguments)
-        return grant.scope != "shape" or self._shape(grant).covers(attempt, facts, grant.arguments)
-
-    def _shape(self, grant: Grant) -> GrantShape:
-        shape = self._shapes.get(grant.id)
-        if shape is None:
-            shape = self._shapes[grant.id] = GrantShape([Predicate(text) for text in grant.shape])
-        return shape
+        return self._matcher.find(attempt, facts, remember=remember, assurance=assurance)
 
     def holds(self, id: str) -> bool:
         """Whether a grant holds, as far as this process knows: neither taken back nor used up."""
@@ -351,9 +274,9 @@ class Grants:
         all_reading = scope == "server_read_only"
         if (until is not None and until <= now) or (scope == "tool_run" and not attempt.run):
             return None
-        if all_reading and not (attempt.action == "tool.call" and _only_reads(facts)):
+        if all_reading and not (attempt.action == "tool.call" and is_read_only(facts)):
             return None
-        shape, arguments = _bind_arguments(scope, attempt, facts)
+        shape, arguments = bind_arguments(scope, attempt, facts)
         if arguments is None:
             return None
         return Grant(
@@ -387,8 +310,7 @@ class Grants:
         """
         known = self._known.pop(id, None)
         if known is not None:
-            key = known.principal, known.action, known.server
-            self._by_server[key] = [one for one in self._by_server[key] if one.id != id]
+            self._matcher.remove(known)
         return bool(await self._change(lambda db: _end_grants(db, [id], "revoked")))
 
     def all(self) -> Sequence[Grant]:
@@ -441,25 +363,6 @@ def decode_grants(rows: Iterable[tuple[bytes, T]]) -> Iterator[tuple[Grant, T]]:
         grant = decode_row(decoder, body, "a grant")
         if grant is not None:
             yield grant, beside
-
-
-def _bind_arguments(
-    scope: Remember, attempt: Attempt, facts: Facts
-) -> tuple[tuple[str, ...], str | None]:
-    """The shape and the digest that a grant is bound to; None for what has no digest."""
-    if scope == "arguments":
-        return (), digest_arguments(attempt.arguments)
-    if scope == "shape":
-        return derive_shape(attempt.arguments, facts)
-    return (), ""
-
-
-def _only_reads(facts: Facts) -> bool:
-    return facts.trust != "untrusted" and resolve_hints(facts)["read_only"]
-
-
-def _rank_narrowness(grant: Grant) -> tuple[bool, int, str]:
-    return (grant.uses is not None, REMEMBER_SCOPES.index(grant.scope), grant.id)
 
 
 def _read_clock(db: "sqlite3.Connection") -> tuple[int, int]:

@@ -25,7 +25,8 @@ from isthmus.host.model.view import (
 if TYPE_CHECKING:
     from isthmus.client.model.results import ToolResult
     from isthmus.host.approvals.broker import Broker
-    from isthmus.host.approvals.grants import Grant, Grants
+    from isthmus.host.approvals.grant_matching import Grant
+    from isthmus.host.approvals.grants import Grants
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.catalog.catalog import HostCatalog
     from isthmus.host.pipeline.calls import HostCalls
