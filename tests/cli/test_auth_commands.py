@@ -177,7 +177,7 @@ def test_a_client_with_a_key_is_added_with_its_public_half_only(run, folder):
         (("--auth-method", "tls"), "--auth-method tls"),
         (("--grant", "client_credentials", "--auth-method", "none"), "needs a client that auth"),
         (("--redirect-uri", "http://evil.example/cb"), "https, or http on this machine"),
-        (("--redirect-uri", "javascript:alert(1)"), "a scheme that nobody is sent to"),
+        (("--redirect-uri", "javascript:alert(1)"), "a scheme that is not allowed"),
         (("--redirect-uri", "https://a.example/cb#x"), "no usable URL"),
         (("--auth-method", "private_key_jwt"), "--jwks goes with"),
         (("--jwks", "absent.json"), "cannot be read"),

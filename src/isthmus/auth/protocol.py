@@ -124,8 +124,9 @@ def choose_auth_method(identity: ClientIdentity, methods: Sequence[str]) -> str:
     if able == {"none"}:  # public clients are often let in and not listed
         return "none"
     raise AuthRequired(
-        f"the authorization server lets clients authenticate by {', '.join(map(quote_foreign, methods))}, "
-        f"and {identity.client_id!r} has what {' or '.join(sorted(able))} take: give it the other"
+        f"{identity.client_id!r} cannot authenticate: the authorization server takes "
+        f"{', '.join(map(quote_foreign, methods))}, and the client has credentials for "
+        f"{' or '.join(sorted(able))}"
     )
 
 

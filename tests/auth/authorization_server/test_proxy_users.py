@@ -58,7 +58,8 @@ async def test_a_name_that_is_not_one_is_refused(users, value):
 
 
 @pytest.mark.parametrize(
-    ("trusted", "match"), [([], "needs"), (["0.0.0.0/0"], "everybody"), (["proxy"], "no address")]
+    ("trusted", "match"),
+    [([], "needs"), (["0.0.0.0/0"], "covers every address"), (["proxy"], "no address")],
 )
 def test_a_trust_in_everybody_is_a_mistake(trusted, match):
     """We demand that the setting which matters cannot be left out."""

@@ -31,5 +31,5 @@ async def test_a_client_that_was_set_up_is_held_to_its_scopes():
 def test_a_client_is_not_set_up_with_a_scope_that_there_is_not():
     """Ours: a name that was mistyped is no invalid_scope in its first request."""
     known = RegisteredClient(client_id="desk", redirect_uris=(BACK,), scopes=("raed",))
-    with pytest.raises(UsageError, match=r"'desk' is to have 'raed', .*: it has read, write"):
+    with pytest.raises(UsageError, match=r"'desk' asks for 'raed', .*: it has read, write"):
         SmallAuthority(registration=RegistrationPolicy(static=[known]))

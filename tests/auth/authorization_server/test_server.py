@@ -456,7 +456,7 @@ def test_a_resource_cannot_require_a_scope_that_is_never_granted():
     """Ours: otherwise every login would fail, and only then."""
     small = SmallAuthority(scopes={"read": "Read", "admin": "Everything"})
 
-    with pytest.raises(UsageError, match="'raed' would be taken by every request"):
+    with pytest.raises(UsageError, match="'raed' is required by every request"):
         small.app.resource_auth(RESOURCE, scopes={"read", "raed"})
     implied = ScopeModel({"list"}, implies={"admin": {"list"}})
     assert small.app.resource_auth(RESOURCE, scopes=implied).scopes is implied

@@ -66,7 +66,9 @@ def test_a_client_takes_the_best_way_that_the_server_takes(identity, methods, ex
     """Ours: with what it has; what cannot be is an error that says what is missing."""
     one = ClientIdentity(client_id="c", **identity)
     if expected is None:
-        with pytest.raises(AuthRequired, match="lets clients authenticate by"):
+        with pytest.raises(
+            AuthRequired, match="cannot authenticate: the authorization server takes"
+        ):
             choose_auth_method(one, methods)
     else:
         assert expected == choose_auth_method(one, methods)

@@ -276,7 +276,7 @@ class AuthorizationServer:
         guard = ResourceAuth(resource, [self.issuer], self.verifier, **more)
         for scope in sorted(guard.scopes.base - guard.scopes.reached(frozenset(self.scopes))):
             raise UsageError(
-                f"{scope!r} would be taken by every request, and nobody is granted it: add it to "
+                f"{scope!r} is required by every request and granted to nobody: add it to "
                 "scopes= of AuthorizationServer"
             )
         return guard

@@ -153,7 +153,7 @@ class Jwks:
         wait = max(1.0, self._tried + self._pause - self._clock())
         if self._fault is None:
             return KeysUnavailable("the issuer's keys may be newer than those that are known", wait)
-        return KeysUnavailable(f"the issuer's keys are not to be had: {self._fault}", wait)
+        return KeysUnavailable(f"the issuer's keys cannot be fetched: {self._fault}", wait)
 
     async def _renew(self) -> None:
         """Ask for keys that grow old. Nobody waits for that while the old ones will do."""

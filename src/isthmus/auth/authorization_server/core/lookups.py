@@ -322,7 +322,7 @@ def choose_document_auth(metadata: ClientMetadata) -> Any:
     """
     method = metadata.token_endpoint_auth_method or "none"
     if method not in DOCUMENT_AUTH_METHODS:
-        raise UnacceptableClient("the client's document wants a secret, which nobody can give it")
+        raise UnacceptableClient("the client's document wants a secret, which no document can have")
     if method == "private_key_jwt":
         if (metadata.jwks is None) == (metadata.jwks_uri is None):
             raise UnacceptableClient(
@@ -499,7 +499,7 @@ class Lookups:
             return await self._set(jwks_uri).verify(token, algorithms=algorithms, typ=typ)
         except KeysUnavailable as error:
             raise RequestRefused(
-                "the keys behind an assertion are not to be had: try again later",
+                "the keys behind an assertion cannot be fetched: try again later",
                 status=503,
                 error="temporarily_unavailable",
                 retry_after=math.ceil(error.retry_after),

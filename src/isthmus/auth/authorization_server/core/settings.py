@@ -273,7 +273,7 @@ def check_client_scopes(client_id: str, named: Iterable[str], scopes: Collection
         if scope not in scopes:
             known = ", ".join(sorted(scopes)) or "none at all"
             raise UsageError(
-                f"the client {client_id!r} is to have {scope!r}, which is no scope of this server: "
+                f"the client {client_id!r} asks for {scope!r}, which is no scope of this server: "
                 f"it has {known}"
             )
 

@@ -284,7 +284,7 @@ def check_redirect(uri: str, schemes: Sequence[str]) -> None:
     # RFC 8252 7.1: an app's own scheme is a domain name turned round; a few are well known.
     if found is None or scheme in DANGEROUS_SCHEMES or not ("." in scheme or scheme in schemes):
         raise UnacceptableClient(
-            "a redirect URI has a scheme that nobody is sent to", "invalid_redirect_uri"
+            "a redirect URI has a scheme that is not allowed", "invalid_redirect_uri"
         )
 
 

@@ -240,7 +240,7 @@ class Upstream:
             return msgspec.json.decode(answer.body) if answer.body else None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise UpstreamFailed(
-                f"{self._provider.title} answered with what is no JSON", answer.status
+                f"{self._provider.title} answered something that is not JSON", answer.status
             ) from None
 
     async def _send(

@@ -85,7 +85,7 @@ class UpstreamLogin:
     def attach(self, authority: ApprovingServer) -> Mapping[str, AsgiApp]:
         """The page where users come back; see ``Delegated.attach``."""
         if self._attachment is not None:
-            raise UsageError("an UpstreamLogin is of one AuthorizationServer: make another one")
+            raise UsageError("an UpstreamLogin serves one AuthorizationServer: make another one")
         services: UpstreamServices = authority.services
         self._attachment = authority, services
         services.add(self.source, self._arrived)

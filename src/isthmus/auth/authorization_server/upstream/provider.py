@@ -460,7 +460,7 @@ class Provider:
         # RFC 6749 5.2 answers with 400 or 401, and GitHub with 200. Another status may be that of a
         # proxy, whose access_denied does not end a login.
         if code in LOGIN_ENDED_CODES and status in {200, 201, 400, 401}:
-            return UpstreamDenied(f"{self.title} says that one has to log in there again", code)
+            return UpstreamDenied(f"{self.title} wants its user to log in again", code)
         # Our own credentials may be wrong: then nobody's login is, and asking again would not help.
         return self.unavailable(
             UpstreamUnavailable(

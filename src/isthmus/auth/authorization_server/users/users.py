@@ -295,5 +295,5 @@ def _parse_proxy_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Net
     except ValueError as error:
         raise UsageError(f"trusted_proxies: {text!r} is no address or network") from error
     if network.prefixlen == 0:
-        raise UsageError(f"trusted_proxies: {text} is everybody, who could then be anybody")
+        raise UsageError(f"trusted_proxies: {text} covers every address: name those of the proxy")
     return network
