@@ -154,7 +154,7 @@ async def test_a_state_is_good_for_ten_minutes(rig, clock):
     """Spec: state expires within ten minutes."""
     sent = await rig.browser.consent(request_url(ISSUER))
     back = await rig.browser.abroad(sent.header("location"))
-    clock.ahead = 601
+    clock.now += 601
 
     late = await rig.browser.get(back)
 
@@ -296,12 +296,12 @@ async def test_tokens_of_a_user_who_is_no_longer_allowed_end(remote, acme, clock
     tokens = await rig.tokens()
     assert 200 == (await rig.call(tokens["access_token"])).status
     remote.expire()
-    clock.ahead = 500  # the provider's tokens were renewed meanwhile, and the name is still known
+    clock.now += 500  # the provider's tokens were renewed meanwhile, and the name is still known
     tokens = (await rig.renewed(tokens)).json
     assert 200 == (await rig.call(tokens["access_token"])).status
 
     ours.clear()
-    clock.ahead += 3
+    clock.now += 3
     assert 401 == (await rig.call(tokens["access_token"])).status
     assert "invalid_grant" == (await rig.renewed(tokens)).json["error"]
     await rig.close()
@@ -319,7 +319,7 @@ async def test_a_crash_after_the_exchange_leaves_nothing_usable(rig, remote, clo
 
     assert (500, None) == (sent.status, sent.header("location"))
     assert (1, 0) == (await rows(rig, "upstream"), await rows(rig, "grant_"))
-    clock.ahead = 601
+    clock.now += 601
     await rig.authority.sweep()
     await rig.authority.services.connections.settled()
     assert 0 == await rows(rig, "upstream")
@@ -331,7 +331,7 @@ async def test_twenty_requests_with_an_expired_upstream_token_renew_it_once(rig,
     """Spec: status is validated and renewal handled; ours: once."""
     remote.lifetime = 300
     tokens = await rig.tokens()
-    clock.ahead = 301
+    clock.now += 301
 
     answers = await asyncio.gather(*(rig.call(tokens["access_token"]) for _ in range(20)))
 
@@ -344,7 +344,8 @@ async def test_a_refused_refresh_is_401_for_all_and_ends_the_grant(rig, remote, 
     """Spec: a MCP token is not honoured whose third party's login is over."""
     remote.lifetime = 300
     tokens = await rig.tokens()
-    clock.ahead, remote.refresh_error = 301, "invalid_grant"
+    clock.now += 301
+    remote.refresh_error = "invalid_grant"
 
     answers = await asyncio.gather(*(rig.call(tokens["access_token"]) for _ in range(20)))
 
@@ -358,7 +359,7 @@ async def test_a_provider_that_is_down_is_503_and_no_login(rig, remote, clock):
     """Ours: 401 would send everybody into a login that cannot succeed."""
     remote.lifetime = 300
     tokens = await rig.tokens()
-    clock.ahead = 301
+    clock.now += 301
     await remote.stop()
 
     down = await rig.call(tokens["access_token"])
@@ -381,7 +382,7 @@ async def test_the_end_of_a_session_there_ends_the_grant_here(clock):
         tokens = await rig.tokens()
 
         assert 300 >= tokens["expires_in"]
-        clock.ahead = 301
+        clock.now += 301
         assert 401 == (await rig.call(tokens["access_token"])).status
         assert 400 == (await rig.renewed(tokens)).status
         await rig.close()

@@ -129,7 +129,7 @@ async def test_a_session_limit_is_not_prolonged_by_renewing(remote, clock):
     """Ours: session= counts from the login."""
     provider = make_upstream(remote, clock, session=1000)
     tokens, _, _ = await log_in_user(remote, provider)
-    clock.ahead = 500
+    clock.now += 500
 
     renewed = await provider.renew(tokens)
     await provider.close()
