@@ -20,19 +20,17 @@ from isthmus.wire.jsonrpc import encode
 
 __all__ = ["PUBLIC_RESPONSES", "Caching", "ResponseCache", "ResponseStore"]
 
-MAX_TTL_S = 7 * 86_400.0
-"""Seconds after which anything is stale, whatever a server says."""
+MAX_TTL_S = 7 * 86_400.0  # after which anything is stale, whatever a server says
 
-ENTRY_OVERHEAD_BYTES = 400
-"""Bytes that an entry costs beside its contents."""
+ENTRY_OVERHEAD_BYTES = 400  # bytes that an entry costs beside its contents
 
+# What is stale once a change of a kind is heard of.
 STALE_METHODS: dict[str, tuple[str, ...]] = {
     "tools": ("tools/list",),
     "prompts": ("prompts/list",),
     "resources": ("resources/list", "resources/templates/list"),
     "resource": ("resources/read",),
 }
-"""What is stale once a change of a kind is heard of."""
 
 
 class Caching(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,8 +143,8 @@ def are_related(one: str, other: str) -> bool:
     return is_at_or_below(one, other) or is_at_or_below(other, one)
 
 
+# What every connection of this process may share.
 PUBLIC_RESPONSES = ResponseStore(64 * 1024 * 1024)
-"""What every connection of this process may share."""
 
 
 class ResponseCache:

@@ -534,8 +534,8 @@ def add_facts(params: Struct | Mapping[str, Any] | None, meta: Meta | UnsetType)
     return {**plain, "_meta": {**plain.get("_meta", {}), **meta}}
 
 
+# The module that is loaded where somebody traces; we never load it ourselves.
 TRACER_MODULE = "opentelemetry.trace"
-"""The module that is loaded where somebody traces; we never load it ourselves."""
 
 
 def add_trace_context(params: Any) -> Any:

@@ -71,11 +71,10 @@ __all__ = [
     "set_revision",
 ]
 
-PROBE_TIMEOUT_S = 2.0
-"""Seconds of silence after which a launched server is taken for a legacy one."""
+PROBE_TIMEOUT_S = 2.0  # of silence after which a launched server is taken for a legacy one
 
+# The same over HTTP, where old servers answer with a status, and silence is a cold start.
 HTTP_PROBE_TIMEOUT_S = 10.0
-"""The same over HTTP, where old servers answer with a status, and silence is a cold start."""
 
 
 class RunningPeer:
@@ -377,8 +376,7 @@ def forget_target(key: Hashable) -> None:
     _KNOWN_TARGETS.pop(key, None)
 
 
-MIN_SESSION_S = 10.0
-"""Seconds that a new session has to last before it is replaced by another."""
+MIN_SESSION_S = 10.0  # that a new session has to last before it is replaced by another
 
 CALL_DRAIN_S = 2.0  # seconds that the calls of an ended session have to hear of it
 

@@ -38,19 +38,17 @@ __all__ = ["ListRefresher", "Notifications", "OnChange", "OnLog"]
 OnLog: TypeAlias = Callable[[LogMessageParams], Awaitable[None] | None]
 OnChange: TypeAlias = Callable[[Change], Awaitable[None] | None]
 
+# Until a stream of changes that has ended is opened again; twice as long each time.
 FIRST_RECONNECT_S = 1.0
-"""Seconds until a stream of changes that has ended is opened again; twice as long each time."""
 
 MAX_RECONNECT_S = 60.0
 
-READ_PAUSE_S = 0.1
-"""Seconds in which nothing is read from a launched server that says more than it may."""
+READ_PAUSE_S = 0.1  # in which nothing is read from a launched server that says more than it may
 
+# Notices of changes that a server may send without being let wait; none of them is dropped.
 CHANGE_NOTICE_RATE = Rate(6000, 60.0)
-"""Notices of changes that a server may send without being let wait; none of them is dropped."""
 
-MAX_RECONNECTS = 10
-"""How often in a row a stream is opened again that never opens."""
+MAX_RECONNECTS = 10  # how often in a row a stream is opened again that never opens
 
 
 class ListRefresher:

@@ -35,8 +35,8 @@ __all__ = ["Change", "ChangeKind", "ChangeStream", "ChangeSubscriptions"]
 ChangeKind: TypeAlias = Literal["tools", "prompts", "resources", "resource"]
 """What changed: one of three lists, or one resource."""
 
+# Different changes that may wait to be read; beyond that the oldest is dropped.
 MAX_PENDING_CHANGES = 10_000
-"""Different changes that may wait to be read; beyond that the oldest is dropped."""
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -79,8 +79,8 @@ class Clocks:
                     clock.go(now() - self._since)
 
 
+# The clocks of the connection that is being opened.
 CONNECTION_CLOCKS: ContextVar[Clocks | None] = ContextVar("isthmus_clocks", default=None)
-"""The clocks of the connection that is being opened."""
 
 
 class CallsClock:

@@ -16,15 +16,13 @@ from isthmus.errors import IsthmusError, UsageError
 
 __all__ = ["KV", "KVEntry", "MemoryKV", "StoreFull"]
 
-MAX_ENTRIES = 100_000
-"""Entries that a store in memory holds."""
+MAX_ENTRIES = 100_000  # entries that a store in memory holds
 
 
-MAX_VALUE_BYTES = 256 * 1024 * 1024
-"""Bytes of all values together that a store in memory holds."""
+MAX_VALUE_BYTES = 256 * 1024 * 1024  # bytes of all values together that a store in memory holds
 
+# Bytes of a value that there is always room for: how a thing stands must not be lost.
 SMALL_VALUE_BYTES = 4096
-"""Bytes of a value that there is always room for: how a thing stands must not be lost."""
 
 
 class StoreFull(IsthmusError):

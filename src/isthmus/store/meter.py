@@ -15,8 +15,7 @@ from isthmus.errors import UsageError
 
 __all__ = ["MemoryMeter", "Meter", "Rate"]
 
-MAX_METER_KEYS = 10_000
-"""Keys that a meter in memory knows at a time."""
+MAX_METER_KEYS = 10_000  # keys that a meter in memory knows at a time
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -117,5 +116,4 @@ class MemoryMeter:
             del self._full[next(iter(self._full))]
 
 
-ROUNDING_SLACK_S = 1e-9
-"""Seconds: sums of floating point numbers are that far off at most."""
+ROUNDING_SLACK_S = 1e-9  # seconds: sums of floating point numbers are that far off at most

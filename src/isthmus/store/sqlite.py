@@ -48,8 +48,7 @@ __all__ = [
     "report_results",
 ]
 
-WAL_SWITCH_TIMEOUT_S = 1.0
-"""Seconds in which others may switch a new file."""
+WAL_SWITCH_TIMEOUT_S = 1.0  # in which others may switch a new file
 
 WAL_RETRY_S = 0.002
 
@@ -80,11 +79,10 @@ def enable_wal(db: "sqlite3.Connection", patience: float) -> None:
             return
 
 
-CHECKPOINT_COMMITS = 100
-"""Commits until it is done again."""
+CHECKPOINT_COMMITS = 100  # commits until it is done again
 
+# Pages in the log of what was committed; with more, a commit does it, and waits.
 MAX_WAL_PAGES = 8_000
-"""Pages in the log of what was committed; with more, a commit does it, and waits."""
 
 
 class WalCheckpoints:
@@ -207,14 +205,11 @@ Work: TypeAlias = Callable[["sqlite3.Connection"], T]
 Durability: TypeAlias = Literal["normal", "full"]
 """What a commit outlives: the end of the process, or the end of the machine's power, too."""
 
-LOCK_TIMEOUT_S = 2.5
-"""Seconds that whoever asks waits for another process, queue included."""
+LOCK_TIMEOUT_S = 2.5  # that whoever asks waits for another process, queue included
 
-POST_DELAY_S = 0.005
-"""Seconds that posted work waits for more of it."""
+POST_DELAY_S = 0.005  # that posted work waits for more of it
 
-MAX_BATCH_WORKS = 256
-"""Pieces of work in one transaction."""
+MAX_BATCH_WORKS = 256  # pieces of work in one transaction
 
 MEMORY_PATH = ":memory:"
 

@@ -23,20 +23,16 @@ from isthmus.wire.struct import Wire
 
 __all__ = ["Job", "TaskBook", "TaskLimits"]
 
-CANCEL_WAIT_S = 0.5
-"""Seconds that work may take to end once its task was cancelled."""
+CANCEL_WAIT_S = 0.5  # that work may take to end once its task was cancelled
 
+# A task is kept at least, whatever was asked for: else nobody could fetch its result.
 MIN_TTL_S = 1.0
-"""Seconds a task is kept at least, whatever was asked for: else nobody could fetch its result."""
 
-MAX_LISTED_TASKS = 100_000
-"""Tasks that are listed where their number is not limited."""
+MAX_LISTED_TASKS = 100_000  # tasks that are listed where their number is not limited
 
-MAX_COUNTED_OWNERS = 10_000
-"""Owners whose tasks are counted without looking into the store."""
+MAX_COUNTED_OWNERS = 10_000  # owners whose tasks are counted without looking into the store
 
-MAX_STATUS_CHARS = 200
-"""Characters of a result or an error that become a status in words."""
+MAX_STATUS_CHARS = 200  # characters of a result or an error that become a status in words
 
 
 class Job:

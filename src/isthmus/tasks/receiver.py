@@ -1,12 +1,11 @@
-"""What either side answers about the tasks it has accepted: how they stand, and what they came to.
+"""Receiver of tasks: answers what a requestor asks about the tasks that this side has accepted.
 
 A server's tasks are calls of tools, a client's are questions it was asked (2025-11-25). What may be
-asked about them is the same.
-
-Telling one listener how a task stands, in order, without holding up the task.
+asked about them is the same: how they stand, and what they came to.
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,16 +16,19 @@ from isthmus.errors import Refuse
 from isthmus.runtime.failures import log_request_failure
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_cancellation
-from isthmus.tasks.jobs import Job, TaskBook
+from isthmus.store.kv import MemoryKV
+from isthmus.tasks.jobs import Job, TaskBook, TaskLimits
 from isthmus.tasks.records import TaskRecord, task_owner
 from isthmus.tasks.shapes import CORE_SHAPE, TaskShape, decode_task_result, related_task_meta
 from isthmus.wire import (
     CancelTaskParams,
+    CreateTaskResult,
     GetTaskParams,
     GetTaskPayloadParams,
     ListTasksParams,
     ListTasksResult,
     Task,
+    TaskMetadata,
 )
 from isthmus.wire.jsonrpc import ErrorBody
 from isthmus.wire.struct import Meta, Wire
@@ -34,10 +36,9 @@ from isthmus.wire.struct import Meta, Wire
 if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
 
-__all__ = ["StatusNotifier", "TaskReceiver", "end_without_result"]
+__all__ = ["StatusNotifier", "TaskAnswers", "TaskReceiver", "end_without_result"]
 
-DEFAULT_PAGE_SIZE = 100
-"""Tasks in a page of a list, where nobody says how many."""
+DEFAULT_PAGE_SIZE = 100  # tasks in a page of a list, where nobody says how many
 
 
 class TaskReceiver:
@@ -172,6 +173,58 @@ class TaskReceiver:
             # somebody else's is told apart by nothing
             raise Refuse(-32602, "Failed to retrieve task: Task not found")
         return record
+
+
+class TaskAnswers(TaskReceiver):
+    """The tasks that one server has asked this client for.
+
+    Only that server can ask about them, over the connection it asked for them on.
+
+    Args:
+        limits: how many there may be, and for how long.
+    """
+
+    def __init__(self, limits: TaskLimits) -> None:
+        secret = os.urandom(32)
+        super().__init__(TaskBook(MemoryKV(), limits), lambda: secret)
+
+    async def begin(
+        self,
+        method: str,
+        wanted: TaskMetadata,
+        inbound: Inbound,
+        answer: Callable[[], Awaitable[Wire]],
+    ) -> CreateTaskResult:
+        """Start to answer a question, and say how its task stands at its beginning.
+
+        Args:
+            method: what is asked.
+            wanted: what the server says about the task.
+            inbound: the request.
+            answer: finds the answer.
+
+        Raises:
+            Refuse: there are too many.
+        """
+        ttl = None if wanted.ttl is UNSET else wanted.ttl / 1000
+        job = await self.book.open(task_owner(inbound), "", ttl, method)
+        await job.create()
+        record = job.record
+        self.tell(job, inbound)
+        stay = inbound.link.on_close(job.drop)  # nobody could fetch the answer any more
+
+        async def work() -> None:
+            try:
+                result = await answer()
+            except BaseException as error:  # noqa: BLE001 - the task is where it is told
+                await end_without_result(job, error)
+            else:
+                await job.finish(result)
+            finally:
+                stay()
+
+        job.start(work())
+        return CORE_SHAPE.created(record)
 
 
 def _list_position(record: TaskRecord) -> str:

@@ -23,8 +23,7 @@ __all__ = [
     "task_owner",
 ]
 
-FINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
-"""The statuses that last."""
+FINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})  # the statuses that last
 
 TASK_ID_BYTES = 24  # random bytes of a task's id, which may be all that protects it
 

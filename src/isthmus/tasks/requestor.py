@@ -31,11 +31,10 @@ from isthmus.wire import (
 
 __all__ = ["TaskRequestor"]
 
-CANCEL_WAIT_S = 0.5
-"""Seconds that the cancellation of a task may hold up whoever stops waiting for it."""
+CANCEL_WAIT_S = 0.5  # that the cancellation of a task may hold up whoever stops waiting for it
 
+# Tasks that may be heard of before the client has said which one a question has become.
 MAX_HEARD_TASKS = 100
-"""Tasks that may be heard of before the client has said which one a question has become."""
 
 _decode_created = msgspec.json.Decoder(LenientCreateTaskResult).decode
 
@@ -212,8 +211,7 @@ class RequestedTask:
             return  # it is over, or will be forgotten
 
 
-CANCEL_TIMEOUT_S = 10.0
-"""Seconds that a client may take to say that it has cancelled a task."""
+CANCEL_TIMEOUT_S = 10.0  # that a client may take to say that it has cancelled a task
 
+# What is being cancelled, held on to while nobody may be waiting for it.
 _CANCELLATIONS: set[asyncio.Task[None]] = set()
-"""What is being cancelled, held on to while nobody may be waiting for it."""

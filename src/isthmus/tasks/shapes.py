@@ -91,11 +91,11 @@ def shape_of(caller: Caller) -> TaskShape | None:
     )
 
 
+# Where a client declares that it takes a request as a task.
 TASK_CAPABILITIES = {
     "elicitation/create": ("elicitation", "create"),
     "sampling/createMessage": ("sampling", "create_message"),
 }
-"""Where a client declares that it takes a request as a task."""
 
 
 def accepts_as_task(tasks: ClientTasksCapability | UnsetType, method: str) -> bool:
@@ -231,11 +231,9 @@ def _to_milliseconds(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1000)
 
 
-DEFAULT_POLL_S = 1.0
-"""Seconds between two questions, where the other side does not say."""
+DEFAULT_POLL_S = 1.0  # between two questions, where the other side does not say
 
-MIN_POLL_S = 0.05
-"""Seconds between two questions at least, whatever it says."""
+MIN_POLL_S = 0.05  # between two questions at least, whatever it says
 
 
 class LenientTask(Task, frozen=True, kw_only=True):

@@ -111,8 +111,8 @@ TransportName: TypeAlias = Literal[
     "memory", "stdio", "http", "http+sse", "unix", "tcp", "websocket"
 ]
 
+# What connect can join a client and a server with.
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
-"""What :func:`connect` can join a client and a server with."""
 
 Wrap: TypeAlias = Callable[[Channel], Channel]
 

@@ -56,8 +56,8 @@ __all__ = ["Answering"]
 
 Respond = Callable[[Any, Revision], Awaitable[Wire]]
 
+# What a server may ask.
 QUESTION_METHODS = ("elicitation/create", "sampling/createMessage", "roots/list")
-"""What a server may ask."""
 
 
 class Answering:
@@ -111,7 +111,7 @@ class Answering:
         self._tasks = None
         if self.capabilities.tasks is not UNSET:
             # most clients have no use for it
-            from isthmus.client.features.tasks import TaskAnswers
+            from isthmus.tasks.receiver import TaskAnswers
 
             self._tasks = TaskAnswers(limits)
         if roots is not None:

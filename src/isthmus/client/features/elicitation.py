@@ -40,8 +40,8 @@ __all__ = [
 Elicit: TypeAlias = Callable[[ElicitParams], Awaitable[Answer[Any]] | Answer[Any]]
 """Asks the user: gets the question, gives ``Accepted(value)``, ``Declined()`` or ``Cancelled()``."""
 
+# What the last part of a host is where browsers take it for an address.
 NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
-"""What the last part of a host is where browsers take it for an address."""
 
 ACTION_NAMES: Mapping[type, Any] = {Declined: "decline", Cancelled: "cancel"}
 
@@ -216,8 +216,7 @@ def to_plain_data(value: Any) -> Any:
         raise UsageError(f"the answer is no plain data: {error}") from error
 
 
-MAX_OPEN_PAGES = 1000
-"""Pages that are remembered; the oldest makes room."""
+MAX_OPEN_PAGES = 1000  # pages that are remembered; the oldest makes room
 
 
 class UrlPages:

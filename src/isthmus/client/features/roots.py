@@ -30,8 +30,8 @@ Roots: TypeAlias = Places | Callable[[], Awaitable[Places] | Places]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f]")
+# What stands for itself in the path of a URI; blanks and letters beyond ASCII do not.
 _SAFE = "/:@!$&'()*+,;=-._~%"
-"""What stands for itself in the path of a URI; blanks and letters beyond ASCII do not."""
 
 
 def make_root(place: str | PathLike[str] | Root) -> Root:

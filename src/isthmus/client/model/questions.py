@@ -55,8 +55,8 @@ class QuestionOrigin:
         self.key = key
 
 
+# How the question came that is being answered; None outside of answering.
 QUESTION_ORIGIN: ContextVar[QuestionOrigin | None] = ContextVar("isthmus_asked", default=None)
-"""How the question came that is being answered; None outside of answering."""
 
 
 @contextmanager

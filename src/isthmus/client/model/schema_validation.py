@@ -20,11 +20,10 @@ from isthmus.wire import CallToolResult, Tool
 
 __all__ = ["MAX_LOOKS", "OutputValidator", "SchemaValidator", "ValidationCost"]
 
+# Steps back that one look at one text may take: some tenths of a millisecond.
 MAX_BACKTRACKS = 10_000
-"""Steps back that one look at one text may take: some tenths of a millisecond."""
 
-MAX_REGEX_BYTES = 1024 * 1024
-"""Bytes that one regular expression may take when it is compiled."""
+MAX_REGEX_BYTES = 1024 * 1024  # bytes that one regular expression may take when it is compiled
 
 
 class SchemaValidator:
@@ -139,17 +138,16 @@ class OutputValidator:
             raise Misbehaved(f"the result of tool {self._name!r} breaks its schema: {wrong}")
 
 
+# Looks that a validator may take at the parts of one value; some tenths of a second.
 MAX_LOOKS = 5_000_000
-"""Looks that a validator may take at the parts of one value; some tenths of a second."""
 
+# Subschemas, counted along every path to them, that no value makes expensive.
 HARMLESS_SUBSCHEMAS = 1000
-"""Subschemas, counted along every path to them, that no value makes expensive."""
 
+# What regular expressions have that are matched by trying: looks around, references back.
 BACKTRACKING_PATTERN = re.compile(r"\(\?<?[=!]|\\[1-9k]")
-"""What regular expressions have that are matched by trying: looks around, references back."""
 
-LOOKS_PER_PATTERN = 500
-"""Looks that a text costs which is matched by trying."""
+LOOKS_PER_PATTERN = 500  # looks that a text costs which is matched by trying
 
 COMBINATOR_KEYWORDS = ("allOf", "anyOf", "oneOf")
 SINGLE_SCHEMA_KEYWORDS = ("not", "if", "then", "else")

@@ -79,8 +79,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BecomingTask", "Tasks", "may_list_tasks", "run_as_task", "run_until_task"]
 
+# Transports whose other end is the only one: whoever asks there is known.
 SINGLE_PEER_TRANSPORTS = frozenset({"memory", "stdio"})
-"""Transports whose other end is the only one: whoever asks there is known."""
 
 
 def may_list_tasks(inbound: Inbound) -> bool:
