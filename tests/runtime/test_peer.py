@@ -17,7 +17,7 @@ from isthmus.errors import (
     OutOfPhase,
 )
 from isthmus.revisions import BY_NAME
-from isthmus.runtime import waiting
+from isthmus.runtime import outbound
 from isthmus.runtime.channel import Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
@@ -436,7 +436,7 @@ async def test_nothing_is_asked_before_the_handshake_has_ended():
 @pytest.mark.covers("lifecycle.opening.only-pings")
 async def test_a_client_that_never_ends_its_handshake_is_asked_nothing(monkeypatch):
     """Ours: whoever wanted to ask is told what the client left out, and does not wait for ever."""
-    monkeypatch.setattr(waiting, "HANDSHAKE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(outbound, "HANDSHAKE_TIMEOUT_S", 0.0)
     async with conversation({}, {}, initialized=False) as (_, server):
         with pytest.raises(OutOfPhase, match="notifications/initialized"):
             await server.call("roots/list", ListRootsParams(), ListRootsResult)

@@ -16,7 +16,7 @@ from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw
 
 from isthmus.core.caller import Caller, MalformedEnvelope, read_caller
 from isthmus.core.events import (
@@ -41,15 +41,22 @@ from isthmus.errors import (
     OutOfPhase,
     refused,
 )
-from isthmus.revisions import METHODS, Feature, Revision, project
+from isthmus.revisions import METHODS, Feature, Revision
 from isthmus.runtime.batches import send_batch
 from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
 from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.outbound import (
+    AwaitedCall,
+    add_progress_token,
+    encode_params,
+    first_timeout,
+    make_decoder,
+    wait_until_open,
+)
 from isthmus.runtime.router import RequestServer
 from isthmus.wire import ProgressParams
-from isthmus.wire.jsonrpc import ErrorBody, Frame, encode
-from isthmus.wire.reading import forgiving_reader
+from isthmus.wire.jsonrpc import ErrorBody, Frame
 from isthmus.wire.struct import Id, Wire
 
 __all__ = ["DRAIN_GRACE_S", "Peer", "ProgressCallback"]
@@ -62,33 +69,6 @@ ProgressCallback = Callable[[ProgressParams], None]
 DRAIN_GRACE_S = 1.2  # that work in hand may take after the other side has said its last word
 
 CANCEL_WAIT_S = 0.4  # seconds that work may take to end once it was cancelled
-
-
-HANDSHAKE_TIMEOUT_S = 5.0  # for notifications/initialized, once a client is asked something
-
-
-class AwaitedCall(msgspec.Struct):
-    """What one of our calls is waiting with.
-
-    Attributes:
-        method: what was asked.
-        future: gets the answer.
-        on_progress: told of progress.
-        sender: the caller's task as long as the channel has not taken the call.
-        cancelling: how often that task had been cancelled before it called.
-        cut: the sender was cancelled by us, because the call has ended before that.
-    """
-
-    method: str
-    future: Any  # asyncio.Future[Raw]
-    on_progress: Any  # ProgressCallback | None
-    sender: Any  # asyncio.Task[Any] | None
-    cancelling: int = 0
-    cut: bool = False
-
-    def was_cut(self, task: Any) -> bool:
-        """Whether the caller's cancellation is ours alone; it is then taken back."""
-        return self.cut and bool(task.uncancel() <= self.cancelling)
 
 
 class Peer:
@@ -548,58 +528,6 @@ class Peer:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_WAIT_S)
-
-
-async def wait_until_open(peer: Any, method: str) -> None:
-    """Hold a request back until the client's handshake has ended, or its connection has.
-
-    Raises:
-        OutOfPhase: it does not end.
-    """
-    if method == "ping":
-        return
-    if peer.opening is None:
-        peer.opening = asyncio.Event()
-        peer.on_close(peer.opening.set)
-    # spec 2025-11-25 basic/lifecycle#initialization: a server SHOULD NOT send anything but pings
-    # and logging before; the word may be on its way beside the call that asks
-    try:
-        await asyncio.wait_for(peer.opening.wait(), HANDSHAKE_TIMEOUT_S)
-    except TimeoutError:
-        raise OutOfPhase(
-            f"cannot call {method}: the client has not said notifications/initialized"
-        ) from None
-
-
-def first_timeout(timeout: float | None, max_timeout: float | None) -> float | None:
-    """Seconds until a call with these limits may first expire, or None."""
-    if timeout is None or max_timeout is None:
-        return max_timeout if timeout is None else timeout
-    return min(timeout, max_timeout)
-
-
-def add_progress_token(params: Wire | None, token: Id) -> Wire | None:
-    """``params`` asking for progress under ``token``."""
-    if params is None or not hasattr(params, "meta"):
-        return params
-    meta: Any = params.meta
-    return structs.replace(params, meta={**(meta or {}), "progressToken": token})
-
-
-def encode_params(params: Wire | None, revision: Revision) -> bytes | None:
-    """Parameters as JSON, cut to a revision."""
-    return None if params is None else encode(project(params, revision))
-
-
-_DECODERS: dict[Any, Callable[[Raw], Any]] = {}
-
-
-def make_decoder(result: type[R]) -> Callable[[Raw], R]:
-    """The decoder of a type of answer, made once."""
-    read = _DECODERS.get(result)
-    if read is None:
-        read = _DECODERS[result] = forgiving_reader(result)
-    return read
 
 
 CANCELLED_ERROR = ErrorBody(code=-32603, message="cancelled")

@@ -1,0 +1,105 @@
+"""Outbound calls: what one of them waits with, its parameters on the way out, its answer's decoder."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, structs
+
+from isthmus.errors import OutOfPhase
+from isthmus.revisions import Revision, project
+from isthmus.wire.jsonrpc import encode
+from isthmus.wire.reading import forgiving_reader
+from isthmus.wire.struct import Id, Wire
+
+__all__ = [
+    "HANDSHAKE_TIMEOUT_S",
+    "AwaitedCall",
+    "add_progress_token",
+    "encode_params",
+    "first_timeout",
+    "make_decoder",
+    "wait_until_open",
+]
+
+# That a client may take to say ``notifications/initialized`` once it is asked something.
+HANDSHAKE_TIMEOUT_S = 5.0
+
+R = TypeVar("R")
+
+
+class AwaitedCall(msgspec.Struct):
+    """What one of our calls is waiting with.
+
+    Attributes:
+        method: what was asked.
+        future: gets the answer.
+        on_progress: told of progress.
+        sender: the caller's task as long as the channel has not taken the call.
+        cancelling: how often that task had been cancelled before it called.
+        cut: the sender was cancelled by us, because the call has ended before that.
+    """
+
+    method: str
+    future: Any  # asyncio.Future[Raw]
+    on_progress: Any  # ProgressCallback | None
+    sender: Any  # asyncio.Task[Any] | None
+    cancelling: int = 0
+    cut: bool = False
+
+    def was_cut(self, task: Any) -> bool:
+        """Whether the caller's cancellation is ours alone; it is then taken back."""
+        return self.cut and bool(task.uncancel() <= self.cancelling)
+
+
+async def wait_until_open(peer: Any, method: str) -> None:
+    """Hold a request back until the client's handshake has ended, or its connection has.
+
+    Raises:
+        OutOfPhase: it does not end.
+    """
+    if method == "ping":
+        return
+    if peer.opening is None:
+        peer.opening = asyncio.Event()
+        peer.on_close(peer.opening.set)
+    # spec 2025-11-25 basic/lifecycle#initialization: a server SHOULD NOT send anything but pings
+    # and logging before; the word may be on its way beside the call that asks
+    try:
+        await asyncio.wait_for(peer.opening.wait(), HANDSHAKE_TIMEOUT_S)
+    except TimeoutError:
+        raise OutOfPhase(
+            f"cannot call {method}: the client has not said notifications/initialized"
+        ) from None
+
+
+def first_timeout(timeout: float | None, max_timeout: float | None) -> float | None:
+    """Seconds until a call with these limits may first expire, or None."""
+    if timeout is None or max_timeout is None:
+        return max_timeout if timeout is None else timeout
+    return min(timeout, max_timeout)
+
+
+def add_progress_token(params: Wire | None, token: Id) -> Wire | None:
+    """``params`` asking for progress under ``token``."""
+    if params is None or not hasattr(params, "meta"):
+        return params
+    meta: Any = params.meta
+    return structs.replace(params, meta={**(meta or {}), "progressToken": token})
+
+
+def encode_params(params: Wire | None, revision: Revision) -> bytes | None:
+    """Parameters as JSON, cut to a revision."""
+    return None if params is None else encode(project(params, revision))
+
+
+_DECODERS: dict[Any, Callable[[Raw], Any]] = {}
+
+
+def make_decoder(result: type[R]) -> Callable[[Raw], R]:
+    """The decoder of a type of answer, made once."""
+    read = _DECODERS.get(result)
+    if read is None:
+        read = _DECODERS[result] = forgiving_reader(result)
+    return read
