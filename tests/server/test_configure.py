@@ -38,7 +38,7 @@ async def test_limits_that_are_set_later_hold(revision):
     client = EraClient(server, revision)
     assert "x" * 100 == tool_text(await client.call("long"))
     assert -31429 == (await client.call("long")).code
-    assert 1 == server._facilities.workers._limit
+    assert 1 == server._settings.workers._limit
     assert 3 == server.router.in_flight
 
 
@@ -76,7 +76,7 @@ async def test_what_is_not_named_stays():
     server = Server("s", debug=True, ping_every=5.0, ping_misses=2, page_size=7)
     server.configure(ping_misses=4)
     assert (5.0, 4) == (server._pings.every, server._pings.misses)
-    assert (True, 7) == (server._facilities.debug, server._facilities.page_size)
+    assert (True, 7) == (server._settings.debug, server._settings.page_size)
 
 
 @pytest.mark.parametrize(

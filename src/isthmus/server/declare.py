@@ -53,7 +53,7 @@ class Declarations:
     """The tools, resources, prompts, completers, methods and extensions of one server.
 
     Args:
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
 
     Attributes:
         tools: the tools, of which some may run as tasks.
@@ -67,12 +67,12 @@ class Declarations:
         extensions: the settings of each extension that is declared.
     """
 
-    def __init__(self, facilities: SharedSettings) -> None:
-        self._facilities = facilities
-        self.tools = Tools(facilities)
-        self.resources = Resources(facilities)
-        self.prompts = Prompts(facilities)
-        self.completions = Completions(self.prompts, self.resources, facilities)
+    def __init__(self, settings: SharedSettings) -> None:
+        self._settings = settings
+        self.tools = Tools(settings)
+        self.resources = Resources(settings)
+        self.prompts = Prompts(settings)
+        self.completions = Completions(self.prompts, self.resources, settings)
         self.methods: dict[str, Method] = {}
         self.routes = self._list_routes()
         self.needs = self._list_needs()
@@ -99,7 +99,7 @@ class Declarations:
         """Offer a file as a resource; see ``Server.add_file``."""
         from isthmus.server.features.files import offer_file  # most servers offer none
 
-        offer_file(self.resources, self._facilities, path, uri, **options)
+        offer_file(self.resources, self._settings, path, uri, **options)
 
     def add_directory(
         self, root: "str | os.PathLike[str]", prefix: str, options: "FolderOptions"
@@ -107,7 +107,7 @@ class Declarations:
         """Offer the files of a folder as resources; see ``Server.add_directory``."""
         from isthmus.server.features.files import offer_folder  # most servers offer none
 
-        offered = offer_folder(self.resources, self._facilities, root, prefix, **options)
+        offered = offer_folder(self.resources, self._settings, root, prefix, **options)
         self.completions.add(offered.template, "path", offered.complete)
 
     def add_prompt(self, fn: Callable[..., Any], options: "PromptOptions") -> str:
@@ -123,14 +123,14 @@ class Declarations:
     ) -> None:
         """Serve a method of the author's own; see ``Server.method``."""
         self._claim(name, make_method_row(name, params, result), scopes)
-        self.routes[name] = make_method_handler(fn, self._facilities, params)
+        self.routes[name] = make_method_handler(fn, self._settings, params)
 
     def add_listener(
         self, fn: Callable[..., Any], name: str, params: Any, scopes: OwnScopes = NO_SCOPES
     ) -> None:
         """Hear a notification of the author's own; see ``Server.on_notification``."""
         self._claim(name, make_notification_row(name, params), scopes)
-        self.listeners.add(name, make_method_handler(fn, self._facilities, params))
+        self.listeners.add(name, make_method_handler(fn, self._settings, params))
 
     def add_extension(self, extension: "Extension") -> None:
         """Declare an extension, serve its methods and hear its notifications.
@@ -204,7 +204,7 @@ class Declarations:
     # Inside
 
     def _list_routes(self) -> "dict[str, Handler]":
-        changes = self._facilities.changes
+        changes = self._settings.changes
         return {
             "tools/list": self.tools.listing.page,
             "tools/call": self.tools.call,
@@ -241,8 +241,8 @@ class Declarations:
         """Let calls of tools run as tasks, in whichever way a revision has it."""
         from isthmus.server.features.tasks import Tasks  # most servers have no use for it
 
-        self.tools.tasks = tasks = Tasks(self.tools, self._facilities)
-        self._facilities.changes.tasks = tasks
+        self.tools.tasks = tasks = Tasks(self.tools, self._settings)
+        self._settings.changes.tasks = tasks
         self.routes.update(tasks.routes)
         self.extensions.setdefault(TASKS, {})
 

@@ -147,7 +147,7 @@ class Server:
         self._changes = Subscriptions(limits)
         self._pings = Pings(ping_every, ping_misses)
         caching = CacheHints(list_ttl_ms, list_cache_scope, auth)
-        self._facilities = SharedSettings(
+        self._settings = SharedSettings(
             self.info,
             secret=secret,
             lifespan=self._lifespan,
@@ -163,7 +163,7 @@ class Server:
             task_store=task_store,
             auth=auth,
         )
-        self._declared = Declarations(self._facilities)
+        self._declared = Declarations(self._settings)
         self._handshake = ServerHandshake(
             self.info, instructions, self.revisions, self._declared.capabilities, caching
         )
@@ -211,8 +211,8 @@ class Server:
         self._pings = Pings(
             given.get("ping_every", pings.every), given.get("ping_misses", pings.misses)
         )
-        self._facilities.configure(given)
-        self._changes.limits = self._facilities.limits
+        self._settings.configure(given)
+        self._changes.limits = self._settings.limits
         if "instructions" in given:
             self._handshake.instruct(given["instructions"])
 
@@ -497,7 +497,7 @@ class Server:
     @property
     def auth(self) -> "Authorizer | None":
         """Who says who may ask for what, over HTTP; None where everybody may."""
-        return self._facilities.auth
+        return self._settings.auth
 
     @property
     def router(self) -> Router:
@@ -505,21 +505,21 @@ class Server:
         if self._router is None:
             declared = self._declared
             opened = [self._lifespan.opened] if self._lifespan.needed else []
-            self._facilities.wrapped = bool(self._middleware)
+            self._settings.wrapped = bool(self._middleware)
             self._router = Router(
                 declared.routes,
                 {
                     "notifications/initialized": self._joined,
-                    "notifications/tasks/status": self._facilities.hear_task,
+                    "notifications/tasks/status": self._settings.hear_task,
                     **declared.listeners.heard,
                 },
                 supported=self.revisions,
                 server=self.info,
                 extra=declared.methods,
                 middleware=[*opened, *self._middleware],
-                debug=self._facilities.debug,
-                depth=self._facilities.limits.depth,
-                in_flight=self._facilities.limits.in_flight,
+                debug=self._settings.debug,
+                depth=self._settings.limits.depth,
+                in_flight=self._settings.limits.in_flight,
                 needs=declared.needs,
                 known_scopes=declared.known_scopes,
             )
@@ -594,7 +594,7 @@ class Server:
         """End streams of changes in good order, cancel tasks, and leave the lifespan."""
         self._changes.close()
         await self._declared.close()
-        self._facilities.workers.close()
+        self._settings.workers.close()
         await self._lifespan.close()
 
     # Inside

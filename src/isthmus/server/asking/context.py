@@ -84,13 +84,21 @@ class Context:
     Made by the server; authors receive it.
     """
 
-    __slots__ = ("_asker", "_facilities", "_inbound", "_leave", "_meta", "_notes",
-                 "_responses", "request_state")  # fmt: skip
+    __slots__ = (
+        "_asker",
+        "_inbound",
+        "_leave",
+        "_meta",
+        "_notes",
+        "_responses",
+        "_settings",
+        "request_state",
+    )  # fmt: skip
 
     def __init__(
         self,
         inbound: Inbound,
-        facilities: SharedSettings,
+        settings: SharedSettings,
         asker: "Asker",
         notes: CallNotifications,
         *,
@@ -101,7 +109,7 @@ class Context:
         self._notes = notes
         self.request_state = request_state
         self._inbound = inbound
-        self._facilities = facilities
+        self._settings = settings
         self._asker = asker
         self._responses = responses
         self._leave = leave or CallCancellation()
@@ -182,7 +190,7 @@ class Context:
             Refuse: nobody has authenticated.
             ToolError: no account was connected, or the service does not answer.
         """
-        auth, caller = self._facilities.auth, self.authenticated
+        auth, caller = self._settings.auth, self.authenticated
         if auth is None:
             raise UsageError(
                 "ctx.upstream takes Server(auth=…), whose users have accounts elsewhere"
@@ -225,7 +233,7 @@ class Context:
     @property
     def state(self) -> Any:
         """What the server's lifespan gave, or None."""
-        return self._facilities.state
+        return self._settings.state
 
     # Asking the client: its user, its model, its roots
 
@@ -325,7 +333,7 @@ class Context:
         )
         require_askable(self._inbound.caller, "elicitation/create", params)
         if self._inbound.caller.revision.allows("server", "notifications/elicitation/complete"):
-            self._facilities.changes.add_page(self._inbound.link, id)
+            self._settings.changes.add_page(self._inbound.link, id)
         result: ElicitResult = await self._ask("elicitation/create", params, key)
         if result.action == "accept":
             return Accepted(None)
@@ -479,7 +487,7 @@ class Context:
         What is said here goes to the client and may be shown to its user; the program's own log
         is ``logging``. Nothing is sent that the client did not ask for.
         """
-        return ClientLog(self._inbound.caller, self._send_log, redact=self._facilities.redact)
+        return ClientLog(self._inbound.caller, self._send_log, redact=self._settings.redact)
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -508,7 +516,7 @@ class Context:
 
     def notify_resource_updated(self, uri: str) -> None:
         """Tell everybody who subscribed to a resource that it changed."""
-        self._facilities.changes.announce_update(uri)
+        self._settings.changes.announce_update(uri)
 
     async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
         """Send a notification of your own, ahead of the answer.
@@ -664,7 +672,7 @@ class Context:
             raise ToolError(
                 f"{need} It has not been done yet: finish it in the browser, then call again."
             )
-        self._facilities.changes.announce_page_done(id)
+        self._settings.changes.announce_page_done(id)
 
     def _send_log(self, params: LogMessageParams) -> None:
         if not self._asker.silent:

@@ -77,7 +77,7 @@ _decode_returned = msgspec.json.Decoder(ReturnedQuestions).decode
 
 
 async def run_rounds(
-    body: Body, inbound: Inbound, params: Any, target: str, facilities: SharedSettings
+    body: Body, inbound: Inbound, params: Any, target: str, settings: SharedSettings
 ) -> Any:
     """Run the body of a call that may ask.
 
@@ -86,7 +86,7 @@ async def run_rounds(
         inbound: the call.
         params: its parameters, with what came back from the round before.
         target: the tool's or prompt's name, or the resource's URI.
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
 
     Returns:
         What the body returned, or the questions to answer with.
@@ -97,11 +97,11 @@ async def run_rounds(
         Exception: whatever the body raised.
     """
     if inbound.caller.revision.era is Era.LEGACY:
-        notes = CallNotifications(inbound, facilities.limiters)
-        asker = _make_direct_asker(DirectAsker, inbound, facilities)
-        return await run_and_flush(ask_directly(body, inbound, facilities, notes, asker), notes)
+        notes = CallNotifications(inbound, settings.limiters)
+        asker = _make_direct_asker(DirectAsker, inbound, settings)
+        return await run_and_flush(ask_directly(body, inbound, settings, notes, asker), notes)
     try:
-        return await _ask_in_result(body, inbound, params, target, facilities)
+        return await _ask_in_result(body, inbound, params, target, settings)
     except CapabilityMissing as lack:
         raise make_capability_refusal(lack) from lack
 
@@ -113,13 +113,13 @@ def make_capability_refusal(lack: CapabilityMissing) -> Refuse:
     return Refuse(-32021, str(lack), {"requiredCapabilities": lack.required})
 
 
-async def run_once(body: Body, inbound: Inbound, facilities: SharedSettings) -> Any:
+async def run_once(body: Body, inbound: Inbound, settings: SharedSettings) -> Any:
     """Run what serves a method that has no rounds: one of the author's own."""
     legacy = inbound.caller.revision.era is Era.LEGACY
-    asker = _make_direct_asker(DirectAsker if legacy else SilentAsker, inbound, facilities)
-    notes = CallNotifications(inbound, facilities.limiters)
+    asker = _make_direct_asker(DirectAsker if legacy else SilentAsker, inbound, settings)
+    notes = CallNotifications(inbound, settings.limiters)
     try:
-        return await run_and_flush(body(Context(inbound, facilities, asker, notes)), notes)
+        return await run_and_flush(body(Context(inbound, settings, asker, notes)), notes)
     except CapabilityMissing as lack:
         if legacy:
             raise
@@ -127,14 +127,14 @@ async def run_once(body: Body, inbound: Inbound, facilities: SharedSettings) -> 
 
 
 def _make_direct_asker(
-    kind: type[DirectAsker], inbound: Inbound, facilities: SharedSettings
+    kind: type[DirectAsker], inbound: Inbound, settings: SharedSettings
 ) -> DirectAsker:
     """An asker whose questions are requests."""
     return kind(
         inbound,
-        facilities.workers,
-        patience=facilities.limits.answer_timeout,
-        client_tasks=facilities.client_tasks,
+        settings.workers,
+        patience=settings.limits.answer_timeout,
+        client_tasks=settings.client_tasks,
     )
 
 
@@ -155,7 +155,7 @@ async def run_and_flush(work: Awaitable[Any], notes: CallNotifications) -> Any:
 async def ask_directly(
     body: Body,
     inbound: Inbound,
-    facilities: SharedSettings,
+    settings: SharedSettings,
     notes: CallNotifications,
     asker: DirectAsker,
 ) -> Any:
@@ -165,18 +165,18 @@ async def ask_directly(
     """
     answers: Mapping[str, Any] = {}
     state: str | None = None
-    for _ in range(facilities.max_rounds + 1):
-        ctx = Context(inbound, facilities, asker, notes, responses=answers, request_state=state)
+    for _ in range(settings.max_rounds + 1):
+        ctx = Context(inbound, settings, asker, notes, responses=answers, request_state=state)
         try:
             result = await body(ctx)
         except UrlRequired as need:
-            result = make_page_questions(need, inbound, facilities.changes)
+            result = make_page_questions(need, inbound, settings.changes)
         if not isinstance(result, InputRequiredResult):
             return result
         answers = await _ask_all(result, inbound, asker)
         state = result.request_state or None
         asker = asker.again()
-    raise Refuse(-32603, f"Internal error: more than {facilities.max_rounds} rounds of questions")
+    raise Refuse(-32603, f"Internal error: more than {settings.max_rounds} rounds of questions")
 
 
 async def _ask_all(
@@ -226,19 +226,19 @@ ASKABLE_METHODS = frozenset({"elicitation/create", "sampling/createMessage", "ro
 
 
 async def _ask_in_result(
-    body: Body, inbound: Inbound, params: Any, target: str, facilities: SharedSettings
+    body: Body, inbound: Inbound, params: Any, target: str, settings: SharedSettings
 ) -> Any:
     """Since 2026-07-28."""
     came: dict[str, Raw] = params.input_responses or {}
-    journal, returned = _open_journal(came, inbound, params, target, facilities)
-    leave, notes = CallCancellation(), CallNotifications(inbound, facilities.limiters)
-    asker = JournalAsker(journal, came, inbound, facilities.workers, leave)
+    journal, returned = _open_journal(came, inbound, params, target, settings)
+    leave, notes = CallCancellation(), CallNotifications(inbound, settings.limiters)
+    asker = JournalAsker(journal, came, inbound, settings.workers, leave)
     result = None
     try:
         result = await body(
             Context(
                 inbound,
-                facilities,
+                settings,
                 asker,
                 notes,
                 responses=returned.answers,
@@ -254,7 +254,7 @@ async def _ask_in_result(
             if not isinstance(error, UrlRequired):
                 await notes.finish()
                 raise
-            result = make_page_questions(error, inbound, facilities.changes)
+            result = make_page_questions(error, inbound, settings.changes)
     finally:
         asker.settle(notes)
     if notes.busy:
@@ -271,12 +271,12 @@ async def _ask_in_result(
         journal.effects[RETURNED_KEY] = Raw(encode(returned))
     return structs.replace(
         result,
-        request_state=_seal_journal(journal, _make_binding(inbound, params, target), facilities),
+        request_state=_seal_journal(journal, _make_binding(inbound, params, target), settings),
     )
 
 
 def _open_journal(
-    came: dict[str, Raw], inbound: Inbound, params: Any, target: str, facilities: SharedSettings
+    came: dict[str, Raw], inbound: Inbound, params: Any, target: str, settings: SharedSettings
 ) -> tuple[Journal, ReturnedQuestions]:
     """The journal that came back, if one did, and what became of questions the body returned."""
     if params.request_state is UNSET:
@@ -285,10 +285,10 @@ def _open_journal(
     try:
         journal = unseal(
             params.request_state,
-            facilities.journal_keys,
+            settings.journal_keys,
             time.time(),
             bound,
-            max_chars=facilities.limits.request_state,
+            max_chars=settings.limits.request_state,
         )
     except Unsealed as error:
         log_warning("%s of %s: %s", inbound.method, target, error)
@@ -300,17 +300,17 @@ def _open_journal(
     return journal, returned
 
 
-def _seal_journal(journal: Journal, bound: bytes, facilities: SharedSettings) -> str:
+def _seal_journal(journal: Journal, bound: bytes, settings: SharedSettings) -> str:
     """The journal as the token that the client hands back."""
-    expires_at = time.time() + facilities.state_ttl
+    expires_at = time.time() + settings.state_ttl
     try:
         return seal(
             journal,
-            facilities.journal_keys,
+            settings.journal_keys,
             os.urandom(12),
             expires_at,
             bound,
-            max_chars=facilities.limits.request_state,
+            max_chars=settings.limits.request_state,
         )
     except JournalTooLarge as error:
         raise Refuse(-32603, f"Internal error: {error}") from error

@@ -32,15 +32,15 @@ class Completions:
     Args:
         prompts: the server's prompts.
         resources: the server's resources.
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
     """
 
-    def __init__(self, prompts: Prompts, resources: Resources, facilities: SharedSettings) -> None:
+    def __init__(self, prompts: Prompts, resources: Resources, settings: SharedSettings) -> None:
         self._prompts = prompts
         self._resources = resources
-        self._workers = facilities.workers
-        self._facilities = facilities
-        self._limit = facilities.limiters.completions
+        self._workers = settings.workers
+        self._settings = settings
+        self._limit = settings.limiters.completions
         self._settled = False
         self._completers: dict[tuple[str, str], tuple[Completer, int]] = {}
 
@@ -85,7 +85,7 @@ class Completions:
         """
         for ref, argument in self._completers:
             self._check(ref, argument)
-        self._limit = self._facilities.limiters.completions
+        self._limit = self._settings.limiters.completions
         self._settled = True
 
     def _check(self, ref: str, argument: str) -> None:

@@ -93,13 +93,13 @@ def make_notification_row(name: str, params: Any) -> Method:
 
 
 def make_method_handler(
-    fn: Callable[..., Any], facilities: SharedSettings, params_type: Any
+    fn: Callable[..., Any], settings: SharedSettings, params_type: Any
 ) -> Handler:
     """What serves a method of an author's: ``fn(params)`` or ``fn(params, ctx)``.
 
     Args:
         fn: the function.
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
         params_type: what its params were decoded into.
 
     Raises:
@@ -125,12 +125,12 @@ def make_method_handler(
             ]
             if signature.is_async:
                 return await fn(*given)
-            value = await facilities.workers.run(lambda: fn(*given), context.leave)
+            value = await settings.workers.run(lambda: fn(*given), context.leave)
             return await value if inspect.isawaitable(value) else value
 
         from isthmus.server.asking.rounds import run_once  # there may be nobody who asks
 
-        value = await run_once(body, inbound, facilities)
+        value = await run_once(body, inbound, settings)
         return EmptyResult() if value is None else value
 
     return serve

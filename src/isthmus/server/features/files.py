@@ -295,7 +295,7 @@ def _load_mime_types() -> Callable[[str], str | None]:
 
 def offer_file(
     resources: "Resources",
-    facilities: "SharedSettings",
+    settings: "SharedSettings",
     path: str | os.PathLike[str],
     uri: str | None,
     **options: Any,
@@ -308,7 +308,7 @@ def offer_file(
     absolute = os.path.abspath(path)  # noqa: PTH100 - pathlib costs start-up time
     uri = uri or _make_file_uri(absolute)
     kind = options.get("mime_type") or guess_mime_type(absolute)
-    file_size = facilities.limits.file_size
+    file_size = settings.limits.file_size
     options.pop("completes", None)  # there is nothing in it to complete
     file = OfferedFile(absolute, uri, file_size=file_size, kind=options.get("mime_type"))
     given = {"name": os.path.basename(absolute), "description": "", **options}  # noqa: PTH119 - same
@@ -323,7 +323,7 @@ def _make_file_uri(path: str) -> str:
 
 def offer_folder(
     resources: "Resources",
-    facilities: "SharedSettings",
+    settings: "SharedSettings",
     root: str | os.PathLike[str],
     prefix: str,
     *,
@@ -338,7 +338,7 @@ def offer_folder(
         UsageError: there is no such folder, the prefix is taken or none, or a pattern is none.
     """
     folder = ServedFolder(root, pattern=pattern, hidden=hidden)
-    limits, uris = facilities.limits, FolderUris(prefix)
+    limits, uris = settings.limits, FolderUris(prefix)
     name = name or os.path.basename(folder.root) or prefix  # noqa: PTH119 - pathlib costs start-up time
     offered = OfferedFolder(folder, uris, file_size=limits.file_size, most=limits.files, name=name)
     resources.add_folder(offered, uris, prefix, name=name, **options)

@@ -53,7 +53,7 @@ def load_run_rounds() -> Callable[[Body, Inbound, Any, str, SharedSettings], Awa
 
 
 async def run_refusing(
-    body: Body, inbound: Inbound, params: Any, target: str, facilities: SharedSettings
+    body: Body, inbound: Inbound, params: Any, target: str, settings: SharedSettings
 ) -> Any:
     """As :func:`load_run_rounds`, for methods whose failures are errors and not results.
 
@@ -62,7 +62,7 @@ async def run_refusing(
         Exception: whatever else it raised.
     """
     try:
-        return await load_run_rounds()(body, inbound, params, target, facilities)
+        return await load_run_rounds()(body, inbound, params, target, settings)
     except CapabilityMissing as lack:
         raise Refuse(-32602, f"Invalid params: {lack}") from lack
     except ToolError as error:

@@ -46,7 +46,7 @@ class Listing(Generic[T]):
         method: the method that lists them.
         show: an entry as it is listed.
         result: makes the result of a page: ``result(items, next_cursor)``.
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
         announce: called after every change.
 
     Attributes:
@@ -61,7 +61,7 @@ class Listing(Generic[T]):
         *,
         show: Callable[[T], Wire],
         result: Callable[[list[Any], str | UnsetType], Wire],
-        facilities: SharedSettings,
+        settings: SharedSettings,
         announce: Callable[[], None],
     ) -> None:
         self.used = False
@@ -71,7 +71,7 @@ class Listing(Generic[T]):
         self._method = method
         self._show = show
         self._result = result
-        self._facilities = facilities
+        self._settings = settings
         self._announce = announce
         self._entries: dict[str, T] = {}
         self._pages: dict[tuple[Revision, str | UnsetType, frozenset[str] | None], Raw] = {}
@@ -144,23 +144,23 @@ class Listing(Generic[T]):
             raise Refuse(-32601, f"Method not found: this server has no {self._what}s")
         revision: Revision = inbound.caller.revision
         cursor = UNSET if params.cursor is None else params.cursor
-        visible = self._facilities.visible
+        visible = self._settings.visible
         granted = None if visible is None else visible.to(inbound, self.demands())
         known = self._pages.get((revision, cursor, granted))
         if known is not None:
             return known
         scope = self._method if granted is None else f"{self._method} {owner_of(inbound.principal)}"
         if self.live:
-            return await self._facilities.workers.run(partial(self._paged, cursor, scope, granted))
+            return await self._settings.workers.run(partial(self._paged, cursor, scope, granted))
         result = self._paged(cursor, scope, granted)
-        if self._facilities.wrapped:
+        if self._settings.wrapped:
             return result  # a middleware may want to look into it
-        stamp = Stamp(revision, self._facilities.info, cacheable=True)
+        stamp = Stamp(revision, self._settings.info, cacheable=True)
         raw = Raw(stamp.write(project(result, revision)))
         # A page of what somebody may see is for everybody who may see as much, but for a cursor
         # in it, which is theirs alone.
         if granted is None or (
-            self._facilities.page_size is None and len(self._pages) < MAX_CACHED_PAGES
+            self._settings.page_size is None and len(self._pages) < MAX_CACHED_PAGES
         ):
             self._pages[revision, cursor, granted] = raw
         return raw
@@ -171,21 +171,21 @@ class Listing(Generic[T]):
         return [*(entry.scopes for entry in self._entries.values()), *sources]
 
     def _paged(self, cursor: str | UnsetType, scope: str, granted: frozenset[str] | None) -> Wire:
-        size = self._facilities.page_size
+        size = self._settings.page_size
         try:
             items, following = paginate(
                 self._items(granted),
                 _get_item_key,
                 cursor=None if cursor is UNSET else cursor,
                 size=size,
-                secret=b"" if size is None and cursor is UNSET else self._facilities.cursor_secret,
+                secret=b"" if size is None and cursor is UNSET else self._settings.cursor_secret,
                 scope=scope,
             )
         except BadCursor as error:
             # spec 2026-07-28 server/utilities/pagination#error-handling
             raise Refuse(-32602, f"Invalid params: {error}") from error
         result = self._result(items, UNSET if following is None else following)
-        caching = self._facilities.caching
+        caching = self._settings.caching
         return structs.replace(
             result, ttl_ms=caching.ttl_ms(self._method), cache_scope=caching.scope(self._method)
         )

@@ -60,19 +60,19 @@ class Prompts:
     """The prompts of one server.
 
     Args:
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
     """
 
-    def __init__(self, facilities: SharedSettings) -> None:
+    def __init__(self, settings: SharedSettings) -> None:
         self.listing: Listing[RegisteredPrompt] = Listing(
             "prompt",
             "prompts/list",
             show=lambda prompt: prompt.shown,
             result=lambda items, cursor: ListPromptsResult(prompts=items, next_cursor=cursor),
-            facilities=facilities,
-            announce=facilities.changes.announce_prompts,
+            settings=settings,
+            announce=settings.changes.announce_prompts,
         )
-        self._facilities = facilities
+        self._settings = settings
 
     def add(
         self,
@@ -111,7 +111,7 @@ class Prompts:
             icons=list(icons) if icons else UNSET,
             meta=meta or UNSET,
         )
-        run = make_runner(function, self._facilities.workers)
+        run = make_runner(function, self._settings.workers)
         takes = parse_scopes(scopes, f"prompt {function.name!r}")
         self.listing.add(function.name, RegisteredPrompt(function, shown, run, takes))
         return function.name
@@ -149,7 +149,7 @@ class Prompts:
         async def body(context: Context) -> Any:
             return await prompt.run(bound, context)
 
-        value = await run_refusing(body, inbound, params, params.name, self._facilities)
+        value = await run_refusing(body, inbound, params, params.name, self._settings)
         if isinstance(value, InputRequiredResult | GetPromptResult):
             return value
 

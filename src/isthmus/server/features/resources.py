@@ -99,17 +99,17 @@ class Resources:
     """The resources and resource templates of one server.
 
     Args:
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
     """
 
-    def __init__(self, facilities: SharedSettings) -> None:
-        announce = facilities.changes.announce_resources
+    def __init__(self, settings: SharedSettings) -> None:
+        announce = settings.changes.announce_resources
         self.listing: Listing[RegisteredResource] = Listing(
             "resource",
             "resources/list",
             show=lambda resource: resource.shown,
             result=lambda items, cursor: ListResourcesResult(resources=items, next_cursor=cursor),
-            facilities=facilities,
+            settings=settings,
             announce=announce,
         )
         self.templates: Listing[RegisteredResource] = Listing(
@@ -119,10 +119,10 @@ class Resources:
             result=lambda items, cursor: ListResourceTemplatesResult(
                 resource_templates=items, next_cursor=cursor
             ),
-            facilities=facilities,
+            settings=settings,
             announce=announce,
         )
-        self._facilities = facilities
+        self._settings = settings
         self._folders: dict[str, str] = {}
 
     def add(
@@ -163,7 +163,7 @@ class Resources:
             "icons": list(icons) if icons else UNSET,
             "meta": meta or UNSET,
         }
-        run = make_runner(function, self._facilities.workers)
+        run = make_runner(function, self._settings.workers)
         said: dict[str, Any] = {"ttl_ms": ttl_ms, "scope": cache_scope, "scopes": scopes}
         shown: Resource | ResourceTemplate
         if template.names:
@@ -186,7 +186,7 @@ class Resources:
         function = UserFunction.of(offered.read, context_type=Context, name=options["name"])
         given: Any = {key: UNSET if value is None else value for key, value in options.items()}
         shown = ResourceTemplate(uri_template=uris.template, **given)
-        run = make_runner(function, self._facilities.workers)
+        run = make_runner(function, self._settings.workers)
         entry = RegisteredResource(
             function, shown, run, uris, ttl_ms=ttl_ms, scope=scope, scopes=scopes
         )
@@ -245,7 +245,7 @@ class Resources:
         async def body(context: Context) -> Any:
             return await entry.run(bound, context)
 
-        value = await run_refusing(body, inbound, params, uri, self._facilities)
+        value = await run_refusing(body, inbound, params, uri, self._settings)
         if value is None:
             raise _make_not_found(inbound, uri)
         if isinstance(value, InputRequiredResult | ReadResourceResult):

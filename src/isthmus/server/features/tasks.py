@@ -95,23 +95,23 @@ class Tasks(TaskReceiver):
 
     Args:
         tools: the tools, some of which may be tasks.
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
     """
 
-    def __init__(self, tools: "Tools", facilities: SharedSettings) -> None:
-        limits, store = facilities.limits, facilities.task_store
+    def __init__(self, tools: "Tools", settings: SharedSettings) -> None:
+        limits, store = settings.limits, settings.task_store
         self._store = MemoryKV() if store is None else store
         super().__init__(
             TaskBook(self._store, limits, limits.tasks_each),
-            lambda: facilities.cursor_secret,
-            facilities.page_size,
+            lambda: settings.cursor_secret,
+            settings.page_size,
         )
         self._tools = tools
-        self._facilities = facilities
+        self._settings = settings
 
     def settle(self) -> None:
         """Take the limits that the server has now: it begins to serve."""
-        limits = self._facilities.limits
+        limits = self._settings.limits
         self.book = TaskBook(self._store, limits, limits.tasks_each)
 
     @property
@@ -173,7 +173,7 @@ class Tasks(TaskReceiver):
             self.tell(job, inbound)
 
         async def way(body: Body) -> Any:
-            return await run_as_task(body, inbound, self._facilities, job, shape)
+            return await run_as_task(body, inbound, self._settings, job, shape)
 
         async def work() -> None:
             try:
@@ -190,9 +190,7 @@ class Tasks(TaskReceiver):
         self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
     ) -> Wire:
         """Serve a call that is answered as any other until its body says otherwise."""
-        becoming = BecomingTask(
-            lambda: self._open(params, inbound), inbound, self._facilities, shape
-        )
+        becoming = BecomingTask(lambda: self._open(params, inbound), inbound, self._settings, shape)
 
         async def way(body: Body) -> Any:
             return await run_until_task(body, inbound, params, becoming)
@@ -380,7 +378,7 @@ async def _send_question(job: Job, key: str, asked: InputRequest, inbound: Inbou
 
 
 async def run_as_task(
-    body: Body, inbound: Inbound, facilities: SharedSettings, job: Job, shape: TaskShape
+    body: Body, inbound: Inbound, settings: SharedSettings, job: Job, shape: TaskShape
 ) -> Any:
     """Run the body of a call that is a task from its beginning.
 
@@ -393,9 +391,9 @@ async def run_as_task(
     async def within(context: Context) -> Any:
         return await body(TaskContext.of(context, BegunTask(job)))
 
-    asker = TaskAsker(job, inside, facilities.workers)
+    asker = TaskAsker(job, inside, settings.workers)
     try:
-        return await run_and_flush(ask_directly(within, inside, facilities, notes, asker), notes)
+        return await run_and_flush(ask_directly(within, inside, settings, notes, asker), notes)
     except CapabilityMissing as lack:
         if shape is CORE_SHAPE:
             raise
@@ -418,7 +416,7 @@ async def run_until_task(
             raise UsageError("a task awaits its questions: after ctx.start_task(), return none")
         return value
 
-    return await run_rounds(within, inbound, params, params.name, becoming.facilities)
+    return await run_rounds(within, inbound, params, params.name, becoming.settings)
 
 
 class TaskStart(Protocol):
@@ -452,11 +450,11 @@ class BecomingTask:
     Args:
         open: makes the task.
         inbound: the call.
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
         shape: how its caller sees tasks.
 
     Attributes:
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
         job: the task it has become, or None.
         begun: done when it is one, and written down.
         work: what runs the body.
@@ -466,7 +464,7 @@ class BecomingTask:
         self,
         open: Callable[[], Awaitable[Job]],
         inbound: Inbound,
-        facilities: SharedSettings,
+        settings: SharedSettings,
         shape: TaskShape,
     ) -> None:
         self.job: Job | None = None
@@ -474,7 +472,7 @@ class BecomingTask:
         self.work: asyncio.Task[Any] | None = None
         self._open = open
         self._inbound = inbound
-        self.facilities = facilities
+        self.settings = settings
         self._shape = shape
         self._lock = asyncio.Lock()
 
@@ -500,7 +498,7 @@ class BecomingTask:
         job.work = self.work
         self.job = job
         inside, notes = _enter_task(self._inbound, job, self._shape)
-        asker = TaskAsker(job, inside, self.facilities.workers)
+        asker = TaskAsker(job, inside, self.settings.workers)
         await context.go_on(inside, asker, notes)
         await job.create()
         self.begun.set_result(job)

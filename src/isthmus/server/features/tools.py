@@ -182,22 +182,22 @@ class Tools:
     """The tools of one server.
 
     Args:
-        facilities: the server's.
+        settings: those of the server, shared by all its parts.
 
     Attributes:
         tasks: what runs calls as tasks, where a tool may be one.
     """
 
-    def __init__(self, facilities: SharedSettings) -> None:
+    def __init__(self, settings: SharedSettings) -> None:
         self.listing: Listing[RegisteredTool] = Listing(
             "tool",
             "tools/list",
             show=lambda tool: tool.shown,
             result=lambda items, cursor: ListToolsResult(tools=items, next_cursor=cursor),
-            facilities=facilities,
-            announce=facilities.changes.announce_tools,
+            settings=settings,
+            announce=settings.changes.announce_tools,
         )
-        self._facilities = facilities
+        self._settings = settings
         self._get = self.listing.get
         self.tasks: Tasks | None = None
         self.settle()
@@ -243,8 +243,8 @@ class Tools:
             meta=meta or UNSET,
         )
         given = (input_schema is not None, output_schema is not None)
-        check_definition(shown, given, self._facilities.limits.schemas)
-        run = make_runner(function, self._facilities.workers)
+        check_definition(shown, given, self._settings.limits.schemas)
+        run = make_runner(function, self._settings.workers)
         in_body = check_task_start(shown.name, task, task_starts, function.signature.context)
         if immediate_response is not None and task is None:
             raise UsageError(f"tool {shown.name!r}: immediate_response needs task=")
@@ -264,8 +264,8 @@ class Tools:
 
     def settle(self) -> None:
         """Take what each call needs of the server's settings: it begins to serve."""
-        self._limit = self._facilities.limiters.tool_calls
-        self._clean = self._facilities.sanitise
+        self._limit = self._settings.limiters.tool_calls
+        self._clean = self._settings.sanitise
         if self.tasks is not None:
             self.tasks.settle()
 
@@ -371,7 +371,7 @@ class Tools:
         async def body(context: Context) -> Any:
             return await tool.run(bound, context)
 
-        return load_run_rounds()(body, inbound, params, tool.name, self._facilities)
+        return load_run_rounds()(body, inbound, params, tool.name, self._settings)
 
     def _asked(
         self,
@@ -394,7 +394,7 @@ class Tools:
                     del asked  # it keeps this frame, and must not be kept by it
             return asked
 
-        return load_run_rounds()(body, inbound, params, tool.name, self._facilities)
+        return load_run_rounds()(body, inbound, params, tool.name, self._settings)
 
     def _unexpected(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
         """The result of a tool that broke: what its author must know is logged, not told."""
@@ -405,12 +405,10 @@ class Tools:
             )  # nothing broke: this client cannot do it
         report_failure(f"tool {tool.name!r}", error, tool.function.fn)
         if isinstance(error, WrongReturn):
-            return _make_error_result(
-                f"{failed}: {error if self._facilities.debug else error.told}"
-            )
+            return _make_error_result(f"{failed}: {error if self._settings.debug else error.told}")
         kind = type(error).__name__
         return _make_error_result(
-            f"{failed}: {kind}: {error}" if self._facilities.debug else f"{failed}: {kind}"
+            f"{failed}: {kind}: {error}" if self._settings.debug else f"{failed}: {kind}"
         )
 
 
