@@ -148,7 +148,7 @@ class Declarations:
         self.extensions[extension.identifier] = extension.settings
 
     def capabilities(self, inbound: Inbound) -> ServerCapabilities:
-        """What has been offered so far, to whoever sends this request."""
+        """The capabilities of what has been offered so far, for the sender of a request."""
         tasks = self.tools.tasks
         tools, resources = (
             ToolsCapability(list_changed=True),

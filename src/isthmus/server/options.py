@@ -1,4 +1,4 @@
-"""What can be said about a server, and about a tool, a resource or a prompt beside its function."""
+"""Options of servers, tools, resources, prompts, folders and transports."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
@@ -44,11 +44,9 @@ C = TypeVar("C", bound=Callable[..., Any])
 Given = TypeVar("Given", bound=Mapping[str, Any])
 
 
-TaskSupport: TypeAlias = Literal["optional", "required"]
-"""Whether calls of a tool may or must run as tasks."""
+TaskSupport: TypeAlias = Literal["optional", "required"]  # calls may or must run as tasks
 
-TaskStarts: TypeAlias = Literal["at_call", "in_body"]
-"""What makes a call a task: that it is one, or that its body says so."""
+TaskStarts: TypeAlias = Literal["at_call", "in_body"]  # in its body: when it says so
 
 
 class Completable(Protocol[P, R_co]):
@@ -66,7 +64,7 @@ class Completable(Protocol[P, R_co]):
 
 
 class ToolOptions(TypedDict, total=False):
-    """What can be said about a tool.
+    """Options of ``Server.tool`` and ``add_tool``.
 
     Attributes:
         name: what it is called on the wire; the function's name by default.
@@ -113,7 +111,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ResourceOptions(TypedDict, total=False):
-    """What can be said about a resource or a resource template.
+    """Options of ``Server.resource`` and ``add_resource``.
 
     Attributes:
         name: what it is called; the function's name by default.
@@ -147,7 +145,7 @@ class ResourceOptions(TypedDict, total=False):
 
 
 class FolderOptions(TypedDict, total=False):
-    """What can be said about a folder whose files are resources.
+    """Options of ``Server.add_directory``: a folder whose files are resources.
 
     Attributes:
         pattern: which files, as ``"**/*.md"``; several are alternatives. All by default.
@@ -179,7 +177,7 @@ class FolderOptions(TypedDict, total=False):
 
 
 class PromptOptions(TypedDict, total=False):
-    """What can be said about a prompt.
+    """Options of ``Server.prompt`` and ``add_prompt``.
 
     Attributes:
         name: what it is called on the wire; the function's name by default.
@@ -203,7 +201,7 @@ class PromptOptions(TypedDict, total=False):
 
 
 class ServerSettings(TypedDict, total=False):
-    """What ``Server.configure`` can change of a server that does not serve yet; see ``Server``."""
+    """Options of ``Server.configure``, for a server that does not serve yet; see ``Server``."""
 
     instructions: str | None
     secret: bytes | Sequence[bytes] | None
@@ -219,7 +217,7 @@ class ServerSettings(TypedDict, total=False):
 
 
 class HttpOptions(TypedDict, total=False):
-    """What can be said about an HTTP endpoint; see ``isthmus.transports.http.app.HttpApp``."""
+    """Options of an HTTP endpoint; see ``isthmus.transports.http.app.HttpApp``."""
 
     path: str
     public_url: str | None
@@ -243,7 +241,7 @@ class HttpOptions(TypedDict, total=False):
 
 
 class SocketOptions(TypedDict, total=False):
-    """What can be said about a Unix socket.
+    """Options of a Unix socket.
 
     Attributes:
         limit: the longest message taken, in bytes; a longer one is refused. 64 MiB by default.
@@ -258,7 +256,7 @@ class SocketOptions(TypedDict, total=False):
 
 
 class TcpOptions(SocketOptions, total=False):
-    """What can be said about a TCP socket.
+    """Options of a TCP socket.
 
     Attributes:
         exposed: listen on an address that other machines reach, though nothing asks who is there.
@@ -322,7 +320,7 @@ def make_implementation(
     *,
     icons: Sequence[Icon],
 ) -> Implementation:
-    """Who a server says it is."""
+    """Make the name and version that a server gives itself."""
     said = Implementation(
         name=name,
         version=version,

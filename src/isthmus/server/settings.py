@@ -1,4 +1,4 @@
-"""What everything that serves for one server shares: its settings, keys, threads and state."""
+"""Settings, keys, threads and state that all parts of one server share."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ MIN_SECRET_BYTES = 16
 
 
 class SharedSettings:
-    """One server's settings and the things it makes when they are first needed.
+    """The settings of one server, and the things it makes when they are first needed.
 
     Args:
         info: who the server says it is.
@@ -115,7 +115,7 @@ class SharedSettings:
 
     @property
     def state(self) -> Any:
-        """What the lifespan gave, or None."""
+        """The value of the lifespan, or None."""
         return self.lifespan.value
 
     def client_tasks(self) -> "TaskRequestor":
@@ -138,7 +138,7 @@ class SharedSettings:
 
     @property
     def cursor_secret(self) -> bytes:
-        """What cursors are sealed with."""
+        """The key that cursors are sealed with."""
         return self._keys("cursor")[0]
 
     def _keys(self, purpose: str) -> list[bytes]:

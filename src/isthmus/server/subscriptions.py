@@ -49,7 +49,7 @@ ELICITATION_COMPLETE = "notifications/elicitation/complete"
 
 
 class ChangeListener:
-    """One session or stream that hears of changes.
+    """A session or a stream that hears of changes.
 
     Args:
         link: the way to it.

@@ -1,4 +1,4 @@
-"""Who answers the questions of a body: the client at once, or a journal and then the client.
+"""Askers put a body's questions: to the client at once, or through a journal and rounds.
 
 An :class:`Asker` is what a context asks through. Which one it is depends on how questions travel
 in the caller's revision; :mod:`isthmus.server.asking.rounds` chooses it and drives the body around it.
@@ -31,12 +31,11 @@ __all__ = ["AnswerMisfit", "Asker", "DirectAsker", "JournalAsker", "SilentAsker"
 
 T = TypeVar("T")
 
-SIBLING_TURNS = 4
-"""Turns of the loop that siblings get to ask in the same round: one per level of tasks."""
+SIBLING_TURNS = 4  # of the loop, for siblings to ask in the same round: one per level of tasks
 
 
 class Asker(Protocol):
-    """How the body of one call asks."""
+    """Puts the questions of one call's body, and does its effects once."""
 
     @property
     def silent(self) -> bool:
@@ -266,7 +265,7 @@ class JournalAsker:
         return await future
 
     async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
-        """What the effect gave in a round before; else run it, and keep the round open for it."""
+        """Return what the effect gave in a round before; else run it, and keep the round open."""
         await self._still_on()
         name, arguments = (key, None) if key else describe_effect(effect, args)
         step = self._replay.effect(name, arguments)
@@ -314,7 +313,7 @@ class JournalAsker:
             await future
 
     def journal(self) -> Journal:
-        """What the next round starts from."""
+        """The journal that the next round starts from."""
         return self._replay.journal()
 
     async def _happen(
@@ -366,5 +365,4 @@ async def _wait_until_finished(work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.shield(task)
 
 
-_running_effects: set[asyncio.Task[Any]] = set()
-"""What has begun, held on to while nobody may be waiting for it."""
+_running_effects: set[asyncio.Task[Any]] = set()  # kept while nobody may wait for them

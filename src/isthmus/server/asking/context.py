@@ -684,5 +684,4 @@ def _make_task_metadata(task: bool) -> TaskMetadata | UnsetType:
     return TaskMetadata() if task else UNSET
 
 
-Body: TypeAlias = Callable[[Context], Awaitable[Any]]
-"""What serves a call: it may ask through the context, and may run more than once."""
+Body: TypeAlias = Callable[[Context], Awaitable[Any]]  # it may run more than once

@@ -1,4 +1,4 @@
-"""Side effects that happen once: how they are run, written down, and read back.
+"""Effects of ``ctx.once``: how they are run, recorded, and read back.
 
 What an effect gave is written as JSON even where nothing is kept, so that the author sees the
 same value whether it came from the effect or from the record of it. An exception is written
@@ -21,7 +21,7 @@ __all__ = ["describe_effect", "perform_effect", "recall_effect"]
 
 
 class EffectOutcome(msgspec.Struct, array_like=True, omit_defaults=True):
-    """What an effect came to: a value, or the exception it raised."""
+    """The outcome of an effect: a value, or the exception it raised."""
 
     value: msgspec.Raw = msgspec.Raw(b"null")
     failure: "EffectFailure | None" = None
@@ -81,7 +81,7 @@ async def perform_effect(
 
 
 def recall_effect(record: bytes | msgspec.Raw, effect: Callable[..., Any]) -> Any:
-    """What a recorded effect gave, of the type it is annotated to return.
+    """Read back the value of a recorded effect, as the type it is annotated to return.
 
     Raises:
         Exception: the one that the effect raised.

@@ -1,4 +1,4 @@
-"""Forms for a user to fill in: from a Python type, or from a schema written by hand.
+"""Forms of an elicitation: from a Python type, or from a schema written by hand.
 
 A form is a flat object of blanks (spec 2026-07-28 client/elicitation#requested-schema): text, a
 number, a box to tick, one of several, any of several. What the type says beyond that is checked
@@ -24,6 +24,7 @@ CONSENT_SCHEMA: Schema = {"type": "object", "properties": {}}
 FORM_FORMATS = ("email", "uri", "date", "date-time")
 DESCRIBING_KEYWORDS = ("title", "description", "default")
 
+# of a blank; ``format`` and ``items`` are looked at closer
 KEYWORDS_BY_TYPE: Mapping[str, tuple[str, ...]] = {
     "string": (*DESCRIBING_KEYWORDS, "minLength", "maxLength", "enum", "enumNames", "oneOf"),
     "number": (*DESCRIBING_KEYWORDS, "minimum", "maximum"),
@@ -31,14 +32,12 @@ KEYWORDS_BY_TYPE: Mapping[str, tuple[str, ...]] = {
     "boolean": DESCRIBING_KEYWORDS,
     "array": (*DESCRIBING_KEYWORDS, "minItems", "maxItems"),
 }
-"""The keywords a blank of each type may have; ``format`` and ``items`` are looked at closer."""
 
-SINGLE_BLANK = "value"
-"""The name of the only blank of a form for a single value."""
+SINGLE_BLANK = "value"  # the name of the only blank of a form
 
 
 class ElicitationForm:
-    """What to ask for, and how to read what comes back.
+    """The form of a question, and a reader of what comes back.
 
     Args:
         schema: the ``requestedSchema``.
@@ -131,7 +130,7 @@ def _to_whole_numbers(value: Any) -> Any:
 
 
 def _make_blank(name: str, schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """One property of a form, with nothing in it that a form cannot have."""
+    """Make one property of a form, with nothing in it that a form cannot have."""
     schema = _drop_null_type(_resolve_reference(schema, definitions))
     kind = schema.get("type")
     kept = KEYWORDS_BY_TYPE.get(kind) if isinstance(kind, str) else None

@@ -1,4 +1,4 @@
-"""What one call says before its answer: in order, from any thread, and nothing after it.
+"""Notifications of one call: in order, from any thread, before its answer and never after it.
 
 What would be too much for the client is held back here: log messages are dropped, and one message
 says how many; of reports of progress the newest waits, and the last one is always sent.
@@ -18,8 +18,7 @@ __all__ = ["CallNotifications"]
 
 LOG_MESSAGE_METHOD, PROGRESS_METHOD = "notifications/message", "notifications/progress"
 
-MAX_WAITING_NOTIFICATIONS = 1_000
-"""Notifications of one call that wait for a client that reads slowly."""
+MAX_WAITING_NOTIFICATIONS = 1_000  # of one call, for a client that reads slowly
 
 
 class CallNotifications:

@@ -1,4 +1,4 @@
-"""What a client must have declared, and its revision must have, before it may be asked something.
+"""Capabilities that a client must have declared before it may be asked something.
 
 spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: a server MUST NOT send
 a question that the client has not declared support for; up to 2025-11-25 client/elicitation,

@@ -1,4 +1,4 @@
-"""How a server asks its client something in the middle of a call, in either era.
+"""Rounds of a call that asks: its questions become its result, or requests in older revisions.
 
 Up to 2025-11-25 a question is a request of its own, and the call waits for its answer. Since
 2026-07-28 a question travels in the call's result: the call ends, the client sends it again
@@ -57,12 +57,12 @@ __all__ = [
     "run_rounds",
 ]
 
+# Where `ReturnedQuestions` lies among a journal's effects: no digest has a blank.
 RETURNED_KEY = "returned by the author"
-"""Where :class:`ReturnedQuestions` lies among a journal's effects; no digest has a blank."""
 
 
 class ReturnedQuestions(msgspec.Struct, array_like=True):
-    """What became of the last questions the body returned instead of awaiting them.
+    """The last questions that the body returned instead of awaiting them, as they were answered.
 
     Attributes:
         state: the author's own ``request_state``.
@@ -107,7 +107,7 @@ async def run_rounds(
 
 
 def make_capability_refusal(lack: CapabilityMissing) -> Refuse:
-    """What a request is refused with that takes a capability the client did not declare."""
+    """Make the refusal of a request that takes a capability the client did not declare."""
     # spec 2026-07-28 basic#_meta: a server MUST refuse a request that needs a capability the
     # client did not declare, and say which
     return Refuse(-32021, str(lack), {"requiredCapabilities": lack.required})
@@ -317,7 +317,7 @@ def _seal_journal(journal: Journal, bound: bytes, settings: SharedSettings) -> s
 
 
 def _make_binding(inbound: Inbound, params: Any, target: str) -> bytes:
-    """What a journal belongs to: this call, with these arguments, by this principal."""
+    """Bind a journal to this call, with these arguments, by this principal."""
     arguments = getattr(params, "arguments", UNSET)
     if arguments is UNSET:
         raw = None

@@ -1,4 +1,4 @@
-"""What is sent to a client's model, and what it wrote, in the forms authors use."""
+"""Sampling: messages to a client's model, and what it wrote, in the forms that authors use."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeVar

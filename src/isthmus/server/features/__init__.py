@@ -1,1 +1,1 @@
-"""What servers offer, one module each."""
+"""The features of a server, one module each."""

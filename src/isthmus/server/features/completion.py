@@ -1,4 +1,4 @@
-"""Completion: what might go into a blank of a prompt or of a resource template."""
+"""Completion of the arguments of prompts and resource templates."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -19,15 +19,15 @@ from isthmus.wire.jsonrpc import shorten
 
 __all__ = ["Completer", "Completions", "rank_completions"]
 
+# spec 2026-07-28 server/utilities/completion#completion-results: at most 100 values
 MAX_COMPLETIONS = 100
-"""spec 2026-07-28 server/utilities/completion#completion-results: at most 100 values."""
 
 Completer: TypeAlias = Callable[..., Any]
 """``fn()``, ``fn(typed)`` or ``fn(typed, others)``, plain or async, giving strings."""
 
 
 class Completions:
-    """Who completes which argument.
+    """The completers of a server, by what they complete.
 
     Args:
         prompts: the server's prompts.
@@ -168,7 +168,7 @@ class Completions:
 
 
 def _count_parameters(completer: Completer) -> int:
-    """How many of (what was typed, what the others hold) a completer takes."""
+    """Count how many of (what was typed, what the others hold) a completer takes."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     taken = [p for p in inspect.signature(completer).parameters.values() if p.kind in kinds]
     if len(taken) > 2:
@@ -199,11 +199,10 @@ def rank_completions(values: Iterable[Any], typed: str, *, keep: bool) -> list[s
 
 
 NO_FIT_DISTANCE = 6
-"""How far away is what does not fit."""
 
 
 def _measure_distance(value: str, typed: str, wanted: str) -> int:
-    """How well a value fits: 0 is best."""
+    """Measure how well a value fits: 0 is best."""
     if not wanted:
         return 0
     folded = value.casefold()
@@ -229,7 +228,7 @@ def _begins_a_word(value: str, folded: str, wanted: str) -> bool:
 
 
 def _cut_completion(completion: Completion) -> Completion:
-    """What a completer answered by itself, with no more values than may be sent."""
+    """Cut a completer's own answer to as many values as may be sent."""
     if len(completion.values) <= MAX_COMPLETIONS:
         return completion
     total = len(completion.values) if completion.total is UNSET else completion.total

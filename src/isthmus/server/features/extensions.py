@@ -95,7 +95,7 @@ def make_notification_row(name: str, params: Any) -> Method:
 def make_method_handler(
     fn: Callable[..., Any], settings: SharedSettings, params_type: Any
 ) -> Handler:
-    """What serves a method of an author's: ``fn(params)`` or ``fn(params, ctx)``.
+    """Make the handler of a method of an author's: ``fn(params)`` or ``fn(params, ctx)``.
 
     Args:
         fn: the function.

@@ -42,14 +42,11 @@ __all__ = [
     "offer_folder",
 ]
 
-MAX_FOLDER_ENTRIES = 1_000
-"""Entries of a folder in one answer."""
+MAX_FOLDER_ENTRIES = 1_000  # in one answer
 
-FOLDER_MIME_TYPE = "inode/directory"
-"""spec 2026-07-28 server/resources#file: the MIME type of folders."""
+FOLDER_MIME_TYPE = "inode/directory"  # spec 2026-07-28 server/resources#file
 
-MAX_TIMESTAMP_S = 253_402_300_799
-"""The last second of the year 9999, after which no moment can be written."""
+MAX_TIMESTAMP_S = 253_402_300_799  # the last second of the year 9999: later ones have no text
 
 URI_PREFIX_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^{}?#\\\s]*")
 ENCODED_SEPARATOR_PATTERN = re.compile("%(?:2f|5c|00)", re.IGNORECASE)
@@ -130,7 +127,7 @@ class OfferedFolder:
         self._name = name
 
     def read(self, path: str = "", after: str = "") -> Any:
-        """What a file holds, or what lies in a folder; None where there is neither."""
+        """Read a file, or list a folder; None where there is neither."""
         try:
             parts = self._folder.parts(path.removesuffix("/"))
             if path.endswith("/") or not parts:
@@ -206,7 +203,7 @@ class OfferedFile:
         self._kind = kind
 
     def read(self) -> ResourceContents | None:
-        """What it holds; None where it is not there."""
+        """Read the file; None where it is not there."""
         try:
             data = read_file(self._path, self._file_size)
         except FileMissing:
@@ -216,7 +213,7 @@ class OfferedFile:
         return _make_contents(self._uri, self._path, data, self._kind)
 
     def shown(self, resource: Resource) -> dict[str, Any]:
-        """What a listed resource says of the file as it is now."""
+        """The size and age of the file as it is now, for its listing."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - pathlib costs start-up time
         except OSError:
@@ -239,7 +236,7 @@ def format_modified(status: os.stat_result) -> str:
 
 
 def _make_contents(uri: str, name: str, data: bytes, kind: str | None = None) -> ResourceContents:
-    """What a file holds: text where it is text, by its name and by its bytes."""
+    """Make the contents of a file: text where it is text, by its name and by its bytes."""
     kind = kind or guess_mime_type(name)
     text = None
     if (kind is None or _is_textual(kind)) and b"\0" not in data:
@@ -258,7 +255,7 @@ TEXT_TYPE_PATTERN = re.compile(
     r"application/(?:json|xml|javascript|toml|yaml|sql|x-sh|x-csh|x-tex|rtf|x-python|graphql)"
 )
 
-MIME_TYPES_BY_ENDING = {
+MIME_TYPES_BY_ENDING = {  # that the standard library does not know, or takes for others
     ".md": "text/markdown",
     ".rst": "text/x-rst",
     ".toml": "application/toml",
@@ -272,7 +269,6 @@ MIME_TYPES_BY_ENDING = {
     ".log": "text/plain",
     ".sql": "application/sql",
 }
-"""What the standard library does not know, or takes for something else."""
 
 
 def _is_textual(kind: str) -> bool:
@@ -280,7 +276,7 @@ def _is_textual(kind: str) -> bool:
 
 
 def guess_mime_type(name: str) -> str | None:
-    """What a file probably is, by its name; None where that says nothing."""
+    """Guess the MIME type of a file by its name; None where that says nothing."""
     ending = os.path.splitext(name)[1].lower()  # noqa: PTH122 - pathlib costs start-up time
     return MIME_TYPES_BY_ENDING.get(ending) or _load_mime_types()(ending)
 

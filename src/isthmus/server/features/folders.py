@@ -1,4 +1,4 @@
-"""Files of a folder, opened so that no name leads out of it.
+"""Files of a folder, opened so that no name leads out of it (path traversal).
 
 A name comes from the other side, so it is taken apart before anything is opened: each part must be
 the name of something in the folder before it, and nothing else. Then the folders on the way are
@@ -22,7 +22,6 @@ from isthmus.errors import IsthmusError, UsageError
 __all__ = ["FileMissing", "FileTooLarge", "FolderEntry", "ServedFolder", "read_file"]
 
 HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-"""Whether this system opens files relative to an open folder."""
 
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 FILE_FLAGS = (
@@ -31,11 +30,9 @@ FILE_FLAGS = (
 FOLDER_FLAGS = OPEN_FLAGS | getattr(os, "O_DIRECTORY", 0)
 NO_LINK_FLAG = getattr(os, "O_NOFOLLOW", 0)
 
-MAX_ENTRIES_HELD = 10_000
-"""Entries of one folder that are held at a time."""
+MAX_ENTRIES_HELD = 10_000  # of one folder, at a time
 
 MAX_NAME_BYTES, MAX_PATH_PARTS = 255, 64
-"""Bytes of one part of a name, and the parts it may have."""
 
 FORBIDDEN_CHARS = re.compile(r"[\x00-\x1f\x7f/\\]")
 WINDOWS_DEVICES = re.compile(
@@ -54,7 +51,7 @@ class FileTooLarge(IsthmusError):
 
 
 class FolderEntry(NamedTuple):
-    """What lies in a folder.
+    """An entry of a folder: a file or another folder.
 
     Attributes:
         path: its parts, from the folder that is offered.
@@ -152,7 +149,7 @@ class ServedFolder:
             os.close(fd)
 
     def page(self, parts: tuple[str, ...], after: str, most: int) -> tuple[list[FolderEntry], bool]:
-        """What lies in a folder and may be seen, in the order of its names.
+        """List what lies in a folder and may be seen, in the order of its names.
 
         Args:
             parts: the folder's name.
@@ -269,7 +266,7 @@ def read_file(path: str, most: int | None) -> bytes:
 
 
 def _read_contents(fd: int, most: int | None) -> bytes:
-    """What an open file holds, if it is a file."""
+    """Read an open file, if it is a file."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         raise FileMissing("no file")
@@ -298,8 +295,8 @@ def _list_unusable_errnos() -> frozenset[int]:
     return frozenset(getattr(errno, name) for name in names if hasattr(errno, name))
 
 
+# of links that must not be followed, and of names that nothing can have
 UNUSABLE_NAME_ERRNOS = _list_unusable_errnos()
-"""What systems say of links that must not be followed, and of names that nothing can have."""
 
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -325,7 +322,7 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _compile_part(part: str) -> str:
-    """One part of a pattern, as ``fnmatch`` has it, for names without slashes."""
+    """Compile one part of a pattern, as ``fnmatch`` has it, for names without slashes."""
     text, at = "", 0
     while at < len(part):
         char = part[at]

@@ -1,4 +1,4 @@
-"""How a user's function is run: here, or in a thread; and what becomes of what it raises."""
+"""Invocation of a user's function, inline or in a thread, and errors for what it raises."""
 
 import asyncio
 import inspect
@@ -21,12 +21,13 @@ __all__ = ["Run", "load_run_rounds", "make_runner", "report_failure", "run_refus
 T = TypeVar("T")
 
 
-Run: TypeAlias = Callable[[Any, Context | None], Awaitable[Any]]
-"""``await run(bound, context)``: runs a function; the context is None where it takes none."""
+Run: TypeAlias = Callable[
+    [Any, Context | None], Awaitable[Any]
+]  # the context is None where it takes none
 
 
 def make_runner(function: UserFunction, workers: Workers) -> Run:
-    """What runs a function with its arguments bound."""
+    """Make what runs a function with its arguments bound: inline, or in a thread."""
     call = function.call
     if function.is_async:
         return call
@@ -46,7 +47,7 @@ def make_runner(function: UserFunction, workers: Workers) -> Run:
 
 @cache
 def load_run_rounds() -> Callable[[Body, Inbound, Any, str, SharedSettings], Awaitable[Any]]:
-    """What runs a body with a context, :func:`~isthmus.server.asking.rounds.run_rounds`."""
+    """Import :func:`~isthmus.server.asking.rounds.run_rounds` when a call first has a context."""
     from isthmus.server.asking.rounds import run_rounds  # a server may have none that takes one
 
     return run_rounds
@@ -76,7 +77,7 @@ async def run_refusing(
 
 
 def to_result(make: Callable[[], T], what: str, fn: Callable[..., Any]) -> T:
-    """What a function returned as the result that its method has.
+    """Make the result that a method has of what a function returned.
 
     Args:
         make: makes it.
@@ -106,6 +107,6 @@ def report_failure(what: str, error: BaseException, fn: Callable[..., Any] | Non
 
 
 def _locate_function(function: Any) -> str:
-    """Where a function is written, for the log."""
+    """Find the file and line of a function, for the log."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"

@@ -1,4 +1,4 @@
-"""What a server has of one kind, and the pages a client reads of it.
+"""Listings: the tools, resources or prompts of a server, and the pages a client reads of them.
 
 Pages are encoded once per revision and cursor, and kept as bytes until something is added or
 removed: a list of hundreds of tools costs no more than a short one.
@@ -28,14 +28,13 @@ class ListedEntry(Protocol):
 
     @property
     def scopes(self) -> ScopeDemand:
-        """What it takes to use it."""
+        """The scopes it takes to use it."""
         ...
 
 
 T = TypeVar("T", bound=ListedEntry)
 
-MAX_CACHED_PAGES = 256
-"""Pages kept, where they differ by what their reader was granted."""
+MAX_CACHED_PAGES = 256  # where they differ by what their reader was granted
 
 
 class Listing(Generic[T]):
@@ -166,7 +165,7 @@ class Listing(Generic[T]):
         return raw
 
     def demands(self) -> list[ScopeDemand]:
-        """What it takes to use the things listed."""
+        """The scopes it takes to use the things listed."""
         sources = [scopes for _, scopes in self._sources.values()]
         return [*(entry.scopes for entry in self._entries.values()), *sources]
 
@@ -200,6 +199,6 @@ class Listing(Generic[T]):
 
 
 def _get_item_key(shown: Any) -> str:
-    """What tells an item of a list from all others."""
+    """The key of an item, which tells it from all others of its list."""
     key: str = getattr(shown, "uri", None) or getattr(shown, "uri_template", None) or shown.name
     return key

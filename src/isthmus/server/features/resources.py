@@ -91,7 +91,7 @@ class RegisteredResource:
 
     @property
     def shown(self) -> Resource | ResourceTemplate:
-        """How it is listed."""
+        """The resource or template as it is listed."""
         return self._shown if self._now is None else replace(self._shown, **self._now(self._shown))
 
 

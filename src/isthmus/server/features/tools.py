@@ -1,7 +1,4 @@
-"""Tools: the functions a model may call.
-
-What is looked at before a tool is offered: its name, its schemas, and what it mirrors.
-"""
+"""Tools: the functions a model may call."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -62,11 +59,9 @@ if TYPE_CHECKING:
 __all__ = ["RegisteredTool", "Tools", "check_definition", "mirrored", "warn_of_definition"]
 
 BodyDriver: TypeAlias = Callable[[Body], Awaitable[Any]]
-"""Drives the body of a call."""
 
 
-NULL_ARGUMENTS = Raw(b"null")
-"""What some clients send for no arguments."""
+NULL_ARGUMENTS = Raw(b"null")  # some clients send it for no arguments
 
 
 class RegisteredTool:
@@ -167,7 +162,7 @@ class RegisteredTool:
 
 
 def _make_whole_template(function: UserFunction, schema: Mapping[str, Any]) -> bytes | None:
-    """How the only parameter of a function gets all arguments at once, if that is meant.
+    """Make what gives all arguments to the only parameter of a function, if that is meant.
 
     It is, where the schema knows no argument of the parameter's name: such a function serves
     tools that are described elsewhere.
@@ -325,7 +320,7 @@ class Tools:
     async def _left(
         self, tool: RegisteredTool, error: BaseException, params: CallToolParams, inbound: Inbound
     ) -> Wire:
-        """What follows from an exception: a question, where the user must visit a page first."""
+        """Answer a call that raised: by a question, where the user must visit a page first."""
         if not tool.alone or not isinstance(error, UrlRequired):
             return self._ended(tool, error)
         asked = self._asked(tool, error, params, inbound)

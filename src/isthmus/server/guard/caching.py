@@ -1,4 +1,4 @@
-"""How long clients may keep what they were given, and who may share it."""
+"""Caching hints: ``ttlMs`` and ``cacheScope`` of lists and of discovery."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

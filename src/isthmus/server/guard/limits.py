@@ -1,7 +1,4 @@
-"""How much one caller may ask of a server, and how much anything from outside may be.
-
-Holding callers to their limits: who is counted, and what becomes of what is too much.
-"""
+"""Limits of a server: rates of each caller (rate limiting), and sizes of what comes from outside."""
 
 import math
 import time
@@ -20,7 +17,6 @@ __all__ = ["Limiter", "Limiters", "Limits", "identify_caller"]
 
 NUMERIC_LIMITS = ("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size", "files", "tasks",
            "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout")  # fmt: skip
-"""The limits that are plain numbers."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,12 +87,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"Limits({name}={figure}): it is more than nothing, or None")
 
 
-HIGH_RATE_AMOUNT = 10_000
-"""From such an amount on, counting begins when half of it was taken by everybody together."""
+HIGH_RATE_AMOUNT = 10_000  # from it on, the half that all callers take first is not counted
 
 
 class Limiter:
-    """One limit, for every caller.
+    """A rate limit, for every caller.
 
     A rate that is high costs a call one subtraction: nobody can be beyond it while all callers
     together are not beyond half of it, so that half is not counted, and what is counted after it
@@ -163,7 +158,7 @@ class Limiter:
 
 
 def identify_caller(inbound: Inbound) -> str:
-    """Whose request it is, as far as limits are concerned.
+    """Name the caller of a request, as far as limits are concerned.
 
     What a client says of itself is no part of it: anybody can say anything.
     """

@@ -30,13 +30,11 @@ from isthmus.wire.jsonrpc import encode
 
 __all__ = ["Sanitise"]
 
-TERMINAL_SEQUENCES = (
+TERMINAL_SEQUENCES = (  # commands of terminals: colours, titles, movements of the cursor
     "\x1b(?:\\[[0-?]*+[ -/]*+[@-~]|[\\]P^_X][^\x07\x1b]*+(?:\x07|\x1b\\\\)?+|[ -/]*+[0-~])"
 )
-"""What terminals take for commands: colours, titles, movements of the cursor."""
 
-CONTROL_CHARS = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-"""Control characters, but for tabs and ends of lines."""
+CONTROL_CHARS = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # but for tabs and ends of lines
 
 R = TypeVar("R")
 

@@ -1,4 +1,4 @@
-"""What a tool, a resource or a prompt takes: scopes that its caller must have been granted.
+"""Scopes that a caller must have been granted for a tool, a resource or a prompt.
 
 They are settled before a call is begun, from its body: by HTTP's status where there is one. Where
 nobody authenticates, as over stdio, they do not apply.
@@ -35,13 +35,11 @@ Scopes: TypeAlias = Collection[str] | ScopesByCall
 """Scopes; or ``(arguments, principal) -> scopes``, which names all that one call takes, at once."""
 
 OwnScopes: TypeAlias = Collection[str] | Callable[[Any, Principal | None], Collection[str]]
-"""The same of a method of a server's own: ``(params, principal) -> scopes``."""
+"""Scopes of a method of a server's own; or ``(params, principal) -> scopes``."""
 
 ScopeDemand: TypeAlias = frozenset[str] | ScopesByCall
-"""The same, looked at."""
 
 TOKEN_TRANSPORTS = frozenset({"http", "http+sse", "websocket"})
-"""The transports that tokens come over."""
 
 
 def parse_scopes(
@@ -104,7 +102,7 @@ def find_required_scopes(
 def make_params_scopes(
     wanted: ScopeDemand, name: str
 ) -> Callable[[Any, Principal | None], frozenset[str]]:
-    """What tells the scopes that a method of a server's own takes, by its params.
+    """Make the function that finds the scopes of a method of a server's own by its params.
 
     Args:
         wanted: what the author said.
@@ -119,7 +117,7 @@ def collect_fixed_scopes(demands: Iterable[ScopeDemand]) -> frozenset[str]:
 
 
 class ScopeVisibility:
-    """What of a list its reader may see, where lists hold only what one may use.
+    """The part of a list that its reader may see, where lists hold only what one may use.
 
     Args:
         auth: says what somebody may use.

@@ -1,1 +1,1 @@
-"""Schema."""
+"""Python types in, JSON Schema out: signatures, arguments, results and their faults."""

@@ -1,4 +1,4 @@
-"""Walking through annotations, into the classes they name, without asking msgspec.
+"""Type annotations, walked into the classes they name, without asking msgspec.
 
 Some annotations must be found before msgspec sees them: `find_peril` says which and why.
 """

@@ -177,4 +177,3 @@ def encode_custom(value: Any) -> Any:
 
 
 write_json = msgspec.json.Encoder(enc_hook=encode_custom).encode
-"""Any value as JSON bytes, by way of `encode_custom`."""

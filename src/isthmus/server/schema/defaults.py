@@ -38,7 +38,6 @@ IMMUTABLE_TYPES = (
     types.MethodType, types.ModuleType, types.MappingProxyType, dt.date, dt.time,
     dt.timedelta, dt.tzinfo, decimal.Decimal, uuid.UUID,
 )  # fmt: skip
-"""Types whose values never change, or are no data."""
 
 
 def is_immutable(value: Any) -> bool:
@@ -94,8 +93,7 @@ def _is_stateless(value: Any) -> bool:
     )
 
 
-NEW_OBJECT_FUNCTION = object().__reduce_ex__(4)[0]
-"""How ``copy`` makes an object of its class alone."""
+NEW_OBJECT_FUNCTION = object().__reduce_ex__(4)[0]  # ``copy`` calls it for a class alone
 
 
 def copy_value(value: T, shared: dict[int, Any] | None = None) -> T:
@@ -116,7 +114,7 @@ def copy_value(value: T, shared: dict[int, Any] | None = None) -> T:
 
 
 def make_default_factory(value: T) -> Callable[[], T] | None:
-    """What makes the default for each call; None where all calls can have the same object."""
+    """Make a factory of defaults, one for each call; None where all can have the same object."""
     if is_immutable(value):
         return None
     if not value and type(value) in COLLECTION_TYPES:
@@ -128,7 +126,7 @@ COLLECTION_TYPES = (list, dict, set, bytearray)
 
 
 def make_unsharer(annotation: Any) -> Callable[[Any], Any] | None:
-    """What takes a decoded value out of the defaults that its classes share; None if none do.
+    """Make what takes a decoded value out of defaults that its classes share; None if none do.
 
     msgspec and pydantic refuse or copy most defaults that can change. They hand out as they are
     those of attrs classes and named tuples, tuples with lists in them, and objects.

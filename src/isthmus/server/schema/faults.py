@@ -34,8 +34,8 @@ MAX_DESCRIPTION_CHARS = 400
 MAX_BRANCH_FAULTS = 4
 MAX_COMPARED_NAMES = 50  # of those given, to which a missing one may be near
 
+# of a value, that count as one look more: alternatives look at the same value again
 PARTS_PER_LOOK: Mapping[type, int] = {dict: 4, list: 4, str: 1_000}
-"""How much of a value counts as one look more: alternatives look at the same value again."""
 
 Schema = Mapping[str, Any]
 
@@ -68,7 +68,7 @@ def find_faults(
 
 
 class FaultSearch:
-    """One look at one value.
+    """The search for the faults of one value.
 
     Args:
         schema: the whole schema, in which references are found.
@@ -235,7 +235,7 @@ class FaultSearch:
         return any(value.get(name) in known for name, known in self._tags(branch))
 
     def _tag(self, branches: list[Any], value: Mapping[str, Any]) -> Fault | None:
-        """What is wrong with the member that tells alternatives apart, if there is one."""
+        """The fault of the member that tells alternatives apart, if there is one."""
         options: dict[str, list[Any]] = {}
         for branch in branches:
             tags = dict(self._tags(branch))
@@ -252,7 +252,7 @@ class FaultSearch:
         return None
 
     def describe(self, schema: Any, depth: int = 0) -> str:
-        """What a schema allows, in a few words."""
+        """Say in a few words what a schema allows."""
         schema = self._resolved(schema)
         if not isinstance(schema, Mapping) or not schema:
             return "anything"
@@ -444,7 +444,7 @@ def _find_size_faults(
 
 
 def _describe_range(low: Any, high: Any, unit: str) -> str:
-    """How many are allowed: `` of 1 to 9 characters``."""
+    """Say how many are allowed: `` of 1 to 9 characters``."""
     last = high if high is not None else low
     units = unit if last == 1 else f"{unit}s"
     if low and high is not None:
@@ -477,7 +477,7 @@ def _show_json(value: Any) -> str:
 
 
 def show_value(value: Any, path: str) -> str:
-    """What was given, as far as it can be repeated in a few words; nothing of a secret."""
+    """Repeat what was given, in a few words; nothing of a secret."""
     if isinstance(value, list):
         return f"a list of {len(value)} item{'' if len(value) == 1 else 's'}"
     if isinstance(value, Mapping):

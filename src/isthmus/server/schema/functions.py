@@ -1,4 +1,4 @@
-"""A user's function as the wire sees it: typed arguments in, a plain call, its value out.
+"""A user's function, ready to be called: arguments decoded, its input schema, the call itself.
 
 Everything that can be known from the signature is worked out once, at registration: the struct
 its arguments are decoded into, the schema that describes them, and the call itself. What is left
@@ -22,8 +22,7 @@ from isthmus.server.schema.signatures import Parameter, Signature, read_signatur
 
 __all__ = ["ArgumentError", "UserFunction"]
 
-Fault = tuple[str, str]
-"""Where, as a JSON path, and what."""
+Fault = tuple[str, str]  # where, as a JSON path, and what
 
 
 class ArgumentError(ToolError):
@@ -41,7 +40,7 @@ class ArgumentError(ToolError):
 
     @property
     def path(self) -> str:
-        """Where the first problem is, as a JSON path."""
+        """The place of the first problem, as a JSON path."""
         return self.problems[0][0]
 
 
@@ -170,7 +169,7 @@ class UserFunction:
         return self.signature.parameters
 
     def returns(self, *, text: bool = True) -> ReturnPlan:
-        """How its return values become results: see `ReturnPlan`.
+        """Plan how its return values become results: see `ReturnPlan`.
 
         Args:
             text: whether structured content also travels as text.
@@ -336,7 +335,7 @@ def _decode_arguments(arguments: Raw | bytes) -> Any:
 
 
 def _locate_fault(problem: Exception) -> list[Fault]:
-    """Where and what is wrong by an exception, as a JSON path and a sentence each."""
+    """Read from an exception what is wrong: a JSON path and a sentence each."""
     if isinstance(problem, PydanticProblem):
         return problem.faults
     if isinstance(problem, RecursionError):
@@ -346,7 +345,7 @@ def _locate_fault(problem: Exception) -> list[Fault]:
 
 
 def _list_pydantic_faults(wire: str, validate: Callable[[bytes], Any], data: bytes) -> list[Fault]:
-    """What pydantic has against one argument."""
+    """List what pydantic has against one argument."""
     try:
         validate(data)
     except ValueError as error:
@@ -362,12 +361,12 @@ def _is_within(path: str, other: str) -> bool:
     return long.startswith(short) and long[len(short) : len(short) + 1] in {"", ".", "["}
 
 
+# msgspec's way of saying where a problem is
 LOCATED_FAULT_PATTERN = r"(?s)(?P<what>.*) - at (?:`key` in )?`(?P<path>\$.*)`"
-"""msgspec's way of saying where a problem is."""
 
 
 class PydanticProblem(ValueError):
-    """What pydantic said about one parameter."""
+    """The faults that pydantic found in one parameter."""
 
     def __init__(self, wire: str, error: Any) -> None:
         super().__init__(wire)

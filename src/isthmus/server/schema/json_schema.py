@@ -230,7 +230,7 @@ def _build_mapping(builder: "SchemaBuilder", info: Any) -> "Schema":
 
 
 def _build_property_names(builder: "SchemaBuilder", key: mi.Type) -> "Schema":
-    """What a mapping's keys look like as JSON strings."""
+    """Build the schema of a mapping's keys as JSON strings."""
     schema = builder.visit(key)
     if pattern := KEY_PATTERNS.get(type(strip_metadata(key))):
         if schema.keys() - {"type", "description", "title", "examples"}:
@@ -514,7 +514,7 @@ class SchemaBuilder:
 
 
 def _make_unordered_key(values: Iterable[Any]) -> frozenset[tuple[type, Any]]:
-    """What a ``Literal`` allows, whatever its order; 1 and True are two things."""
+    """Make a key of what a ``Literal`` allows, whatever its order; 1 and True are two things."""
     return frozenset((type(value), value) for value in values)
 
 
@@ -605,7 +605,7 @@ def _list_references(schema: Any) -> Iterator[str]:
 
 
 def _count_uses(root: dict[str, Any], definitions: dict[str, dict[str, Any]]) -> Counter[str]:
-    """How often each definition is referred to from what is reachable."""
+    """Count how often each definition is referred to from what is reachable."""
     uses: Counter[str] = Counter()
     pending: list[Any] = [root]
     while pending:

@@ -27,13 +27,14 @@ ZONE = "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 
 DATETIME = f"^{DATE}T{CLOCK}{ZONE}?$"
 LOCAL_DATETIME = f"^{DATE}T{CLOCK}$"
+# by whether a time of day must have a zone (None: it may)
 TIMES = {None: f"^{CLOCK}{ZONE}?$", True: f"^{CLOCK}{ZONE}$", False: f"^{CLOCK}$"}
-"""A time of day by whether it must have a zone (None: it may)."""
+
 
 SECONDS = r"[0-9]{1,9}(\.[0-9]{1,6})?S"
 PART_OF_DAY = f"T([0-9]{{1,9}}H([0-9]{{1,9}}M)?({SECONDS})?|[0-9]{{1,9}}M({SECONDS})?|{SECONDS})"
+# ISO 8601 without years, months and weeks, and within what a timedelta can hold
 DURATION_ACCEPTED = f"^-?P([0-9]{{1,8}}D({PART_OF_DAY})?|{PART_OF_DAY})$"
-"""ISO 8601 without years, months and weeks, and within what a timedelta can hold."""
 DURATION_WRITTEN = r"^-?P([0-9]+D)?(T([0-9]+(\.[0-9]+)?S))?$"
 
 DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
@@ -58,8 +59,7 @@ def base64(least: int = 0, most: int | None = None) -> str:
     return f"^({'|'.join(forms)})$"
 
 
-SPELLINGS = {r"\A": "^", r"\Z": "$", "(?P<": "(?<"}
-"""Python's spellings of what ECMAScript spells otherwise."""
+SPELLINGS = {r"\A": "^", r"\Z": "$", "(?P<": "(?<"}  # Python's, by which ECMAScript has others
 
 TOKENS = r"(?s)\\.|\(\?P<|\(\?(?!:|=|!|<=|<!)|[*+?}]\+"
 

@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Survey(msgspec.Struct):
-    """What an annotation is made of, however deep.
+    """The parts of an annotation, however deep.
 
     Attributes:
         models: classes that only pydantic can build.
@@ -53,7 +53,7 @@ class Survey(msgspec.Struct):
 
 
 class FieldFacts(msgspec.Struct, frozen=True):
-    """What a ``Field(…)`` on a parameter says, taken apart: pydantic wants it on models only."""
+    """The facts of a ``Field(…)`` on a parameter; pydantic itself wants it on models only."""
 
     alias: str | None
     description: str | None
@@ -85,7 +85,7 @@ def _is_metadata(metadata: Any) -> bool:
 
 
 def survey(annotation: Any) -> Survey:
-    """What the annotation is made of."""
+    """Look through an annotation for what only pydantic, or only msgspec, can handle."""
     found = Survey()
     if not sys.modules.keys() & {"pydantic", "annotated_types"}:
         return found
@@ -101,7 +101,7 @@ def survey(annotation: Any) -> Survey:
 
 
 def field_facts(field: Any) -> FieldFacts:
-    """What a ``Field(…)`` on a parameter says.
+    """Read the facts of a ``Field(…)`` on a parameter.
 
     Raises:
         UsageError: its alias is not one name.
@@ -129,8 +129,7 @@ def _discriminator(field: Any) -> list[Any]:
     return [Discriminator(tells) if isinstance(tells, str) else tells] if tells else []
 
 
-MAX_TOLD = 1_000
-"""Pydantic makes all its problems into objects at once: from so many on they are only counted."""
+MAX_LISTED_PROBLEMS = 1_000  # pydantic makes all into objects at once; more are only counted
 
 
 @functools.lru_cache(maxsize=1024)
@@ -186,8 +185,8 @@ def adapter_for(annotation: Any) -> "TypeAdapter[Any] | None":
 
 
 def problems(error: "ValidationError") -> list[tuple[str, str]]:
-    """Where and what: each problem as a JSON path below ``$`` and a sentence."""
-    if error.error_count() > MAX_TOLD:
+    """List the problems of an error, each as a JSON path below ``$`` and a sentence."""
+    if error.error_count() > MAX_LISTED_PROBLEMS:
         return [("$", f"{error.error_count()} faults")]
     from isthmus.server.schema.faults import show_value  # nothing is wrong with most arguments
 
@@ -230,7 +229,7 @@ BOUNDS = {"ge", "gt", "le", "lt", "multiple_of", "max_digits"}
 
 
 class TruthfulForms:
-    """What we say otherwise than pydantic's own generator, which is the next class in line."""
+    """Schemas that differ from those of pydantic's own generator, the next class in line."""
 
     mode: Literal["validation", "serialization"]
 

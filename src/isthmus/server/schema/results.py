@@ -177,7 +177,6 @@ CONTENT_TYPES = (
     Image,
     Audio,
 )
-"""What is content for a model already, or nearly."""
 
 BROKEN_ANNOTATION = "it returned what its annotation does not allow"
 
@@ -202,7 +201,7 @@ class WrongReturn(UsageError):
 
 
 def make_wrong_return(value: Any, detail: object = "", told: str = "") -> WrongReturn:
-    """What to raise for a value that has no JSON form, or not the one that was promised.
+    """Make the exception for a value that has no JSON form, or not the one that was promised.
 
     Args:
         value: what the function returned.
@@ -223,12 +222,12 @@ def make_wrong_return(value: Any, detail: object = "", told: str = "") -> WrongR
 
 
 def make_none_returned(promised: str) -> WrongReturn:
-    """What to raise for a None that was not promised."""
+    """Make the exception for a None that was not promised."""
     return WrongReturn(f"it returned None, and is annotated to return {promised}")
 
 
 class ReturnPlan(msgspec.Struct, frozen=True):
-    """How a function's return values become results.
+    """The plan by which a function's return values become results.
 
     Attributes:
         schema: the output schema; None where there is nothing structured.
@@ -314,7 +313,7 @@ def name_unless_optional(annotation: Any) -> str:
 
 
 def _collect_leaves(annotation: Any) -> tuple[set[Any], bool]:
-    """What the type is made of, through unions and lists, and whether there are lists."""
+    """Collect what a type is made of, through unions and lists, and whether there are lists."""
     annotation = unwrap_annotation(annotation)
     origin = get_origin(annotation)
     if origin not in SEQUENCE_TYPES and not is_union(annotation):
@@ -502,7 +501,7 @@ def _make_json_text(value: Any) -> str:
 def to_resource_contents(
     value: Any, uri: str, mime_type: str | None = None
 ) -> list[ResourceContents]:
-    """What was read of a resource.
+    """Make the contents of a resource of what was read.
 
     Args:
         value: text, bytes, wire contents, a list with wire contents, or anything with a JSON form.

@@ -118,7 +118,7 @@ def _match_numpy_section(lines: list[str], at: int) -> str | None:
 
 
 def _match_google_section(lines: list[str], at: int) -> str | None:
-    """What the header on this line opens; a header has indented lines below it."""
+    """The section that a header on this line opens; it has indented lines below it."""
     header = re.fullmatch(GOOGLE_HEADER, lines[at])
     below = next((line for line in lines[at + 1 :] if line.strip()), "")
     return SECTIONS.get(header[1].lower()) if header and below.startswith((" ", "\t")) else None
@@ -164,7 +164,7 @@ def _join_paragraphs(lines: list[str]) -> str:
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One parameter that the caller fills.
+    """A parameter that the caller fills.
 
     Attributes:
         name: in Python.
@@ -193,7 +193,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """What a function takes and gives.
+    """The parameters and the return type of a function.
 
     Attributes:
         name: the function's own name, "" if it has none to speak of.
@@ -220,7 +220,7 @@ class Signature(msgspec.Struct, frozen=True):
         return next((name for name, source in self.filled.items() if not source), None)
 
     def fill(self, name: str, context: Any) -> Any:
-        """What a parameter that the server fills is given."""
+        """The value of a parameter that the server fills."""
         source = self.filled[name]
         return getattr(context, source) if source else context
 
@@ -355,7 +355,7 @@ def _resolve_hints(
 
 
 def _collect_closure(code: Any) -> dict[str, Any]:
-    """What the function takes from the functions around it, as far as it is set yet."""
+    """Collect what the function takes from functions around it, as far as it is set yet."""
     found = {}
     for name, cell in zip(code.__code__.co_freevars, code.__closure__ or (), strict=True):
         with suppress(ValueError):  # a cell that is empty: the name is given a value later on
@@ -377,12 +377,12 @@ def _explain_unresolved(code: Any, missing: NameError) -> str:
     )
 
 
+# the attribute of the context for a parameter of a type: where it must be there, or may be None
 FILLED_TYPES: Mapping[type, tuple[str, str]] = {Principal: ("authenticated", "principal")}
-"""What of the context a parameter of a type gets: where it must be there, and where it may be None."""
 
 
 def _find_source(annotation: Any, context_type: type | str) -> str | None:
-    """Which attribute of the context fills a parameter, "" for the context; None for the caller."""
+    """Find the attribute of the context that fills a parameter, "" for the context, or None."""
     if _is_annotated_as(annotation, context_type):
         return ""
     for kind, (required, optional) in FILLED_TYPES.items():
@@ -438,7 +438,7 @@ def _make_parameter(parameter: inspect.Parameter, annotation: Any, doc: Docstrin
 
 
 class ParameterFacts(msgspec.Struct):
-    """What the metadata around a parameter's type says that is not a constraint."""
+    """The metadata around a parameter's type that is not a constraint."""
 
     # NODEFAULT itself means "no default" to msgspec, so a field that holds it needs a factory.
     default: Any = msgspec.field(default_factory=lambda: NODEFAULT)

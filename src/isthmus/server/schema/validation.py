@@ -1,4 +1,4 @@
-"""Schemas that authors wrote by hand: compiled when first needed, and kept as they are."""
+"""Validation by schemas that authors wrote by hand: compiled when first needed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ class Validator:
         self._compiled: Any = None
 
     def problems(self, value: Any) -> list[tuple[str, str]]:
-        """What is wrong with a value: where, as a JSON path, and what; mostly nothing.
+        """List what is wrong with a value: a JSON path and a sentence each; mostly nothing.
 
         Raises:
             UsageError: the schema itself is none.
@@ -45,7 +45,7 @@ class Validator:
 
 
 def _locate_fault(flaw: ValueError) -> tuple[str, str]:
-    """Where and what, in the library's words."""
+    """Read the place and the fault in the library's words."""
     steps = (
         f"[{s}]" if isinstance(s, int) else f".{s}" for s in getattr(flaw, "instance_path", ())
     )

@@ -1,1 +1,1 @@
-"""Serve."""
+"""Serving: transports, lifespan, and worker threads."""

@@ -1,4 +1,4 @@
-"""What a server needs as long as it runs: a database, a pool, a model in memory.
+"""Lifespan of a server: an author's context manager, open as long as the server runs.
 
 The author's context manager is entered once, before the first request is served, and left when
 the server stops. Both happen in one task of its own, because a context manager may hold on to

@@ -121,8 +121,7 @@ RUNNERS_BY_TRANSPORT: Mapping[str, Callable[["Server", RunOptions], None]] = {
 }
 
 
-GC_THRESHOLDS = (50_000, 50, 100)
-"""A request leaves no garbage cycles, so the collector may look for them rarely."""
+GC_THRESHOLDS = (50_000, 50, 100)  # rare: a request leaves no garbage cycles
 
 
 def run_stdio(server: "Server") -> None:
@@ -168,8 +167,7 @@ def stop_on_signals(task: "asyncio.Task[None] | None") -> None:
             return  # Windows, or not the main thread: the default will do
 
 
-BoundCallback = Callable[[str], None]
-"""Called with the URL for clients, once connections are accepted."""
+BoundCallback = Callable[[str], None]  # gets the URL for clients, once connections are accepted
 
 EXPOSED_WARNING = (
     "warning: every machine that reaches this address can call every tool, since nothing on a TCP "

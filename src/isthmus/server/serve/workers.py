@@ -1,4 +1,4 @@
-"""The threads that synchronous functions run in, so that they do not hold up everybody else.
+"""Worker threads for synchronous functions, so that they do not hold up the event loop.
 
 The pool is made when the first such function is called, and kept. A thread that waits for the
 event loop in ``ctx.wait``, for the answer to a question perhaps, does not count: another one takes
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class CallCancellation:
-    """How a function in a thread hears that its call is over.
+    """The signal by which a function in a thread hears that its call is over.
 
     Attributes:
         given: the call is over; nobody waits for the function any more.
@@ -127,14 +127,11 @@ class Workers:
         return self._pool
 
 
-MAX_WAITING_THREADS = 1_000
-"""From so many on, threads of one pool that wait for the event loop count like others."""
+MAX_WAITING_THREADS = 1_000  # for the event loop; more of them count like others
 
-MAX_CANCELLED = 16
-"""Calls that were given up before they began, of which so many may wait for a thread in any case."""
+MAX_CANCELLED = 16  # calls given up before they began that may wait for a thread in any case
 
-_own_thread = threading.local()
-"""Where a thread of a pool finds its pool."""
+_own_thread = threading.local()  # has the pool of a thread
 
 WorkItem = tuple["Future[Any]", contextvars.Context, Callable[[], Any]]
 
@@ -198,7 +195,7 @@ class WorkerPool:
 
     @property
     def _counted(self) -> int:
-        """How many threads count against the limit."""
+        """The number of threads that count against the limit."""
         return self._count - min(self._aside, MAX_WAITING_THREADS)
 
     def _grow(self) -> None:
@@ -275,7 +272,7 @@ def _run_work(
 
 
 def _replace_stop_iteration(error: StopIteration) -> RuntimeError:
-    """What stands for a ``StopIteration``, which a future cannot carry: it would never be done."""
+    """Make the exception for a ``StopIteration``, which a future cannot carry."""
     wrong = RuntimeError("the function raised StopIteration")
     wrong.__cause__ = error
     return wrong
