@@ -12,7 +12,7 @@ import pytest
 
 from isthmus.errors import UsageError
 from isthmus.server.schema.custom_types import decode_custom, make_expressible, write_json
-from isthmus.server.schema.pydantic_types import adapter, adapter_for
+from isthmus.server.schema.pydantic_types import find_adapter, make_adapter
 
 
 class Model(pydantic.BaseModel):
@@ -79,13 +79,13 @@ def test_what_nobody_knows_is_refused_both_ways():
 @pytest.mark.parametrize("annotation", [Model, Checked, list[Checked], dict[str, Model | None]])
 def test_what_pydantic_checks_is_given_to_pydantic(annotation):
     """Ours: its dataclasses too, which msgspec would read without checking."""
-    assert adapter_for(annotation) is adapter_for(annotation) is not None
+    assert find_adapter(annotation) is find_adapter(annotation) is not None
 
 
 @pytest.mark.parametrize("annotation", [int, Holder, list[Holder | int], Raw])
 def test_the_rest_is_left_to_msgspec(annotation):
     """Ours: it is faster, and knows its own structs."""
-    assert None is adapter_for(annotation)
+    assert None is find_adapter(annotation)
 
 
 def test_an_annotation_that_is_no_key_has_an_adapter_all_the_same():
@@ -93,7 +93,7 @@ def test_an_annotation_that_is_no_key_has_an_adapter_all_the_same():
     extra = pydantic.WithJsonSchema({"type": "integer"})
     unhashable = Annotated[int, extra, []]
 
-    assert 3 == adapter(unhashable).validate_python("3")
+    assert 3 == make_adapter(unhashable).validate_python("3")
 
 
 def test_constraints_without_pydantic_say_what_to_install(monkeypatch):
@@ -101,13 +101,13 @@ def test_constraints_without_pydantic_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic", None)
 
     with pytest.raises(UsageError, match=r"needs pydantic .* pip install 'isthmus\[pydantic\]'"):
-        adapter_for(Annotated[int, annotated_types.Ge(12345)])
+        find_adapter(Annotated[int, annotated_types.Ge(12345)])
 
 
 def test_what_pydantic_cannot_handle_is_refused():
     """Ours: constraints of pydantic's on something pydantic does not know."""
     with pytest.raises(UsageError, match="pydantic cannot handle"):
-        adapter_for(Annotated[complex | type(sys), pydantic.Field(ge=1)])
+        find_adapter(Annotated[complex | type(sys), pydantic.Field(ge=1)])
 
 
 def test_without_pydantic_and_its_friends_nothing_is_looked_for(monkeypatch):
@@ -115,4 +115,4 @@ def test_without_pydantic_and_its_friends_nothing_is_looked_for(monkeypatch):
     monkeypatch.delitem(sys.modules, "pydantic")
     monkeypatch.delitem(sys.modules, "annotated_types")
 
-    assert None is adapter_for(Model)
+    assert None is find_adapter(Model)

@@ -22,7 +22,7 @@ def admits(pattern: str, text: str) -> bool:
 )
 def test_base64_is_bounded_to_the_byte(least, most):
     """Ours: the length of the text alone would admit up to two bytes too few or too many."""
-    pattern = patterns.base64(least, most)
+    pattern = patterns.make_base64_pattern(least, most)
     expected = [least <= n <= (99 if most is None else most) for n in range(12)]
 
     assert expected == [admits(pattern, codec.b64encode(b"x" * n).decode()) for n in range(12)]
@@ -31,7 +31,7 @@ def test_base64_is_bounded_to_the_byte(least, most):
 @pytest.mark.parametrize("text", ["A", "AA", "AAA", "A===", "AA=A", "====", "_-==", "AAAA\n"])
 def test_what_is_no_base64_is_not_admitted(text):
     """Ours: the function would refuse it."""
-    assert not admits(patterns.base64(), text)
+    assert not admits(patterns.make_base64_pattern(), text)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_what_is_no_base64_is_not_admitted(text):
 )
 def test_pythons_spellings_become_ecmascripts(pattern, expected):
     """JSON Schema's patterns are ECMAScript's."""
-    assert expected == patterns.portable_pattern(pattern)
+    assert expected == patterns.translate_pattern(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(?i)a", "(?P=n)", "(?#x)", "(?(1)a|b)", "(?>a)", "a++"])
 def test_what_only_python_has_is_refused(pattern):
     """Ours: hosts would fail to compile the schema, or read it otherwise."""
     with pytest.raises(UsageError, match="ECMAScript"):
-        patterns.portable_pattern(pattern)
+        patterns.translate_pattern(pattern)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from isthmus.errors import UsageError
 from isthmus.server.schema import patterns
-from isthmus.server.schema.pydantic_types import json_schema, member_names
+from isthmus.server.schema.pydantic_types import find_model_members, make_pydantic_schema
 
 Level = enum.Enum("Level", {"ONE": 1})
 
@@ -31,7 +31,7 @@ class Model(pydantic.BaseModel):
 
 def test_formats_promise_no_more_than_what_is_written():
     """Ours: a naive datetime is no "date-time", "1E+5" is no plain decimal."""
-    schema = json_schema(Model, "output")
+    schema = make_pydantic_schema(Model, "output")
     said = {n: p.keys() - {"type", "title"} for n, p in schema["properties"].items()}
 
     assert {"format"} == said["aware"]
@@ -43,7 +43,7 @@ def test_formats_promise_no_more_than_what_is_written():
 
 def test_what_goes_in_is_described_as_pydantic_reads_it():
     """Ours: text could break the bounds of a number, and keys must look like numbers."""
-    properties = json_schema(Model, "input")["properties"]
+    properties = make_pydantic_schema(Model, "input")["properties"]
 
     assert ["date-time", "date-time", "time", "duration"] == [
         properties[name]["format"] for name in ("when", "aware", "clock", "span")
@@ -55,7 +55,7 @@ def test_what_goes_in_is_described_as_pydantic_reads_it():
 
 def test_keys_with_a_pattern_are_the_only_ones():
     """Ours: pydantic refuses other keys, so the schema must."""
-    schema = json_schema(dict[Annotated[str, pydantic.Field(pattern="^a")], int], "input")
+    schema = make_pydantic_schema(dict[Annotated[str, pydantic.Field(pattern="^a")], int], "input")
 
     assert ({"^a": {"type": "integer"}}, False) == (
         schema["patternProperties"],
@@ -77,7 +77,7 @@ def test_keys_with_a_pattern_are_the_only_ones():
 def test_keys_that_json_cannot_describe_are_refused(key):
     """Ours: names are strings; what they mean beyond that, a schema cannot say."""
     with pytest.raises(UsageError, match="a dictionary's keys"):
-        json_schema(dict[key, int], "input")
+        make_pydantic_schema(dict[key, int], "input")
 
 
 class Tree(pydantic.BaseModel):
@@ -91,4 +91,4 @@ class Tree(pydantic.BaseModel):
 )
 def test_the_members_of_a_model_are_known_by_the_names_it_reads(model, expected):
     """Ours: they tell which alternative of a union an object is."""
-    assert expected == member_names(model)
+    assert expected == find_model_members(model)

@@ -4,7 +4,7 @@ import pytest
 from msgspec import UNSET
 
 from isthmus.errors import UsageError
-from isthmus.server.asking.sampling import SampledMessage, conversation, preferences
+from isthmus.server.asking.sampling import SampledMessage, make_conversation, make_preferences
 from isthmus.server.schema.results import Image
 from isthmus.wire import (
     CreateMessageResult,
@@ -30,14 +30,14 @@ def test_text_is_the_users_and_a_list_is_a_conversation():
     hi = SamplingMessage(role="user", content=TextContent(text="hi"))
     ho = SamplingMessage(role="assistant", content=TextContent(text="ho"))
 
-    assert [hi] == conversation("hi")
-    assert [hi, ho, hi] == conversation(["hi", sampled(TextContent(text="ho")), hi])
-    assert [hi] == conversation(TextContent(text="hi"))
+    assert [hi] == make_conversation("hi")
+    assert [hi, ho, hi] == make_conversation(["hi", sampled(TextContent(text="ho")), hi])
+    assert [hi] == make_conversation(TextContent(text="hi"))
 
 
 def test_a_picture_is_said_by_the_user():
     """As base64 with its media type (spec: sampling, image content)."""
-    (message,) = conversation(Image(PNG, format="png"))
+    (message,) = make_conversation(Image(PNG, format="png"))
 
     assert isinstance(message.content, ImageContent)
     assert "image/png" == message.content.mime_type
@@ -46,7 +46,7 @@ def test_a_picture_is_said_by_the_user():
 def test_nothing_is_no_conversation():
     """A model needs something to go on from (ours)."""
     with pytest.raises(UsageError, match="at least one message"):
-        conversation([])
+        make_conversation([])
 
 
 def test_what_was_written_is_text_and_blocks():
@@ -64,10 +64,10 @@ def test_models_are_named_in_order():
     """Hints, the best first (spec: sampling, model preferences)."""
     hints = ModelPreferences(hints=[ModelHint(name="a"), ModelHint(name="b")])
 
-    assert hints == preferences(["a", "b"])
-    assert hints is preferences(hints)
-    assert ModelPreferences(hints=[ModelHint(name="a")]) == preferences("a")
-    assert UNSET is preferences(None)
+    assert hints == make_preferences(["a", "b"])
+    assert hints is make_preferences(hints)
+    assert ModelPreferences(hints=[ModelHint(name="a")]) == make_preferences("a")
+    assert UNSET is make_preferences(None)
 
 
 @pytest.mark.covers("sampling.balance.refused")
@@ -75,7 +75,7 @@ def test_results_of_tools_side_by_side_are_one_message():
     """Spec 2025-11-25 client/sampling#tool-result-messages: all results, and nothing else."""
     use = [ToolUseContent(id=id, name="t", input={}) for id in "ab"]
     results = [ToolResultContent(tool_use_id=id, content=[]) for id in "ab"]
-    said = conversation(["go", sampled(*use), *results, "and?"])
+    said = make_conversation(["go", sampled(*use), *results, "and?"])
 
     assert ["user", "assistant", "user", "user"] == [message.role for message in said]
     assert [use, results] == [said[1].content, said[2].content]
@@ -86,4 +86,4 @@ def test_a_conversation_out_of_balance_is_not_sent():
     """Spec 2025-11-25 client/sampling#tool-use-and-result-balance: a MUST of servers."""
     use = ToolUseContent(id="a", name="t", input={})
     with pytest.raises(UsageError, match="cannot be sent: Tool result missing in request: a"):
-        conversation(["go", sampled(use), "and?"])
+        make_conversation(["go", sampled(use), "and?"])

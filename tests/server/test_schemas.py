@@ -107,7 +107,7 @@ POINT_OUT = {
             },
         ),
         (bytes, {"type": "string", "contentEncoding": "base64", "pattern": patterns.ANY_BASE64}),
-        (dt.time, {"type": "string", "pattern": patterns.TIMES[None]}),
+        (dt.time, {"type": "string", "pattern": patterns.TIMES_BY_ZONE[None]}),
         (
             tuple[int, str],
             {"type": "array", "minItems": 2, "prefixItems": [INTEGER, STRING], "maxItems": 2},

@@ -53,7 +53,7 @@ from isthmus.wire.struct import Id, Meta, Wire
 
 if TYPE_CHECKING:
     from isthmus.server.asking.askers import Asker
-    from isthmus.server.asking.sampling import Said, SampledMessage
+    from isthmus.server.asking.sampling import SampledMessage, SamplingInput
 
 __all__ = ["Body", "Context"]
 
@@ -341,7 +341,7 @@ class Context:
 
     async def sample(
         self,
-        messages: "Said | Sequence[Said]",
+        messages: "SamplingInput | Sequence[SamplingInput]",
         *,
         max_tokens: int,
         system_prompt: str | None = None,
@@ -379,13 +379,13 @@ class Context:
         from isthmus.server.asking import sampling
 
         params = CreateMessageParams(
-            messages=sampling.conversation(messages),
+            messages=sampling.make_conversation(messages),
             max_tokens=max_tokens,
-            system_prompt=sampling.given(system_prompt),
-            model_preferences=sampling.preferences(model),
-            temperature=sampling.given(temperature),
+            system_prompt=sampling.omit_none(system_prompt),
+            model_preferences=sampling.make_preferences(model),
+            temperature=sampling.omit_none(temperature),
             stop_sequences=UNSET if stop_sequences is None else list(stop_sequences),
-            include_context=sampling.allowed_context(
+            include_context=sampling.choose_context(
                 include_context, self._inbound.caller.capabilities
             ),
             tools=UNSET if tools is None else list(tools),

@@ -24,18 +24,18 @@ from isthmus.wire import (
 )
 
 __all__ = [
-    "Block",
-    "Said",
     "SampledMessage",
-    "allowed_context",
-    "conversation",
-    "given",
-    "preferences",
+    "SamplingBlock",
+    "SamplingInput",
+    "choose_context",
+    "make_conversation",
+    "make_preferences",
+    "omit_none",
 ]
 
 T = TypeVar("T")
 
-Block: TypeAlias = (
+SamplingBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent | UnknownContent
 )
 """One piece of a message to or from a model."""
@@ -59,7 +59,7 @@ class SampledMessage:
     def __init__(self, result: CreateMessageResult) -> None:
         said = result.content
         self.role: Role = result.role
-        self.content: list[Block] = list(said) if isinstance(said, list) else [said]
+        self.content: list[SamplingBlock] = list(said) if isinstance(said, list) else [said]
         self.model = result.model
         self.stop_reason: str | None = result.stop_reason or None
 
@@ -83,11 +83,11 @@ class SampledMessage:
         return f"SampledMessage({self.text!r}, model={self.model!r})"
 
 
-Said: TypeAlias = str | Image | Audio | Block | SamplingMessage | SampledMessage
+SamplingInput: TypeAlias = str | Image | Audio | SamplingBlock | SamplingMessage | SampledMessage
 """A message: text or a block the user says, or a whole message."""
 
 
-def conversation(said: Said | Sequence[Said]) -> list[SamplingMessage]:
+def make_conversation(said: SamplingInput | Sequence[SamplingInput]) -> list[SamplingMessage]:
     """Messages to a model; what is not a message yet is the user's.
 
     Results of tools that stand side by side are one message, as the uses they answer were.
@@ -98,7 +98,7 @@ def conversation(said: Said | Sequence[Said]) -> list[SamplingMessage]:
     """
     if isinstance(said, str) or not isinstance(said, Sequence):
         said = [said]
-    messages = [_message(one) for one in _gathered(said)]
+    messages = [_make_message(one) for one in _gather_results(said)]
     if not messages:
         raise UsageError("a model needs at least one message to go on from")
     # spec 2025-11-25 client/sampling#tool-use-and-result-balance: a MUST
@@ -108,10 +108,10 @@ def conversation(said: Said | Sequence[Said]) -> list[SamplingMessage]:
     return messages
 
 
-def _gathered(said: Sequence[Said]) -> list[Any]:
+def _gather_results(said: Sequence[SamplingInput]) -> list[Any]:
     """What was said, with the results of tools that stand side by side as one message."""
     found: list[Any] = []
-    results: list[Block] = []
+    results: list[SamplingBlock] = []
     for one in said:
         if not isinstance(one, ToolResultContent):
             results = []
@@ -128,7 +128,7 @@ def _gathered(said: Sequence[Said]) -> list[Any]:
     ]
 
 
-def _message(said: Said) -> SamplingMessage:
+def _make_message(said: SamplingInput) -> SamplingMessage:
     if isinstance(said, SamplingMessage):
         return said
     if isinstance(said, SampledMessage):
@@ -140,7 +140,7 @@ def _message(said: Said) -> SamplingMessage:
     return SamplingMessage(role="user", content=said)
 
 
-def preferences(
+def make_preferences(
     wanted: ModelPreferences | str | Sequence[str] | None,
 ) -> ModelPreferences | UnsetType:
     """Which model would be best; names are hints, the best first."""
@@ -152,12 +152,12 @@ def preferences(
     return ModelPreferences(hints=[ModelHint(name=name) for name in names])
 
 
-def given(value: T | None) -> T | UnsetType:
+def omit_none(value: T | None) -> T | UnsetType:
     """A member that is left out where there is nothing to say."""
     return UNSET if value is None else value
 
 
-def allowed_context(wanted: Any, capabilities: ClientCapabilities) -> Any:
+def choose_context(wanted: Any, capabilities: ClientCapabilities) -> Any:
     """Whose context to add, as far as the client can."""
     sampling = capabilities.sampling
     # spec 2026-07-28 client/sampling#capabilities: SHOULD NOT without sampling.context

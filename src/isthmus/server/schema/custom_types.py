@@ -83,7 +83,7 @@ def make_union_choice(union: Any) -> type[UnionChoice]:
 def _find_member_names(branch: Any) -> frozenset[str] | None:
     """The member names of an object type, None for types that read any member or are no object."""
     if pydantic_types.is_pydantic(branch):
-        return pydantic_types.member_names(branch)
+        return pydantic_types.find_model_members(branch)
     info = msgspec.inspect.type_info(branch)
     fields = getattr(info, "fields", None)
     return None if fields is None else frozenset(field.encode_name for field in fields)
@@ -158,7 +158,7 @@ def decode_custom(kind: Any, value: Any) -> Any:
             raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
         return kind(value)
     if pydantic_types.is_pydantic(kind):
-        return pydantic_types.validated(kind, msgspec.json.encode(value))
+        return pydantic_types.validate_json(kind, msgspec.json.encode(value))
     raise TypeError(f"{kind!r} is not supported")
 
 
@@ -171,7 +171,7 @@ def encode_custom(value: Any) -> Any:
     if is_path(type(value)):
         return os.fspath(value)
     if pydantic_types.is_pydantic(type(value)):
-        adapter = pydantic_types.adapter(type(value))
+        adapter = pydantic_types.make_adapter(type(value))
         return msgspec.Raw(adapter.dump_json(value, by_alias=True, warnings="error"))
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 

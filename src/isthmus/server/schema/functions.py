@@ -371,7 +371,7 @@ class PydanticProblem(ValueError):
     def __init__(self, wire: str, error: Any) -> None:
         super().__init__(wire)
         self.faults = [
-            (f"$.{wire}{path[1:]}", what) for path, what in pydantic_types.problems(error)
+            (f"$.{wire}{path[1:]}", what) for path, what in pydantic_types.list_problems(error)
         ]
 
 
@@ -379,7 +379,7 @@ def _plan_parameter(
     annotation: Any, builder: SchemaBuilder
 ) -> tuple[Any, Callable[[bytes], Any] | None, Schema]:
     """The type of a parameter's field, pydantic's part in reading it, and its schema."""
-    adapter = pydantic_types.adapter_for(annotation)
+    adapter = pydantic_types.find_adapter(annotation)
     if adapter is not None:
         return Raw, adapter.validate_json, builder.of_pydantic(annotation)
     kind = make_expressible(annotation)

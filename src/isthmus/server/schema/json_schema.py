@@ -109,12 +109,12 @@ def _build_string(_: "SchemaBuilder", info: Any) -> "Schema":
         **_list_keywords(info, min_length="minLength", max_length="maxLength"),
     }
     if info.pattern is not None:
-        schema["pattern"] = patterns.portable_pattern(info.pattern)
+        schema["pattern"] = patterns.translate_pattern(info.pattern)
     return schema
 
 
 def _build_bytes(_: "SchemaBuilder", info: Any) -> "Schema":
-    pattern = patterns.base64(info.min_length or 0, info.max_length)
+    pattern = patterns.make_base64_pattern(info.min_length or 0, info.max_length)
     return {"type": "string", "contentEncoding": "base64", "pattern": pattern}
 
 
@@ -128,7 +128,7 @@ def _build_datetime(builder: "SchemaBuilder", info: Any) -> "Schema":
 
 
 def _build_time(_: "SchemaBuilder", info: Any) -> "Schema":
-    return {"type": "string", "pattern": patterns.TIMES[info.tz]}
+    return {"type": "string", "pattern": patterns.TIMES_BY_ZONE[info.tz]}
 
 
 def _build_timedelta(builder: "SchemaBuilder", _: Any) -> "Schema":
@@ -416,7 +416,7 @@ class SchemaBuilder:
 
     def of_pydantic(self, annotation: Any) -> Schema:
         """The schema of an annotation that pydantic validates and writes."""
-        schema = pydantic_types.json_schema(annotation, self.mode)
+        schema = pydantic_types.make_pydantic_schema(annotation, self.mode)
         definitions = schema.pop("$defs", {})
         names = {name: self._free_name(name) for name in definitions}
         for name, definition in definitions.items():

@@ -16,9 +16,9 @@ __all__ = [
     "FLOAT_KEY",
     "INTEGER_KEY",
     "LOCAL_DATETIME",
-    "TIMES",
-    "base64",
-    "portable_pattern",
+    "TIMES_BY_ZONE",
+    "make_base64_pattern",
+    "translate_pattern",
 ]
 
 DATE = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -28,7 +28,7 @@ ZONE = "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 DATETIME = f"^{DATE}T{CLOCK}{ZONE}?$"
 LOCAL_DATETIME = f"^{DATE}T{CLOCK}$"
 # by whether a time of day must have a zone (None: it may)
-TIMES = {None: f"^{CLOCK}{ZONE}?$", True: f"^{CLOCK}{ZONE}$", False: f"^{CLOCK}$"}
+TIMES_BY_ZONE = {None: f"^{CLOCK}{ZONE}?$", True: f"^{CLOCK}{ZONE}$", False: f"^{CLOCK}$"}
 
 
 SECONDS = r"[0-9]{1,9}(\.[0-9]{1,6})?S"
@@ -45,7 +45,7 @@ BLOCK = "[A-Za-z0-9+/]"
 ANY_BASE64 = f"^({BLOCK}{{4}})*({BLOCK}{{2}}==|{BLOCK}{{3}}=)?$"
 
 
-def base64(least: int = 0, most: int | None = None) -> str:
+def make_base64_pattern(least: int = 0, most: int | None = None) -> str:
     """Base64 text of so many bytes, to the byte."""
     if not least and most is None:
         return ANY_BASE64
@@ -64,7 +64,7 @@ SPELLINGS = {r"\A": "^", r"\Z": "$", "(?P<": "(?<"}  # Python's, by which ECMASc
 TOKENS = r"(?s)\\.|\(\?P<|\(\?(?!:|=|!|<=|<!)|[*+?}]\+"
 
 
-def portable_pattern(pattern: str) -> str:
+def translate_pattern(pattern: str) -> str:
     """An author's pattern as JSON Schema wants it, in ECMAScript's dialect.
 
     Raises:

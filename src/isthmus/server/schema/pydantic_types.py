@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 __all__ = [
+    "AnnotationSurvey",
     "FieldFacts",
-    "Survey",
-    "adapter",
-    "adapter_for",
-    "explained",
-    "field_facts",
+    "find_adapter",
+    "find_model_members",
     "is_field",
     "is_pydantic",
-    "json_schema",
-    "member_names",
-    "problems",
-    "survey",
-    "validated",
+    "join_problems",
+    "list_problems",
+    "make_adapter",
+    "make_pydantic_schema",
+    "read_field_facts",
+    "survey_annotation",
+    "validate_json",
 ]
 
 
-class Survey(msgspec.Struct):
+class AnnotationSurvey(msgspec.Struct):
     """The parts of an annotation, however deep.
 
     Attributes:
@@ -73,20 +73,20 @@ def is_pydantic(kind: Any) -> bool:
 
 def is_field(metadata: Any) -> bool:
     """Whether a piece of ``Annotated`` metadata, or a default value, is pydantic's ``Field``."""
-    return type(metadata).__name__ == "FieldInfo" and _module(metadata) == "pydantic"
+    return type(metadata).__name__ == "FieldInfo" and _find_package(metadata) == "pydantic"
 
 
-def _module(value: object) -> str:
+def _find_package(value: object) -> str:
     return type(value).__module__.partition(".")[0]
 
 
 def _is_metadata(metadata: Any) -> bool:
-    return _module(metadata) in {"pydantic", "annotated_types"} or is_pydantic(metadata)
+    return _find_package(metadata) in {"pydantic", "annotated_types"} or is_pydantic(metadata)
 
 
-def survey(annotation: Any) -> Survey:
+def survey_annotation(annotation: Any) -> AnnotationSurvey:
     """Look through an annotation for what only pydantic, or only msgspec, can handle."""
-    found = Survey()
+    found = AnnotationSurvey()
     if not sys.modules.keys() & {"pydantic", "annotated_types"}:
         return found
     for part in walk_annotation(annotation):
@@ -100,7 +100,7 @@ def survey(annotation: Any) -> Survey:
     return found
 
 
-def field_facts(field: Any) -> FieldFacts:
+def read_field_facts(field: Any) -> FieldFacts:
     """Read the facts of a ``Field(…)`` on a parameter.
 
     Raises:
@@ -117,12 +117,12 @@ def field_facts(field: Any) -> FieldFacts:
         description=field.description,
         default=msgspec.NODEFAULT if unset else field.default,
         default_factory=field.default_factory or msgspec.NODEFAULT,
-        constraints=(*field.metadata, *_discriminator(field)),
+        constraints=(*field.metadata, *_list_discriminators(field)),
         examples=field.examples,
     )
 
 
-def _discriminator(field: Any) -> list[Any]:
+def _list_discriminators(field: Any) -> list[Any]:
     from pydantic import Discriminator
 
     tells = field.discriminator
@@ -142,7 +142,7 @@ def _cached_adapter(annotation: Any) -> "TypeAdapter[Any]":
         raise UsageError(f"pydantic cannot handle {annotation!r}: {refusal}") from refusal
 
 
-def adapter(annotation: Any) -> "TypeAdapter[Any]":
+def make_adapter(annotation: Any) -> "TypeAdapter[Any]":
     """Pydantic's adapter for an annotation, made once where the annotation can be a key.
 
     Raises:
@@ -160,13 +160,13 @@ def adapter(annotation: Any) -> "TypeAdapter[Any]":
         ) from missing
 
 
-def adapter_for(annotation: Any) -> "TypeAdapter[Any] | None":
+def find_adapter(annotation: Any) -> "TypeAdapter[Any] | None":
     """Pydantic's adapter, where pydantic has to handle the whole annotation; else None.
 
     Raises:
         UsageError: only pydantic could, and it cannot.
     """
-    found = survey(annotation)
+    found = survey_annotation(annotation)
     if not (found.models or found.metadata):
         return None
     if found.metadata and found.natives:
@@ -177,14 +177,14 @@ def adapter_for(annotation: Any) -> "TypeAdapter[Any] | None":
     if found.natives:
         return None
     try:
-        return adapter(annotation)
+        return make_adapter(annotation)
     except UsageError:
         if found.metadata:
             raise
         return None  # models inside what only msgspec knows: it hands them to pydantic one by one
 
 
-def problems(error: "ValidationError") -> list[tuple[str, str]]:
+def list_problems(error: "ValidationError") -> list[tuple[str, str]]:
     """List the problems of an error, each as a JSON path below ``$`` and a sentence."""
     if error.error_count() > MAX_LISTED_PROBLEMS:
         return [("$", f"{error.error_count()} faults")]
@@ -201,7 +201,7 @@ def problems(error: "ValidationError") -> list[tuple[str, str]]:
     return found
 
 
-def validated(kind: Any, data: bytes) -> Any:
+def validate_json(kind: Any, data: bytes) -> Any:
     """A value of a pydantic type from JSON.
 
     Raises:
@@ -210,22 +210,24 @@ def validated(kind: Any, data: bytes) -> Any:
     from pydantic import ValidationError
 
     try:
-        return adapter(kind).validate_json(data)
+        return make_adapter(kind).validate_json(data)
     except ValidationError as error:
-        raise ValueError(explained(error)) from error
+        raise ValueError(join_problems(error)) from error
 
 
-def explained(error: "ValidationError") -> str:
+def join_problems(error: "ValidationError") -> str:
     """All problems in one line."""
     return "; ".join(
-        what if path == "$" else f"{path[2:]}: {what}" for path, what in problems(error)
+        what if path == "$" else f"{path[2:]}: {what}" for path, what in list_problems(error)
     )
 
 
-NUMBERS = {"int": patterns.INTEGER_KEY, "float": patterns.FLOAT_KEY}
-UNNAMEABLE = {"bool", "decimal", "tuple", "none"}
-KEYS = "a dictionary's keys must be strings, enumerations of strings, or numbers without bounds"
-BOUNDS = {"ge", "gt", "le", "lt", "multiple_of", "max_digits"}
+NUMBER_KEY_PATTERNS = {"int": patterns.INTEGER_KEY, "float": patterns.FLOAT_KEY}
+UNNAMEABLE_KINDS = {"bool", "decimal", "tuple", "none"}
+KEYS_REFUSAL = (
+    "a dictionary's keys must be strings, enumerations of strings, or numbers without bounds"
+)
+BOUND_NAMES = {"ge", "gt", "le", "lt", "multiple_of", "max_digits"}
 
 
 class TruthfulForms:
@@ -257,7 +259,7 @@ class TruthfulForms:
 
     def time_schema(self, schema: Any) -> dict[str, Any]:
         """The format "time" demands a zone."""
-        return self._zoned(schema, patterns.TIMES[False]) or self._form("time", schema)
+        return self._zoned(schema, patterns.TIMES_BY_ZONE[False]) or self._form("time", schema)
 
     def timedelta_schema(self, schema: Any) -> dict[str, Any]:
         """The format "duration" has no sign, and a negative one may come out."""
@@ -268,7 +270,7 @@ class TruthfulForms:
         if self._writes:
             return {"type": "string"}
         number, *text = self._form("decimal", schema)["anyOf"]
-        if schema.keys() & BOUNDS:
+        if schema.keys() & BOUND_NAMES:
             return cast("dict[str, Any]", number)
         return {"anyOf": [number, *({**form, "pattern": patterns.DECIMAL} for form in text)]}
 
@@ -278,12 +280,14 @@ class TruthfulForms:
         keys = schema.get("keys_schema", {"type": "any"})
         if "patternProperties" in form:
             form["additionalProperties"] = False
-        if keys["type"] in UNNAMEABLE or (keys["type"] in NUMBERS and keys.keys() & BOUNDS):
-            raise UsageError(KEYS)
-        if any(not isinstance(v, str) for v in (*keys.get("expected", ()), *_members(keys))):
-            raise UsageError(KEYS)
-        if keys["type"] in NUMBERS and not self._writes:
-            form["propertyNames"] = {"pattern": NUMBERS[keys["type"]]}
+        if keys["type"] in UNNAMEABLE_KINDS or (
+            keys["type"] in NUMBER_KEY_PATTERNS and keys.keys() & BOUND_NAMES
+        ):
+            raise UsageError(KEYS_REFUSAL)
+        if any(not isinstance(v, str) for v in (*keys.get("expected", ()), *_list_members(keys))):
+            raise UsageError(KEYS_REFUSAL)
+        if keys["type"] in NUMBER_KEY_PATTERNS and not self._writes:
+            form["propertyNames"] = {"pattern": NUMBER_KEY_PATTERNS[keys["type"]]}
         return form
 
     def _form(self, kind: str, schema: Any) -> dict[str, Any]:
@@ -296,29 +300,29 @@ class TruthfulForms:
         return {"type": "string"} if self._writes and "tz_constraint" not in schema else None
 
 
-def _members(keys: Any) -> list[Any]:
+def _list_members(keys: Any) -> list[Any]:
     """The values of a dictionary's keys, where they are an enumeration."""
     return [member.value for member in keys.get("members", ())]
 
 
 @functools.cache
-def _generator() -> Any:
+def _make_generator() -> Any:
     from pydantic.json_schema import GenerateJsonSchema
 
     return type("Generator", (TruthfulForms, GenerateJsonSchema), {})
 
 
-def json_schema(annotation: Any, mode: Literal["input", "output"]) -> dict[str, Any]:
+def make_pydantic_schema(annotation: Any, mode: Literal["input", "output"]) -> dict[str, Any]:
     """Pydantic's schema: the validation form for input, the serialization form for output."""
-    return adapter(annotation).json_schema(
+    return make_adapter(annotation).json_schema(
         mode="validation" if mode == "input" else "serialization",
-        schema_generator=_generator(),
+        schema_generator=_make_generator(),
     )
 
 
-def member_names(model: Any) -> frozenset[str] | None:
+def find_model_members(model: Any) -> frozenset[str] | None:
     """The names under which a model reads its members; None if it is no object."""
-    schema = json_schema(model, "input")
+    schema = make_pydantic_schema(model, "input")
     if "$ref" in schema:  # a recursive model
         schema = schema["$defs"][schema["$ref"].rpartition("/")[2]]
     names = schema.get("properties")

@@ -265,13 +265,13 @@ class ReturnPlan(msgspec.Struct, frozen=True):
         if _is_content(annotation):
             return cls(text=text, never_none=name_unless_optional(annotation))
         builder = SchemaBuilder("output")
-        adapter = pydantic_types.adapter_for(annotation)
+        adapter = pydantic_types.find_adapter(annotation)
         if adapter is not None:
             schema, write = builder.of_pydantic(annotation), _make_pydantic_writer(adapter)
         else:
             kind = make_expressible(annotation)
             schema = builder.of(kind)
-            models = pydantic_types.survey(annotation).models
+            models = pydantic_types.survey_annotation(annotation).models
             by_type = msgspec.json.Decoder(kind, dec_hook=decode_custom).decode
             check = _make_schema_check(builder.finish(schema)) if models else by_type
             write = complete_defaults(annotation, _make_writer(kind, check))
@@ -395,7 +395,7 @@ def _make_pydantic_writer(adapter: "TypeAdapter[Any]") -> Writer:
             return adapter.dump_json(checked, by_alias=True, warnings="error")
         except ValidationError as error:
             raise make_wrong_return(
-                value, pydantic_types.explained(error), BROKEN_ANNOTATION
+                value, pydantic_types.join_problems(error), BROKEN_ANNOTATION
             ) from error
         except ValueError as problem:
             raise make_wrong_return(value, problem, BROKEN_ANNOTATION) from problem

@@ -467,7 +467,7 @@ class ParameterFacts(msgspec.Struct):
         if isinstance(metadata, msgspec.Meta):
             self.description = metadata.description or self.description
         if pydantic_types.is_field(metadata):
-            return self._taken_apart(pydantic_types.field_facts(metadata))
+            return self._taken_apart(pydantic_types.read_field_facts(metadata))
         return (metadata,)
 
     def _taken_apart(self, facts: pydantic_types.FieldFacts) -> tuple[Any, ...]:
