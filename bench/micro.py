@@ -59,7 +59,7 @@ def functions() -> Mapping[str, Callable[[], object]]:
     row = METHODS["tools/call"]
     read = row.decode_params(params)
     function = UserFunction.of(add)
-    returns = function.returns()
+    returns = function.plan_returns()
     arguments = read.arguments
     result = to_call_result(9, returns)
     stamp = Stamp(LATEST, Implementation(name="bench", version="1"), cacheable=False)

@@ -40,7 +40,7 @@ def echo(annotation: Any) -> UserFunction:
 def test_what_a_function_returns_its_output_schema_admits(kind: Kind, data: st.DataObject) -> None:
     """The specification demands it: structured results MUST conform to the output schema."""
     assume(unwrap_annotation(kind.annotation) is not bytes)  # refused, and says so
-    plan = echo(kind.annotation).returns()
+    plan = echo(kind.annotation).plan_returns()
     assume(plan.schema is not None)
     value = data.draw(kind.values)
     result = to_call_result(value, plan)
@@ -68,4 +68,4 @@ def test_every_schema_is_a_schema(kind: Kind) -> None:
     function = echo(kind.annotation)
     jsonschema_rs.meta.validate(function.input_schema)
     if unwrap_annotation(kind.annotation) is not bytes:
-        jsonschema_rs.meta.validate(function.returns().schema or {})
+        jsonschema_rs.meta.validate(function.plan_returns().schema or {})

@@ -152,7 +152,7 @@ def test_the_docstring_describes_the_result():
         """
         return 1
 
-    assert "How many there are." == UserFunction.of(tool).returns().schema["description"]
+    assert "How many there are." == UserFunction.of(tool).plan_returns().schema["description"]
 
 
 def test_a_refusal_names_the_function():
@@ -162,7 +162,7 @@ def test_a_refusal_names_the_function():
         return 1j
 
     with pytest.raises(UsageError, match="tool: its return type: 'complex'"):
-        UserFunction.of(tool).returns()
+        UserFunction.of(tool).plan_returns()
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_lists_are_by_scope_where_tokens_are(transport, who, granted):
     demands = [frozenset({READ}), frozenset({READ, WRITE}), lambda args, who: {"x"}]
     inbound = Inbound(1, "tools/list", None, Caller(), None, Origin(transport, principal=who))
 
-    found = visible.to(inbound, demands)
+    found = visible.find_granted(inbound, demands)
 
     assert granted == found
     assert granted is None or [is_listed_for(found, one) for one in demands] == [

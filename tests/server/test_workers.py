@@ -87,7 +87,7 @@ async def test_a_function_that_runs_is_told_and_left():
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert leave.given
+    assert leave.cancelled
     gate.set()
 
 
@@ -98,7 +98,7 @@ async def test_a_cut_round_waits_for_its_function():
 
     def work():
         begun.set()
-        while not leave.given:
+        while not leave.cancelled:
             pass
         out.append("left")
 
@@ -127,7 +127,7 @@ async def test_waiting_in_a_thread_ends_with_the_call():
 
     task = asyncio.create_task(Workers().run(work, leave))
     await asyncio.to_thread(entered.wait)
-    leave.give()
+    leave.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -136,7 +136,7 @@ async def test_waiting_in_a_thread_ends_with_the_call():
 async def test_nothing_is_waited_for_after_the_call():
     """The answer has gone; what comes now is for nobody (ours)."""
     leave, loop = CallCancellation(), asyncio.get_running_loop()
-    leave.give()
+    leave.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await Workers().run(lambda: leave.block(loop, asyncio.sleep(0)))

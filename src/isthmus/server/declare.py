@@ -190,7 +190,7 @@ class Declarations:
             self.resources.listing,
             self.resources.templates,
         )
-        listed = [one for listing in offered for one in listing.demands() if one]
+        listed = [one for listing in offered for one in listing.list_demands() if one]
         return [*listed, *self._own_demands]
 
     def warn_of_unasked_scopes(self) -> None:

@@ -504,12 +504,12 @@ class Server:
         """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
         if self._router is None:
             declared = self._declared
-            opened = [self._lifespan.opened] if self._lifespan.needed else []
+            opened = [self._lifespan.open_first] if self._lifespan.needed else []
             self._settings.wrapped = bool(self._middleware)
             self._router = Router(
                 declared.routes,
                 {
-                    "notifications/initialized": self._joined,
+                    "notifications/initialized": self._add_session,
                     "notifications/tasks/status": self._settings.hear_task,
                     **declared.listeners.heard,
                 },
@@ -607,9 +607,9 @@ class Server:
         for extension in collect_extensions(extensions):
             self.extend(extension)
 
-    def _joined(self, params: InitializedParams, inbound: Inbound) -> None:
+    def _add_session(self, params: InitializedParams, inbound: Inbound) -> None:
         self._changes.add_session(params, inbound)
-        self._pings.joined(inbound)
+        self._pings.add_session(inbound)
 
     def _make_completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
         """The function itself, with a decorator for completers on it."""

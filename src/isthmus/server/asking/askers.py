@@ -54,7 +54,7 @@ class Asker(Protocol):
         """Run an effect, or return what it gave in a round before."""
         ...
 
-    def unreadable(self, method: str, error: Exception) -> Exception:
+    def make_misfit(self, method: str, error: Exception) -> Exception:
         """The exception for an answer that is not of the shape its method has."""
         ...
 
@@ -109,7 +109,7 @@ class DirectAsker:
         """Send the question and wait for the answer, unless it is known from a run before."""
         answer, params = None, make_encodable(params)
         if self._before is not None:
-            answer = self._before.question(method, self._written(params), key).answer
+            answer = self._before.question(method, self._encode_question(params), key).answer
         if answer is None:
             answer = await self.put(method, params, key)
         self._questions.append((method, params, key, answer))
@@ -138,12 +138,12 @@ class DirectAsker:
                 self._records.append((name, arguments, known))
                 return recall_effect(known, effect)
 
-        async def happen() -> tuple[bytes, Exception | None]:
+        async def perform() -> tuple[bytes, Exception | None]:
             record, error = await perform_effect(effect, args, self._workers)
             self._records.append((name, arguments, record))
             return record, error
 
-        record, error = await _wait_until_finished(happen())
+        record, error = await _wait_until_finished(perform())
         if error is not None:
             try:
                 raise error
@@ -151,17 +151,17 @@ class DirectAsker:
                 del error  # it keeps this frame, and must not be kept by it
         return recall_effect(record, effect)
 
-    def unreadable(self, method: str, error: Exception) -> Exception:
+    def make_misfit(self, method: str, error: Exception) -> Exception:
         """The client answered a request of ours with what it must not."""
         if isinstance(error, Misbehaved):
             return AnswerMisfit(-32603, str(error))
         return AnswerMisfit(-32603, f"the client's answer to {method} is malformed: {error}")
 
-    def again(self) -> "DirectAsker":
+    def make_rerun(self) -> "DirectAsker":
         """The asker of the next run, which asks and does nothing that this one has."""
         replay, answers = Replay(Journal()), {}
         for method, params, key, answer in self._questions:
-            answers[replay.question(method, self._written(params), key).key] = answer
+            answers[replay.question(method, self._encode_question(params), key).key] = answer
         for name, arguments, record in self._records:
             replay.record(replay.effect(name, arguments), record)
         return self.rerun(Replay(replay.journal(), answers))
@@ -176,7 +176,7 @@ class DirectAsker:
             client_tasks=self._client_tasks,
         )
 
-    def _written(self, params: Wire) -> bytes:
+    def _encode_question(self, params: Wire) -> bytes:
         return encode(project(params, self._inbound.caller.revision))
 
 
@@ -213,7 +213,7 @@ class JournalAsker:
         questions: what was asked, by the keys it has on the wire.
     """
 
-    __slots__ = ("_cancelling", "_handle", "_inbound", "_journal", "_leave", "_made", "_over", "_responses", "_running", "_task", "_turns", "_waiting", "_workers", "parked", "questions",)  # fmt: skip
+    __slots__ = ("_cancelling", "_handle", "_inbound", "_journal", "_leave", "_made", "_over", "_responses", "_running", "_task", "_turns", "_waiting", "_workers", "parked", "questions")  # fmt: skip
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class JournalAsker:
 
     async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
         """The answer from the journal; without one, the question ends the round."""
-        await self._still_on()
+        await self._stop_if_over()
         content = encode(project(make_encodable(params), self._inbound.caller.revision))
         question = self._replay.question(method, content, key)
         if question.answer is not None:
@@ -266,13 +266,13 @@ class JournalAsker:
 
     async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
         """Return what the effect gave in a round before; else run it, and keep the round open."""
-        await self._still_on()
+        await self._stop_if_over()
         name, arguments = (key, None) if key else describe_effect(effect, args)
         step = self._replay.effect(name, arguments)
         if step.result is not None:
             return recall_effect(step.result, effect)
         self._running += 1
-        record, error = await _wait_until_finished(self._happen(step, effect, args))
+        record, error = await _wait_until_finished(self._perform(step, effect, args))
         if error is not None:
             try:
                 raise error
@@ -280,7 +280,7 @@ class JournalAsker:
                 del error  # it keeps this frame, and must not be kept by it
         return recall_effect(record, effect)
 
-    def unreadable(self, method: str, error: Exception) -> Exception:
+    def make_misfit(self, method: str, error: Exception) -> Exception:
         """An answer is part of the request that brought it: its parameters are invalid."""
         # spec 2026-07-28 basic/patterns/mrtr#error-handling: SHOULD be a JSON-RPC error
         return AnswerMisfit(
@@ -306,7 +306,7 @@ class JournalAsker:
 
     async def calm(self) -> None:
         """Go on when no question waits for an answer; while one does, the round is to end first."""
-        await self._still_on()
+        await self._stop_if_over()
         if self.questions:
             future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
@@ -316,7 +316,7 @@ class JournalAsker:
         """The journal that the next round starts from."""
         return self._replay.journal()
 
-    async def _happen(
+    async def _perform(
         self, step: JournalEffect, effect: Callable[..., Any], args: Sequence[Any]
     ) -> tuple[bytes, Exception | None]:
         try:
@@ -328,7 +328,7 @@ class JournalAsker:
                 self._end_soon()
         return record, error
 
-    async def _still_on(self) -> None:
+    async def _stop_if_over(self) -> None:
         """Let nothing new begin in a body that is being cancelled, whatever its ``finally`` does."""
         if self._over:
             await asyncio.sleep(0)
@@ -338,15 +338,15 @@ class JournalAsker:
         """End the round after a few turns of the loop, counted anew from here."""
         self._turns = SIBLING_TURNS
         if self._handle is None and not self._over:
-            self._handle = asyncio.get_running_loop().call_soon(self._turn)
+            self._handle = asyncio.get_running_loop().call_soon(self._count_turn)
 
-    def _turn(self) -> None:
+    def _count_turn(self) -> None:
         self._handle = None
         if self._over or self._running:
             return  # an effect that runs keeps the round open, and its end comes back here
         if self._turns:
             self._turns -= 1
-            self._handle = asyncio.get_running_loop().call_soon(self._turn)
+            self._handle = asyncio.get_running_loop().call_soon(self._count_turn)
             return
         self._over = self.parked = self._leave.wait = True
         if self._task is not None:

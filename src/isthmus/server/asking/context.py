@@ -293,7 +293,7 @@ class Context:
             try:
                 return Accepted(form.read(result.content or {}))
             except Misbehaved as misfit:
-                raise self._asker.unreadable("elicitation/create", misfit) from misfit
+                raise self._asker.make_misfit("elicitation/create", misfit) from misfit
         return Declined() if result.action == "decline" else Cancelled()
 
     async def elicit_url(
@@ -608,7 +608,7 @@ class Context:
     @property
     def cancelled(self) -> bool:
         """The call was given up: a plain function that runs long looks here, and returns."""
-        return self._leave.given
+        return self._leave.cancelled
 
     def check_cancelled(self) -> None:
         """Leave, if the call was given up.
@@ -616,7 +616,7 @@ class Context:
         Raises:
             asyncio.CancelledError: it was.
         """
-        if self._leave.given:
+        if self._leave.cancelled:
             raise asyncio.CancelledError
 
     def wait(self, awaitable: Awaitable[T]) -> T:
@@ -649,7 +649,7 @@ class Context:
         try:
             return METHODS[method].decode_result(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._asker.unreadable(method, error) from error
+            raise self._asker.make_misfit(method, error) from error
 
     async def _ask_to_connect(self, need: UpstreamRequired, url: str, name: str) -> None:
         """Have the user connect an account of a service behind the server.

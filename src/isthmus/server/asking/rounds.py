@@ -11,8 +11,6 @@ get a few turns of the loop to ask as well, so that the questions of a ``gather`
 together. Then the body is cancelled, as ``asyncio.timeout`` would do it, so that ``finally``,
 ``async with`` and task groups keep their meaning, and the questions are the result. What was
 answered, and what :meth:`Asker.once` did, is sealed into ``requestState``.
-
-Pages that a user must visit before a call can succeed: by an error, or by a question.
 """
 
 import asyncio
@@ -175,7 +173,7 @@ async def ask_directly(
             return result
         answers = await _ask_all(result, inbound, asker)
         state = result.request_state or None
-        asker = asker.again()
+        asker = asker.make_rerun()
     raise Refuse(-32603, f"Internal error: more than {settings.max_rounds} rounds of questions")
 
 
@@ -327,7 +325,7 @@ def _make_binding(inbound: Inbound, params: Any, target: str) -> bytes:
 
 
 def make_page_questions(need: UrlRequired, inbound: Inbound, changes: Any) -> InputRequiredResult:
-    """The pages a body demands, as questions after whose answers it runs again.
+    """Make the questions for pages a user must visit, after whose answers the body runs again.
 
     Args:
         need: what the body raised.

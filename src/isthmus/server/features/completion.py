@@ -113,7 +113,7 @@ class Completions:
             if limit.spare < 0:
                 # spec 2026-07-28 server/utilities/completion#security: MUST limit the rate
                 await limit.check(inbound)
-        ref, known = self._referred(params.ref)
+        ref, known = self._resolve_reference(params.ref)
         argument, typed = params.argument.name, params.argument.value
         if known is None:
             # spec 2026-07-28 server/utilities/completion#error-handling
@@ -149,7 +149,7 @@ class Completions:
         given = await self._workers.run(call)
         return await given if inspect.isawaitable(given) else given
 
-    def _referred(self, ref: Reference) -> tuple[str, tuple[str, ...] | None]:
+    def _resolve_reference(self, ref: Reference) -> tuple[str, tuple[str, ...] | None]:
         if isinstance(ref, PromptReference):
             return ref.name, self._arguments(ref.name, None)
         return ref.uri, self._arguments(None, ref.uri)

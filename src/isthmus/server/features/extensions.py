@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +11,7 @@ from msgspec import Raw, structs
 from isthmus.core.extensions import check_own_method, find_settings, refuse_undeclared
 from isthmus.errors import NotInRevision, UsageError
 from isthmus.revisions import Method, Revision
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext, Handler, Middleware
 from isthmus.server.asking.context import Context
@@ -38,8 +38,6 @@ __all__ = [
 R = TypeVar("R")
 
 MAX_NOTIFICATIONS_HANDLED = 256  # at the same time; what comes beyond is dropped, and logged
-
-logger = logging.getLogger("isthmus")
 
 
 def serve_if_declared(extension: "Extension", handler: Handler) -> Handler:
@@ -152,7 +150,7 @@ class NotificationListeners:
 
         def hear(params: Any, inbound: Inbound) -> None:
             if len(self._tasks) >= MAX_NOTIFICATIONS_HANDLED:
-                logger.warning(
+                log_warning(
                     "%s dropped: %d others are being acted on", name, MAX_NOTIFICATIONS_HANDLED
                 )
                 return
@@ -173,8 +171,8 @@ class NotificationListeners:
     async def _run(self, name: str, handler: Handler, params: Any, inbound: Inbound) -> None:
         try:
             await handler(params, inbound)
-        except Exception:
-            logger.exception("%s failed", name)
+        except Exception as error:  # noqa: BLE001 - a notification has no answer to carry it
+            log_failure(name, error)
 
 
 class UnrelatedLink(msgspec.Struct, frozen=True):

@@ -131,7 +131,7 @@ class OfferedFolder:
         try:
             parts = self._folder.parts(path.removesuffix("/"))
             if path.endswith("/") or not parts:
-                return self._shown(parts, after)
+                return self._list_folder(parts, after)
             data = self._folder.read(parts, self._file_size)
         except FileMissing:
             return None
@@ -139,7 +139,7 @@ class OfferedFolder:
             raise Refuse(-32603, f"The file is too large: {error}") from error
         return _make_contents(self._uris.of(parts), parts[-1], data)
 
-    def listed(self) -> Iterator[Resource]:
+    def list_resources(self) -> Iterator[Resource]:
         """The folder, and the files in it that may be read, as far as they are listed."""
         yield Resource(uri=self._uris.of(()), name=self._name, mime_type=FOLDER_MIME_TYPE)
         for entry in islice(self._folder.walk(), self._most):
@@ -161,11 +161,11 @@ class OfferedFolder:
         names = ("/".join(entry.path) + ("/" if entry.is_folder else "") for entry in entries)
         return [name for name in names if name.startswith(typed)]
 
-    def _shown(self, parts: tuple[str, ...], after: str) -> ResourceContents:
+    def _list_folder(self, parts: tuple[str, ...], after: str) -> ResourceContents:
         entries, more = self._folder.page(
             parts, after, min(MAX_FOLDER_ENTRIES, self._most or MAX_FOLDER_ENTRIES)
         )
-        shown: dict[str, Any] = {"entries": [self._entry(entry) for entry in entries]}
+        shown: dict[str, Any] = {"entries": [self._describe_entry(entry) for entry in entries]}
         if more:
             shown["next"] = self._uris.of(parts, folder=True, after=entries[-1].path[-1])
         return TextResourceContents(
@@ -174,7 +174,7 @@ class OfferedFolder:
             text=encode(shown).decode(),
         )
 
-    def _entry(self, entry: FolderEntry) -> dict[str, Any]:
+    def _describe_entry(self, entry: FolderEntry) -> dict[str, Any]:
         name, uri = entry.path[-1], self._uris.of(entry.path, folder=entry.is_folder)
         shown = {"name": name, "uri": uri, "lastModified": format_modified(entry.status)}
         if entry.is_folder:
@@ -212,7 +212,7 @@ class OfferedFile:
             raise Refuse(-32603, f"The file is too large: {error}") from error
         return _make_contents(self._uri, self._path, data, self._kind)
 
-    def shown(self, resource: Resource) -> dict[str, Any]:
+    def describe(self, resource: Resource) -> dict[str, Any]:
         """The size and age of the file as it is now, for its listing."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - pathlib costs start-up time
@@ -308,7 +308,7 @@ def offer_file(
     options.pop("completes", None)  # there is nothing in it to complete
     file = OfferedFile(absolute, uri, file_size=file_size, kind=options.get("mime_type"))
     given = {"name": os.path.basename(absolute), "description": "", **options}  # noqa: PTH119 - same
-    resources.add(file.read, uri, now=file.shown, **{**given, "mime_type": kind})
+    resources.add(file.read, uri, now=file.describe, **{**given, "mime_type": kind})
 
 
 def _make_file_uri(path: str) -> str:

@@ -142,7 +142,7 @@ class ServedFolder:
         """
         if not parts or not self.allows(parts):
             raise FileMissing("/".join(parts))
-        fd = self._opened(parts, FILE_FLAGS)
+        fd = self._open(parts, FILE_FLAGS)
         try:
             return _read_contents(fd, most)
         finally:
@@ -162,7 +162,7 @@ class ServedFolder:
         Raises:
             NotThere: there is no such folder.
         """
-        fd = self._opened(parts, FOLDER_FLAGS)
+        fd = self._open(parts, FOLDER_FLAGS)
         try:
             found = (entry for entry in self._entries(fd, parts) if entry.path[-1] > after)
             entries = heapq.nsmallest(most + 1, found, key=lambda entry: entry.path)
@@ -206,9 +206,9 @@ class ServedFolder:
                 if folder or (stat.S_ISREG(status.st_mode) and self.allows(path)):
                     yield FolderEntry(path, status)
 
-    def _opened(self, parts: tuple[str, ...], flags: int) -> int:
+    def _open(self, parts: tuple[str, ...], flags: int) -> int:
         try:
-            return (self._step_by_step if self._at else self._and_looked_at)(parts, flags)
+            return (self._open_step_by_step if self._at else self._open_and_verify)(parts, flags)
         except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError) as error:
             raise FileMissing("/".join(parts)) from error
         except OSError as error:
@@ -216,7 +216,7 @@ class ServedFolder:
                 raise FileMissing("/".join(parts)) from error
             raise
 
-    def _step_by_step(self, parts: tuple[str, ...], flags: int) -> int:
+    def _open_step_by_step(self, parts: tuple[str, ...], flags: int) -> int:
         fd = os.open(self.root, FOLDER_FLAGS | NO_LINK_FLAG)
         for index, part in enumerate(parts, 1):
             last = index == len(parts)
@@ -227,7 +227,7 @@ class ServedFolder:
             fd = inner
         return fd
 
-    def _and_looked_at(self, parts: tuple[str, ...], flags: int) -> int:
+    def _open_and_verify(self, parts: tuple[str, ...], flags: int) -> int:
         path = os.path.join(self.root, *parts)  # noqa: PTH118 - as above
         if os.name == "nt" and flags == FOLDER_FLAGS:
             flags = OPEN_FLAGS  # pragma: no cover - Windows opens no folders

@@ -154,7 +154,7 @@ class Pings:
         self.misses = misses
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def joined(self, inbound: Inbound) -> None:
+    def add_session(self, inbound: Inbound) -> None:
         """A session has opened: ping its client for as long as it lasts."""
         if self.every is None:
             return

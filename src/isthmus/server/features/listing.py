@@ -91,7 +91,7 @@ class Listing(Generic[T]):
                 "the other first"
             )
         self._entries[key] = entry
-        self._changed()
+        self._note_change()
 
     def remove(self, key: str) -> None:
         """Take out an entry.
@@ -101,7 +101,7 @@ class Listing(Generic[T]):
         """
         if self._entries.pop(key, None) is None:
             raise UsageError(f"there is no {self._what} {key!r}")
-        self._changed()
+        self._note_change()
 
     def add_source(
         self, key: str, source: Callable[[], Iterable[Wire]], scopes: ScopeDemand = NO_SCOPES
@@ -120,14 +120,14 @@ class Listing(Generic[T]):
             raise UsageError(f"there are {self._what}s of {key!r} already")
         self._sources[key] = source, scopes
         self.live = True
-        self._changed()
+        self._note_change()
 
     def remove_source(self, key: str) -> None:
         """List it no longer, if it was."""
         if self._sources.pop(key, None) is not None:
-            self._changed()
+            self._note_change()
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self.used = True
         self._pages.clear()
         self._announce()
@@ -144,14 +144,16 @@ class Listing(Generic[T]):
         revision: Revision = inbound.caller.revision
         cursor = UNSET if params.cursor is None else params.cursor
         visible = self._settings.visible
-        granted = None if visible is None else visible.to(inbound, self.demands())
+        granted = None if visible is None else visible.find_granted(inbound, self.list_demands())
         known = self._pages.get((revision, cursor, granted))
         if known is not None:
             return known
         scope = self._method if granted is None else f"{self._method} {owner_of(inbound.principal)}"
         if self.live:
-            return await self._settings.workers.run(partial(self._paged, cursor, scope, granted))
-        result = self._paged(cursor, scope, granted)
+            return await self._settings.workers.run(
+                partial(self._make_page, cursor, scope, granted)
+            )
+        result = self._make_page(cursor, scope, granted)
         if self._settings.wrapped:
             return result  # a middleware may want to look into it
         stamp = Stamp(revision, self._settings.info, cacheable=True)
@@ -164,12 +166,14 @@ class Listing(Generic[T]):
             self._pages[revision, cursor, granted] = raw
         return raw
 
-    def demands(self) -> list[ScopeDemand]:
+    def list_demands(self) -> list[ScopeDemand]:
         """The scopes it takes to use the things listed."""
         sources = [scopes for _, scopes in self._sources.values()]
         return [*(entry.scopes for entry in self._entries.values()), *sources]
 
-    def _paged(self, cursor: str | UnsetType, scope: str, granted: frozenset[str] | None) -> Wire:
+    def _make_page(
+        self, cursor: str | UnsetType, scope: str, granted: frozenset[str] | None
+    ) -> Wire:
         size = self._settings.page_size
         try:
             items, following = paginate(

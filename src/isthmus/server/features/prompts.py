@@ -124,7 +124,9 @@ class Prompts:
 
         def arguments() -> dict[str, Any] | None:
             try:
-                return prompt.function.named(prompt.function.bind_text(params.arguments or {}))
+                return prompt.function.name_arguments(
+                    prompt.function.bind_text(params.arguments or {})
+                )
             except ArgumentError:
                 return None
 

@@ -194,7 +194,7 @@ class Resources:
         self.listing.used = True
         self._folders[prefix] = uris.template
         if listed:
-            self.listing.add_source(uris.template, offered.listed, entry.scopes)
+            self.listing.add_source(uris.template, offered.list_resources, entry.scopes)
 
     def remove(self, uri: str) -> None:
         """Offer it no longer.
@@ -218,7 +218,7 @@ class Resources:
 
         def arguments() -> dict[str, Any] | None:
             try:
-                return function.named(
+                return function.name_arguments(
                     function.bind(write_json(values) if values else EMPTY_ARGUMENTS)
                 )
             except ArgumentError:

@@ -137,13 +137,13 @@ class RegisteredTool:
     def arguments(self, raw: Raw | UnsetType) -> Mapping[str, Any] | None:
         """The arguments of a call as the function will get them, by name; None if they do not fit."""
         try:
-            named = self.function.named(self.bind(raw))
+            named = self.function.name_arguments(self.bind(raw))
         except ArgumentError:
             return None
         whole = None if self._whole is None else next(iter(named.values()))
         return whole if isinstance(whole, Mapping) else named
 
-    def checked(self, result: CallToolResult | InputRequiredResult) -> Wire:
+    def check_result(self, result: CallToolResult | InputRequiredResult) -> Wire:
         """A result held against the output schema an author wrote.
 
         Raises:
@@ -223,7 +223,7 @@ class Tools:
         function = UserFunction.of(
             fn, context_type=Context, name=name, description=description, blocking=blocking
         )
-        returns = function.returns(text=text)
+        returns = function.plan_returns(text=text)
         if output_schema is not None:
             returns = ReturnPlan(output_schema, returns.write or write_json, text)
         shown = Tool(
@@ -305,39 +305,39 @@ class Tools:
             if tool.alone:
                 value = await tool.run(bound, None)
                 if type(value) is InputRequiredResult:
-                    value = await self._asked(tool, value, params, inbound)
+                    value = await self._ask_first(tool, value, params, inbound)
             else:
-                value = await self._rounds(tool, bound, params, inbound)
+                value = await self._run_rounds(tool, bound, params, inbound)
             result = to_call_result(value, tool.returns, self._clean)
-            return tool.checked(result) if tool.checks else result
+            return tool.check_result(result) if tool.checks else result
         except BaseException as error:
             if is_passed_on(error) and not (tool.alone and isinstance(error, UrlRequired)):
                 raise
             if isinstance(error, ArgumentError):
                 _check_object(params.arguments)
-            return await self._left(tool, error, params, inbound)
+            return await self._answer_exception(tool, error, params, inbound)
 
-    async def _left(
+    async def _answer_exception(
         self, tool: RegisteredTool, error: BaseException, params: CallToolParams, inbound: Inbound
     ) -> Wire:
         """Answer a call that raised: by a question, where the user must visit a page first."""
         if not tool.alone or not isinstance(error, UrlRequired):
-            return self._ended(tool, error)
-        asked = self._asked(tool, error, params, inbound)
+            return self._make_failure(tool, error)
+        asked = self._ask_first(tool, error, params, inbound)
         del error  # it is raised again in there
         try:
             return to_call_result(await asked, tool.returns, self._clean)
         except BaseException as other:
             if is_passed_on(other):
                 raise
-            return self._ended(tool, other)
+            return self._make_failure(tool, other)
 
-    def _ended(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
+    def _make_failure(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
         """The result of a call that ended by an exception."""
         if isinstance(error, ToolError):
             text = str(error)  # which the tool's author may have from anywhere
             return _make_error_result(text if self._clean is None else self._clean.text(text))
-        return self._unexpected(tool, error)
+        return self._make_unexpected_failure(tool, error)
 
     async def drive(self, tool: RegisteredTool, params: CallToolParams, way: BodyDriver) -> Wire:
         """Run a tool as :meth:`call` does, its body driven in another way: as a task.
@@ -352,15 +352,15 @@ class Tools:
                 return await tool.run(bound, None if tool.alone else context)
 
             result = to_call_result(await way(body), tool.returns, self._clean)
-            return tool.checked(result) if tool.checks else result
+            return tool.check_result(result) if tool.checks else result
         except BaseException as error:
             if is_passed_on(error):
                 raise
             if isinstance(error, ArgumentError):
                 _check_object(params.arguments)
-            return self._ended(tool, error)
+            return self._make_failure(tool, error)
 
-    def _rounds(
+    def _run_rounds(
         self, tool: RegisteredTool, bound: Any, params: CallToolParams, inbound: Inbound
     ) -> Awaitable[Any]:
         async def body(context: Context) -> Any:
@@ -368,7 +368,7 @@ class Tools:
 
         return load_run_rounds()(body, inbound, params, tool.name, self._settings)
 
-    def _asked(
+    def _ask_first(
         self,
         tool: RegisteredTool,
         first: InputRequiredResult | UrlRequired,
@@ -391,7 +391,9 @@ class Tools:
 
         return load_run_rounds()(body, inbound, params, tool.name, self._settings)
 
-    def _unexpected(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
+    def _make_unexpected_failure(
+        self, tool: RegisteredTool, error: BaseException
+    ) -> CallToolResult:
         """The result of a tool that broke: what its author must know is logged, not told."""
         failed = f"Tool {tool.name!r} failed"
         if isinstance(error, CapabilityMissing | NotInRevision):
@@ -458,6 +460,8 @@ def _check_headers(tool: RegisteredTool, params: CallToolParams, inbound: Inboun
         # spec 2026-07-28 basic/transports/streamable-http#server-validation: MUST reject
         raise Refuse(-32020, f"Header mismatch: {flaw}")
 
+
+# Definitions
 
 TOOL_NAME_PATTERN = r"[A-Za-z0-9_.-]{1,128}"
 

@@ -15,8 +15,10 @@ from isthmus.store.meter import MemoryMeter, Meter, Rate
 
 __all__ = ["Limiter", "Limiters", "Limits", "identify_caller"]
 
-NUMERIC_LIMITS = ("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size", "files", "tasks",
-           "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout")  # fmt: skip
+NUMERIC_LIMITS = (
+    *("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size"),
+    *("files", "tasks", "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout"),
+)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -92,7 +92,7 @@ class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
         content = [self._block(block) for block in result.content]
         if any(new is not old for new, old in zip(content, result.content, strict=True)):
             result = structs.replace(result, content=content)
-        return result if self.most is None else self._bounded(result, self.most)
+        return result if self.most is None else self._bound_size(result, self.most)
 
     def _block(self, block: ContentBlock) -> ContentBlock:
         if isinstance(block, TextContent):
@@ -104,7 +104,7 @@ class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
                 return structs.replace(block, resource=structs.replace(block.resource, text=text))
         return block
 
-    def _bounded(self, result: CallToolResult, most: int) -> CallToolResult:
+    def _bound_size(self, result: CallToolResult, most: int) -> CallToolResult:
         structured = _measure_structured(result)
         size = structured + sum(map(_measure_block, result.content))
         if size <= most:

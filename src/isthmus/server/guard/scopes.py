@@ -126,7 +126,9 @@ class ScopeVisibility:
     def __init__(self, auth: "Authorizer") -> None:
         self._auth = auth
 
-    def to(self, inbound: Inbound, demands: Iterable[ScopeDemand]) -> frozenset[str] | None:
+    def find_granted(
+        self, inbound: Inbound, demands: Iterable[ScopeDemand]
+    ) -> frozenset[str] | None:
         """The scopes among those demanded that a reader has; None for whoever sees everything.
 
         What a function demands is not known before the call, so that everybody sees it.

@@ -48,7 +48,7 @@ class UnionChoice(metaclass=AnythingIsOne):
         Raises:
             ValueError: no alternative does.
         """
-        for branch in cls.ranked(value):
+        for branch in cls.rank_branches(value):
             try:
                 return msgspec.convert(value, branch, dec_hook=decode_custom, str_keys=True)
             except (ValueError, TypeError):
@@ -57,7 +57,7 @@ class UnionChoice(metaclass=AnythingIsOne):
         raise ValueError(f"Expected `{cls.__name__}`, got `{kind}`")
 
     @classmethod
-    def ranked(cls, value: Any) -> Iterable[Any]:
+    def rank_branches(cls, value: Any) -> Iterable[Any]:
         """The alternatives; for an object, those first that leave the fewest members unread."""
         if not isinstance(value, dict):
             return cls.branches

@@ -57,7 +57,7 @@ def find_faults(
     search = FaultSearch(schema, nulls, patterns)
     faults: list[Fault] = []
     try:
-        for fault in search.faults(schema, value, "$"):
+        for fault in search.find(schema, value, "$"):
             if len(faults) == MAX_FAULTS:
                 faults.append(("$", f"and more: these are the first {MAX_FAULTS}"))
                 break
@@ -82,36 +82,34 @@ class FaultSearch:
         self._patterns = patterns
         self._looks = MAX_LOOKS
 
-    def faults(self, schema: Any, value: Any, path: str) -> Iterator[Fault]:
+    def find(self, schema: Any, value: Any, path: str) -> Iterator[Fault]:
         """The faults of a value, those of its type first, and then nothing else."""
         parts = PARTS_PER_LOOK.get(type(value))
         self._looks -= 1 if parts is None else 1 + len(value) // parts
         if self._looks < 0:
             return
-        schema = (
-            self._resolved(schema) if self._patterns else _drop_patterns(self._resolved(schema))
-        )
+        schema = self._resolve(schema) if self._patterns else _drop_patterns(self._resolve(schema))
         if schema is False:
             yield path, "nothing is allowed here"
         if not isinstance(schema, Mapping):
             return
         if not self._is_of_type(schema, value) or not _is_choice(schema, value):
-            yield path, self._expected(schema, value, path)
+            yield path, self._explain_expected(schema, value, path)
             return
         for part in schema.get("allOf", ()):
-            yield from self.faults(part, value, path)
+            yield from self.find(part, value, path)
         branches = schema.get("anyOf") or schema.get("oneOf")
         if branches:
-            yield from self._of_branches(schema, branches, value, path)
+            yield from self._find_branch_faults(schema, branches, value, path)
         look: Callable[[Schema, Any, str], Iterator[Fault]] | None = SCALAR_CHECKS.get(type(value))
         if look is not None:
             yield from look(schema, value, path)
         elif isinstance(value, list):
-            yield from self._of_list(schema, value, path)
+            yield from self._find_list_faults(schema, value, path)
         elif isinstance(value, Mapping):
-            yield from self._of_object(schema, value, path)
+            yield from self._find_object_faults(schema, value, path)
 
-    def _resolved(self, schema: Any) -> Any:
+    def _resolve(self, schema: Any) -> Any:
         """The schema that a chain of references leads to; True where it leads nowhere."""
         for _ in range(20):
             reference = schema.get("$ref") if isinstance(schema, Mapping) else None
@@ -132,26 +130,28 @@ class FaultSearch:
         kinds = [kinds] if isinstance(kinds, str) else kinds
         return any(TYPE_CHECKS.get(kind, _accept_anything)(value) for kind in kinds)
 
-    def _expected(self, schema: Schema, value: Any, path: str) -> str:
+    def _explain_expected(self, schema: Schema, value: Any, path: str) -> str:
         said = f"expected {self.describe(schema)}, got {show_value(value, path)}"
         options = [option for option in schema.get("enum", ()) if isinstance(option, str)]
         return said + (_suggest_name(value, options) if isinstance(value, str) else "")
 
-    def _of_list(self, schema: Schema, value: list[Any], path: str) -> Iterator[Fault]:
+    def _find_list_faults(self, schema: Schema, value: list[Any], path: str) -> Iterator[Fault]:
         yield from _find_size_faults(schema, len(value), ("minItems", "maxItems", "item"), path)
         if schema.get("uniqueItems") and _has_doubles(value):
             yield path, "expected no item twice"
         first = schema.get("prefixItems", ())
         for index, (part, item) in enumerate(zip(first, value, strict=False)):
-            yield from self.faults(part, item, f"{path}[{index}]")
+            yield from self.find(part, item, f"{path}[{index}]")
         rest = schema.get("items")
         if isinstance(rest, Mapping) or rest is False:
             for index in range(len(first), len(value)):
                 if self._looks < 0:
                     return
-                yield from self.faults(rest, value[index], f"{path}[{index}]")
+                yield from self.find(rest, value[index], f"{path}[{index}]")
 
-    def _of_object(self, schema: Schema, value: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    def _find_object_faults(
+        self, schema: Schema, value: Mapping[str, Any], path: str
+    ) -> Iterator[Fault]:
         known = schema.get("properties") or {}
         patterns = schema.get("patternProperties") or {}
         required = schema.get("required") or ()
@@ -168,7 +168,7 @@ class FaultSearch:
                 yield _join_path(path, name), what
         for name, part in known.items():
             if name in value and not (self._nulls and value[name] is None and name not in required):
-                yield from self.faults(part, value[name], _join_path(path, name))
+                yield from self.find(part, value[name], _join_path(path, name))
         for name in unread:
             if self._looks < 0:
                 return
@@ -178,21 +178,23 @@ class FaultSearch:
             elif not parts and isinstance(others, Mapping):
                 parts = [others]
             for part in parts:
-                yield from self.faults(part, value[name], _join_path(path, name))
-            yield from self._of_name(schema.get("propertyNames"), name, path)
+                yield from self.find(part, value[name], _join_path(path, name))
+            yield from self._find_name_faults(schema.get("propertyNames"), name, path)
 
-    def _of_name(self, schema: Any, name: str, path: str) -> Iterator[Fault]:
+    def _find_name_faults(self, schema: Any, name: str, path: str) -> Iterator[Fault]:
         """The faults of a member's own name."""
         if isinstance(schema, Mapping):
-            for _, what in self.faults(schema, name, path):
+            for _, what in self.find(schema, name, path):
                 yield _join_path(path, name), f"as a name: {what}"
 
-    def _of_branches(self, schema: Schema, branches: Any, value: Any, path: str) -> Iterator[Fault]:
+    def _find_branch_faults(
+        self, schema: Schema, branches: Any, value: Any, path: str
+    ) -> Iterator[Fault]:
         """The faults of a value that fits none of several alternatives: those of the one meant."""
         nearest: list[Fault] | None = None
-        meant = [b for b in map(self._resolved, branches) if self._may_be_meant(b, value)]
+        meant = [b for b in map(self._resolve, branches) if self._may_be_meant(b, value)]
         if isinstance(value, Mapping) and len(meant) > 1:
-            tag = self._tag(meant, value)
+            tag = self._find_tag_fault(meant, value)
             if tag is not None:
                 yield _join_path(path, tag[0]), tag[1]
                 return
@@ -200,7 +202,7 @@ class FaultSearch:
             meant = tagged or meant
         for branch in meant:
             found = []
-            for fault in self.faults(branch, value, path):
+            for fault in self.find(branch, value, path):
                 found.append(fault)
                 if len(found) == MAX_BRANCH_FAULTS and len(meant) > 1:
                     break
@@ -209,9 +211,9 @@ class FaultSearch:
             if nearest is None or len(found) < len(nearest):
                 nearest = found
         if nearest is None:
-            yield path, self._expected(schema, value, path)
+            yield path, self._explain_expected(schema, value, path)
         elif len(meant) > 1 and not isinstance(value, Mapping | list):
-            yield path, self._expected({"anyOf": meant}, value, path)
+            yield path, self._explain_expected({"anyOf": meant}, value, path)
         else:
             yield from nearest
 
@@ -221,10 +223,10 @@ class FaultSearch:
             return branch is not False
         return self._is_of_type(branch, value) and _is_choice(branch, value)
 
-    def _tags(self, branch: Any) -> Iterator[tuple[str, list[Any]]]:
+    def _list_tags(self, branch: Any) -> Iterator[tuple[str, list[Any]]]:
         """The members of an alternative that have one fixed value, or one of a few."""
         for name, part in (branch.get("properties") or {}).items():
-            part = self._resolved(part)  # noqa: PLW2901 - the same, looked up
+            part = self._resolve(part)  # noqa: PLW2901 - the same, looked up
             if isinstance(part, Mapping) and name in branch.get("required", (name,)):
                 if "const" in part:
                     yield name, [part["const"]]
@@ -232,13 +234,13 @@ class FaultSearch:
                     yield name, list(part["enum"])
 
     def _is_tagged_as(self, branch: Any, value: Mapping[str, Any]) -> bool:
-        return any(value.get(name) in known for name, known in self._tags(branch))
+        return any(value.get(name) in known for name, known in self._list_tags(branch))
 
-    def _tag(self, branches: list[Any], value: Mapping[str, Any]) -> Fault | None:
+    def _find_tag_fault(self, branches: list[Any], value: Mapping[str, Any]) -> Fault | None:
         """The fault of the member that tells alternatives apart, if there is one."""
         options: dict[str, list[Any]] = {}
         for branch in branches:
-            tags = dict(self._tags(branch))
+            tags = dict(self._list_tags(branch))
             if not tags:
                 return None
             for name, known in tags.items():
@@ -253,7 +255,7 @@ class FaultSearch:
 
     def describe(self, schema: Any, depth: int = 0) -> str:
         """Say in a few words what a schema allows."""
-        schema = self._resolved(schema)
+        schema = self._resolve(schema)
         if not isinstance(schema, Mapping) or not schema:
             return "anything"
         if "const" in schema:
@@ -266,9 +268,9 @@ class FaultSearch:
             return _cut_text(" or ".join(said))
         kinds = schema.get("type")
         kinds = [kinds] if isinstance(kinds, str) else kinds or ["object"]
-        return _cut_text(" or ".join(self._kind(kind, schema, depth) for kind in kinds))
+        return _cut_text(" or ".join(self._describe_kind(kind, schema, depth) for kind in kinds))
 
-    def _kind(self, kind: str, schema: Schema, depth: int) -> str:
+    def _describe_kind(self, kind: str, schema: Schema, depth: int) -> str:
         if kind == "string":
             return _describe_text(schema)
         if kind in {"integer", "number"}:

@@ -111,7 +111,7 @@ class UserFunction:
         self._repair = repair
         self._pydantic: tuple[tuple[str, str, Any], ...] = ()
         self._shared: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
-        self._arguments, self.input_schema = self._compiled()
+        self._arguments, self.input_schema = self._compile_arguments()
         definitions = self.input_schema.get("$defs")
         self._stringy = {
             wire
@@ -168,7 +168,7 @@ class UserFunction:
         """The parameters the caller fills, in order."""
         return self.signature.parameters
 
-    def returns(self, *, text: bool = True) -> ReturnPlan:
+    def plan_returns(self, *, text: bool = True) -> ReturnPlan:
         """Plan how its return values become results: see `ReturnPlan`.
 
         Args:
@@ -205,7 +205,7 @@ class UserFunction:
             )  # and not the problem itself, whose frames hold the arguments
         else:
             return bound
-        return self._mended(arguments, said)
+        return self._mend(arguments, said)
 
     def bind_text(self, arguments: Mapping[str, str]) -> Any:
         """Arguments that are all text, as prompts and resource templates have them.
@@ -215,11 +215,11 @@ class UserFunction:
         """
         return self.bind(msgspec.json.encode(arguments))
 
-    def named(self, bound: Any) -> dict[str, Any]:
+    def name_arguments(self, bound: Any) -> dict[str, Any]:
         """Bound arguments by the names of the parameters they are for."""
         return {p.name: getattr(bound, f"p{i}") for i, p in enumerate(self.parameters)}
 
-    def _compiled(self) -> tuple[type[msgspec.Struct], Schema]:
+    def _compile_arguments(self) -> tuple[type[msgspec.Struct], Schema]:
         """The struct its arguments decode into, and their schema."""
         builder = SchemaBuilder("input")
         members: list[SchemaMember] = []
@@ -261,7 +261,7 @@ class UserFunction:
         for field, unshare in self._shared:
             setattr(bound, field, unshare(getattr(bound, field)))
 
-    def _mended(self, arguments: Raw | bytes, said: list[Fault]) -> Any:
+    def _mend(self, arguments: Raw | bytes, said: list[Fault]) -> Any:
         """The arguments, understood as they were meant.
 
         Raises:
@@ -271,21 +271,21 @@ class UserFunction:
         if given is UNSET:
             raise ArgumentError(self.name, said)
         if not is_json_object(arguments):  # a client that sends no object is not a model that errs
-            raise ArgumentError(self.name, self._faults(given, said))
-        bound, said = self._tried({} if given is None else given)
+            raise ArgumentError(self.name, self._list_faults(given, said))
+        bound, said = self._try_decoding({} if given is None else given)
         if bound is not None:
             return bound
         if self._repair:
-            meant = _to_integers(self._unquoted(given))
+            meant = _to_integers(self._unquote(given))
             if meant != given:
-                bound, said = self._tried(meant)
+                bound, said = self._try_decoding(meant)
                 if bound is not None:
                     self.repairs += 1
                     return bound
                 given = meant
-        raise ArgumentError(self.name, self._faults({} if given is None else given, said))
+        raise ArgumentError(self.name, self._list_faults({} if given is None else given, said))
 
-    def _tried(self, given: Any) -> tuple[Any, list[Fault]]:
+    def _try_decoding(self, given: Any) -> tuple[Any, list[Fault]]:
         """Arguments decoded; where they do not fit, None and what was said of them first."""
         try:
             bound = self._decode(write_json(given))
@@ -295,7 +295,7 @@ class UserFunction:
             return None, _locate_fault(problem)
         return bound, []
 
-    def _faults(self, given: Any, said: list[Fault]) -> list[Fault]:
+    def _list_faults(self, given: Any, said: list[Fault]) -> list[Fault]:
         """Everything that is wrong with arguments: by their schema, by pydantic, and what was said."""
         from isthmus.server.schema.faults import MAX_FAULTS, find_faults
 
@@ -312,7 +312,7 @@ class UserFunction:
                 faults.append((path, what))
         return faults
 
-    def _unquoted(self, given: Any) -> Any:
+    def _unquote(self, given: Any) -> Any:
         """Arguments with the JSON that a model put into strings, where no string is expected."""
         if isinstance(given, str):
             return _parse_json(given)

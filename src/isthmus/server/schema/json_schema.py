@@ -11,13 +11,6 @@ The profile: an object, no titles made up from names, ``enum`` rather than ``con
 inlined except what is recursive or used more than once. A member that may be left out and whose
 default is None is described without its ``null``: leaving it out says the same, and hosts trip
 over ``anyOf`` with ``null``. (null itself is still accepted.)
-
-The JSON form of each kind of type msgspec knows, as rows of one table.
-
-Every function takes the builder and msgspec's description of a type and returns a schema.
-Where msgspec and JSON Schema would disagree about a value, the form says what msgspec does.
-
-Schemas in the form hosts read best: everything inlined but what is shared or recursive.
 """
 
 import re
@@ -48,6 +41,22 @@ __all__ = [
     "make_schema",
 ]
 
+Schema: TypeAlias = dict[str, Any]
+Mode: TypeAlias = Literal["input", "output"]
+
+DEFINITIONS_PREFIX = "#/$defs/"
+NULL_SCHEMA = {"type": "null"}
+
+
+def make_schema(annotation: Any, mode: Mode) -> Schema:
+    """The schema of one type, complete with its definitions.
+
+    Raises:
+        UsageError: the type has no JSON form; the message says which part of it.
+    """
+    builder = SchemaBuilder(mode)
+    return builder.finish(builder.of(make_expressible(annotation)))
+
 
 class SchemaMember(msgspec.Struct, frozen=True):
     """A member of an object: a parameter, or a field of a class.
@@ -68,318 +77,6 @@ class SchemaMember(msgspec.Struct, frozen=True):
     # NODEFAULT itself means "no default" to msgspec, so a field that holds it needs a factory.
     default: Any = msgspec.field(default_factory=lambda: NODEFAULT)
     description: str | None = None
-
-
-def strip_metadata(info: mi.Type) -> mi.Type:
-    """The type without its metadata."""
-    while isinstance(info, mi.Metadata):
-        info = info.type
-    return info
-
-
-def _list_keywords(info: Any, **names: str) -> "Schema":
-    """The constraints of a type that are set, under their names in JSON Schema."""
-    values = {keyword: getattr(info, name) for name, keyword in names.items()}
-    return {keyword: value for keyword, value in values.items() if value is not None}
-
-
-def _build_number(_: "SchemaBuilder", info: Any) -> "Schema":
-    bounds = _list_keywords(
-        info,
-        ge="minimum",
-        gt="exclusiveMinimum",
-        le="maximum",
-        lt="exclusiveMaximum",
-        multiple_of="multipleOf",
-    )
-    # msgspec computes remainders in binary, validators in decimal: 0.3 is a multiple of 0.1 only
-    # to the latter. A step that is exact in binary means the same to both.
-    step = bounds.get("multipleOf", 1)
-    if step * 1024 != int(step * 1024):
-        raise UsageError(
-            f"multiple_of={step} is not exact in binary, so hosts would disagree about it; "
-            "use a multiple of 1/1024, or an integer count of a smaller unit"
-        )
-    return {"type": "integer" if isinstance(info, mi.IntType) else "number", **bounds}
-
-
-def _build_string(_: "SchemaBuilder", info: Any) -> "Schema":
-    schema = {
-        "type": "string",
-        **_list_keywords(info, min_length="minLength", max_length="maxLength"),
-    }
-    if info.pattern is not None:
-        schema["pattern"] = patterns.translate_pattern(info.pattern)
-    return schema
-
-
-def _build_bytes(_: "SchemaBuilder", info: Any) -> "Schema":
-    pattern = patterns.make_base64_pattern(info.min_length or 0, info.max_length)
-    return {"type": "string", "contentEncoding": "base64", "pattern": pattern}
-
-
-def _build_datetime(builder: "SchemaBuilder", info: Any) -> "Schema":
-    if info.tz is False:
-        return {"type": "string", "pattern": patterns.LOCAL_DATETIME}
-    if builder.mode == "output" and info.tz is None:
-        # One without a zone may come out, which "date-time" (RFC 3339) does not admit.
-        return {"type": "string", "pattern": patterns.DATETIME}
-    return {"type": "string", "format": "date-time"}
-
-
-def _build_time(_: "SchemaBuilder", info: Any) -> "Schema":
-    return {"type": "string", "pattern": patterns.TIMES_BY_ZONE[info.tz]}
-
-
-def _build_timedelta(builder: "SchemaBuilder", _: Any) -> "Schema":
-    # "duration" (RFC 3339) has no sign, and a negative one may come out.
-    if builder.mode == "output":
-        return {"type": "string", "pattern": patterns.DURATION_WRITTEN}
-    return {"type": "string", "format": "duration", "pattern": patterns.DURATION_ACCEPTED}
-
-
-def _build_decimal(builder: "SchemaBuilder", _: Any) -> "Schema":
-    # A decimal may come out as "1E+5" or "NaN"; going in, the plain form is what models write.
-    written = builder.mode == "output"
-    return {"type": "string"} if written else {"type": "string", "pattern": patterns.DECIMAL}
-
-
-JSON_TYPES = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
-
-
-def _build_enumeration(values: Iterable[Any]) -> "Schema":
-    values = list(values)
-    kinds = {JSON_TYPES.get(type(value)) for value in values}
-    return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 else {"enum": values}
-
-
-def _build_literal(builder: "SchemaBuilder", info: Any) -> "Schema":
-    return _build_enumeration(builder.ordered(info.values))
-
-
-def _build_enum(_: "SchemaBuilder", info: Any) -> "Schema":
-    schema = _build_enumeration(member.value for member in info.cls)
-    if text := parse_docstring(read_class_doc(info.cls)).text:
-        schema["description"] = text
-    return schema
-
-
-def _build_array(builder: "SchemaBuilder", info: Any) -> "Schema":
-    schema: Schema = {"type": "array"}
-    if items := builder.visit(info.item_type):
-        schema["items"] = items
-    return {**schema, **_list_keywords(info, min_length="minItems", max_length="maxItems")}
-
-
-def _build_set(builder: "SchemaBuilder", info: Any) -> "Schema":
-    schema = _build_array(builder, info)
-    item = strip_metadata(info.item_type)
-    if isinstance(item, mi.AnyType):
-        schema["items"] = {"type": ["string", "number", "null"]}
-    elif not _is_hashable(item):
-        raise UsageError("a set's items must be hashable: strings, numbers, frozen classes")
-    return {**schema, "uniqueItems": True}
-
-
-UNHASHABLE_TYPES = (mi.AnyType, mi.ListType, mi.DictType, mi.SetType, mi.TypedDictType, mi.RawType)
-
-
-def _is_hashable(info: mi.Type) -> bool:
-    """Whether what is decoded can be put into a set."""
-    if isinstance(info, mi.StructType) and info.cls.__struct_config__.frozen is False:
-        return info.cls.__struct_config__.eq is False
-    if isinstance(info, mi.DataclassType) and getattr(info.cls, "__hash__", None) is None:
-        return False
-    parts = [*getattr(info, "types", ()), *getattr(info, "item_types", ())]
-    parts += [field.type for field in getattr(info, "fields", ())]
-    if isinstance(info, mi.VarTupleType | mi.FrozenSetType):
-        parts.append(info.item_type)
-    return not isinstance(info, UNHASHABLE_TYPES) and all(
-        _is_hashable(strip_metadata(part)) for part in parts
-    )
-
-
-def _build_tuple(builder: "SchemaBuilder", info: Any) -> "Schema":
-    items = [builder.visit(t) for t in info.item_types]
-    return _build_positions(items, least=len(items), closed=True)
-
-
-def _build_positions(items: "list[Schema]", *, least: int, closed: bool) -> "Schema":
-    schema: Schema = {"type": "array", "minItems": least}
-    if items:
-        schema["prefixItems"] = items
-    return {**schema, "maxItems": len(items)} if closed else schema
-
-
-KEY_PATTERNS: dict[type[mi.Type], str] = {
-    mi.IntType: patterns.INTEGER_KEY,
-    mi.FloatType: patterns.FLOAT_KEY,
-}
-
-
-def _build_mapping(builder: "SchemaBuilder", info: Any) -> "Schema":
-    schema: Schema = {"type": "object"}
-    if values := builder.visit(info.value_type):
-        schema["additionalProperties"] = values
-    if names := _build_property_names(builder, info.key_type):
-        schema["propertyNames"] = names
-    return {
-        **schema,
-        **_list_keywords(info, min_length="minProperties", max_length="maxProperties"),
-    }
-
-
-def _build_property_names(builder: "SchemaBuilder", key: mi.Type) -> "Schema":
-    """Build the schema of a mapping's keys as JSON strings."""
-    schema = builder.visit(key)
-    if pattern := KEY_PATTERNS.get(type(strip_metadata(key))):
-        if schema.keys() - {"type", "description", "title", "examples"}:
-            raise UsageError("constraints on numeric dictionary keys have no JSON form")
-        return {"pattern": pattern} if builder.mode == "input" else {}
-    if "enum" in schema:
-        return {"enum": [str(value) for value in schema["enum"]]}
-    if schema and schema.pop("type", None) != "string":
-        raise UsageError("a dictionary's keys must be strings, numbers or enumerations")
-    return schema
-
-
-def join_alternatives(branches: "Iterable[Schema]") -> "Schema":
-    """A schema that admits what one of these does; null comes last."""
-    flat: list[Schema] = []
-    for branch in branches:
-        nested = branch["anyOf"] if branch.keys() == {"anyOf"} else [branch]
-        flat += [schema for schema in nested if schema not in flat]
-    if {} in flat:
-        return {}
-    flat.sort(key=lambda schema: schema == {"type": "null"})
-    return flat[0] if len(flat) == 1 else {"anyOf": flat}
-
-
-def _build_union(builder: "SchemaBuilder", info: Any) -> "Schema":
-    return join_alternatives(builder.visit(t) for t in info.types)
-
-
-def _build_custom(builder: "SchemaBuilder", info: Any) -> "Schema":
-    kind = info.cls
-    if isinstance(kind, type) and issubclass(kind, UnionChoice):
-        return join_alternatives([builder.of(branch) for branch in kind.branches])
-    if pydantic_types.is_pydantic(kind):
-        return builder.of_pydantic(kind)
-    if is_path(kind):
-        return {"type": "string"}
-    raise UsageError(
-        f"{getattr(kind, '__qualname__', kind)!r} has no JSON form: use a dataclass, a msgspec "
-        "Struct, a TypedDict, an attrs class or a pydantic model in its place"
-    )
-
-
-def read_class_doc(kind: Any) -> str:
-    """The docstring its author wrote, not what dataclasses, enums and tuples make up."""
-    kind = getattr(kind, "__origin__", kind)
-    doc = kind.__dict__.get("__doc__") or ""
-    made_up = doc.startswith(f"{kind.__name__}(") or doc == "An enumeration."
-    return "" if made_up else doc
-
-
-def _build_object(builder: "SchemaBuilder", info: Any) -> "Schema":
-    return builder.named(info.cls, lambda: _build_object_body(builder, info))
-
-
-def _build_object_body(builder: "SchemaBuilder", info: Any) -> "Schema":
-    members = _build_tag_members(info) + _build_members(builder, info)
-    if isinstance(info, mi.NamedTupleType) or getattr(info, "array_like", False):
-        least = sum(1 for m in members if m.required or builder.mode == "output")
-        closed = getattr(info, "forbid_unknown_fields", True)
-        return _build_positions([m.schema for m in members], least=least, closed=closed)
-    schema = builder.record(members, closed=getattr(info, "forbid_unknown_fields", False))
-    if text := parse_docstring(read_class_doc(info.cls)).text:
-        schema["description"] = text
-    return schema
-
-
-def _build_tag_members(info: Any) -> list[SchemaMember]:
-    """The member that tells a tagged struct from its siblings."""
-    field, tag = getattr(info, "tag_field", None), getattr(info, "tag", None)
-    return [] if field is None else [SchemaMember(field, _build_enumeration([tag]), required=True)]
-
-
-def _build_members(builder: "SchemaBuilder", info: Any) -> list[SchemaMember]:
-    said = parse_docstring(read_class_doc(info.cls)).parameters
-    config = getattr(info.cls, "__struct_config__", None)
-    omits = getattr(config, "omit_defaults", False) or isinstance(info, mi.TypedDictType)
-    return [
-        SchemaMember(
-            name=field.encode_name,
-            schema=builder.visit(field.type),
-            required=field.required,
-            always=field.required or not (omits or _is_unset(field)),
-            default=_read_default(field),
-            description=said.get(field.name),
-        )
-        for field in info.fields
-    ]
-
-
-def _is_unset(field: mi.Field) -> bool:
-    """Whether the field's default is UNSET, which msgspec does not write."""
-    return (field.required, field.default, field.default_factory) == (False, NODEFAULT, NODEFAULT)
-
-
-def _read_default(field: mi.Field) -> Any:
-    factory = field.default_factory
-    return factory() if factory in (list, dict, set, frozenset) else field.default
-
-
-def _make_constant_form(**schema: Any) -> "Callable[[SchemaBuilder, Any], Schema]":
-    return lambda _builder, _info: dict(schema)
-
-
-FORMS_BY_TYPE: "dict[type[mi.Type], Callable[[SchemaBuilder, Any], Schema]]" = {
-    mi.AnyType: _make_constant_form(),
-    mi.RawType: _make_constant_form(),
-    mi.NoneType: _make_constant_form(type="null"),
-    mi.BoolType: _make_constant_form(type="boolean"),
-    mi.IntType: _build_number,
-    mi.FloatType: _build_number,
-    mi.StrType: _build_string,
-    mi.BytesType: _build_bytes,
-    mi.ByteArrayType: _build_bytes,
-    mi.MemoryViewType: _build_bytes,
-    mi.DateTimeType: _build_datetime,
-    mi.DateType: _make_constant_form(type="string", format="date"),
-    mi.TimeType: _build_time,
-    mi.TimeDeltaType: _build_timedelta,
-    mi.UUIDType: _make_constant_form(type="string", format="uuid"),
-    mi.DecimalType: _build_decimal,
-    mi.LiteralType: _build_literal,
-    mi.EnumType: _build_enum,
-    mi.ListType: _build_array,
-    mi.VarTupleType: _build_array,
-    mi.SetType: _build_set,
-    mi.FrozenSetType: _build_set,
-    mi.TupleType: _build_tuple,
-    mi.DictType: _build_mapping,
-    mi.UnionType: _build_union,
-    mi.CustomType: _build_custom,
-    mi.StructType: _build_object,
-    mi.TypedDictType: _build_object,
-    mi.DataclassType: _build_object,
-    mi.NamedTupleType: _build_object,
-}
-
-
-Schema: TypeAlias = dict[str, Any]
-Mode: TypeAlias = Literal["input", "output"]
-
-
-def make_schema(annotation: Any, mode: Mode) -> Schema:
-    """The schema of one type, complete with its definitions.
-
-    Raises:
-        UsageError: the type has no JSON form; the message says which part of it.
-    """
-    builder = SchemaBuilder(mode)
-    return builder.finish(builder.of(make_expressible(annotation)))
 
 
 class SchemaBuilder:
@@ -418,10 +115,10 @@ class SchemaBuilder:
         """The schema of an annotation that pydantic validates and writes."""
         schema = pydantic_types.make_pydantic_schema(annotation, self.mode)
         definitions = schema.pop("$defs", {})
-        names = {name: self._free_name(name) for name in definitions}
+        names = {name: self._take_name(name) for name in definitions}
         for name, definition in definitions.items():
-            self.definitions[names[name]] = self._adopted(_drop_title(definition), names)
-        return self._adopted(_drop_title(schema), names)  # type: ignore[no-any-return]  # as deep as JSON
+            self.definitions[names[name]] = self._adopt(_drop_title(definition), names)
+        return self._adopt(_drop_title(schema), names)  # type: ignore[no-any-return]  # as deep as JSON
 
     def visit(self, info: mi.Type) -> Schema:
         """The schema of a type as msgspec describes it."""
@@ -434,15 +131,15 @@ class SchemaBuilder:
             raise UsageError(f"{type(info).__name__.removesuffix('Type')} has no JSON form")
         return {**form(self, info), **said}
 
-    def ordered(self, values: Iterable[Any]) -> Iterable[Any]:
+    def restore_order(self, values: Iterable[Any]) -> Iterable[Any]:
         """The values of a ``Literal`` as its author wrote them; msgspec has sorted them."""
         return self._written.get(_make_unordered_key(values), values)
 
-    def named(self, kind: Any, make: Callable[[], Schema]) -> Schema:
+    def refer_to(self, kind: Any, make: Callable[[], Schema]) -> Schema:
         """A reference to the definition of a class, which is made once."""
         name = self._names.get(kind)
         if name is None:
-            name = self._names[kind] = self._free_name(_make_class_name(kind))
+            name = self._names[kind] = self._take_name(_make_class_name(kind))
             self.definitions[name] = make()  # the name is taken: a recursive type finds itself
         return {"$ref": DEFINITIONS_PREFIX + name}
 
@@ -451,7 +148,7 @@ class SchemaBuilder:
         properties = {}
         required = []
         for member in members:
-            properties[member.name] = self._property(member)
+            properties[member.name] = self._make_property(member)
             if member.always if self.mode == "output" else member.required:
                 required.append(member.name)
         schema: Schema = {"type": "object", "properties": properties}
@@ -465,7 +162,7 @@ class SchemaBuilder:
         """The schema on its own, with those definitions that are shared or recursive."""
         return inline_definitions(root, self.definitions)
 
-    def _property(self, member: SchemaMember) -> Schema:
+    def _make_property(self, member: SchemaMember) -> Schema:
         schema = dict(member.schema)
         if member.description:
             schema.setdefault("description", member.description)
@@ -480,7 +177,7 @@ class SchemaBuilder:
             schema["default"] = written
         return schema
 
-    def _free_name(self, name: str) -> str:
+    def _take_name(self, name: str) -> str:
         """A name for a definition that no other has; it is taken from now on."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("_")
         free, n = name, 2
@@ -489,23 +186,23 @@ class SchemaBuilder:
         self.definitions[free] = {}
         return free
 
-    def _adopted(self, schema: Any, names: dict[str, str]) -> Any:
+    def _adopt(self, schema: Any, names: dict[str, str]) -> Any:
         """Pydantic's schema with our names for its definitions, in our profile."""
         if isinstance(schema, list):
-            return [self._adopted(item, names) for item in schema]
+            return [self._adopt(item, names) for item in schema]
         if not isinstance(schema, dict):
             return schema
-        adopted = {key: self._adopted(value, names) for key, value in schema.items()}
+        adopted = {key: self._adopt(value, names) for key, value in schema.items()}
         if isinstance(reference := adopted.get("$ref"), str):
             adopted["$ref"] = DEFINITIONS_PREFIX + names[reference.removeprefix(DEFINITIONS_PREFIX)]
         if "type" in adopted:  # first, where people and models look for it
             adopted = {"type": adopted["type"], **adopted}
         properties = adopted.get("properties")
         if isinstance(properties, dict) and adopted.get("type") == "object":
-            adopted["properties"] = {n: self._adopted_property(p) for n, p in properties.items()}
+            adopted["properties"] = {n: self._adopt_property(p) for n, p in properties.items()}
         return adopted
 
-    def _adopted_property(self, schema: Any) -> Any:
+    def _adopt_property(self, schema: Any) -> Any:
         default = schema.get("default", NODEFAULT)
         rest = {key: value for key, value in schema.items() if key != "default"}
         if self.mode == "output":
@@ -556,8 +253,310 @@ def _make_class_name(kind: Any) -> str:
     )
 
 
-DEFINITIONS_PREFIX = "#/$defs/"
-NULL_SCHEMA = {"type": "null"}
+# Forms: one for each kind of type that msgspec knows. Each takes the builder and msgspec's
+# description of a type and returns a schema. Where msgspec and JSON Schema would disagree about a
+# value, the form says what msgspec does.
+
+
+def strip_metadata(info: mi.Type) -> mi.Type:
+    """The type without its metadata."""
+    while isinstance(info, mi.Metadata):
+        info = info.type
+    return info
+
+
+def _list_keywords(info: Any, **names: str) -> Schema:
+    """The constraints of a type that are set, under their names in JSON Schema."""
+    values = {keyword: getattr(info, name) for name, keyword in names.items()}
+    return {keyword: value for keyword, value in values.items() if value is not None}
+
+
+def _build_number(_: SchemaBuilder, info: Any) -> Schema:
+    bounds = _list_keywords(
+        info,
+        ge="minimum",
+        gt="exclusiveMinimum",
+        le="maximum",
+        lt="exclusiveMaximum",
+        multiple_of="multipleOf",
+    )
+    # msgspec computes remainders in binary, validators in decimal: 0.3 is a multiple of 0.1 only
+    # to the latter. A step that is exact in binary means the same to both.
+    step = bounds.get("multipleOf", 1)
+    if step * 1024 != int(step * 1024):
+        raise UsageError(
+            f"multiple_of={step} is not exact in binary, so hosts would disagree about it; "
+            "use a multiple of 1/1024, or an integer count of a smaller unit"
+        )
+    return {"type": "integer" if isinstance(info, mi.IntType) else "number", **bounds}
+
+
+def _build_string(_: SchemaBuilder, info: Any) -> Schema:
+    schema = {
+        "type": "string",
+        **_list_keywords(info, min_length="minLength", max_length="maxLength"),
+    }
+    if info.pattern is not None:
+        schema["pattern"] = patterns.translate_pattern(info.pattern)
+    return schema
+
+
+def _build_bytes(_: SchemaBuilder, info: Any) -> Schema:
+    pattern = patterns.make_base64_pattern(info.min_length or 0, info.max_length)
+    return {"type": "string", "contentEncoding": "base64", "pattern": pattern}
+
+
+def _build_datetime(builder: SchemaBuilder, info: Any) -> Schema:
+    if info.tz is False:
+        return {"type": "string", "pattern": patterns.LOCAL_DATETIME}
+    if builder.mode == "output" and info.tz is None:
+        # One without a zone may come out, which "date-time" (RFC 3339) does not admit.
+        return {"type": "string", "pattern": patterns.DATETIME}
+    return {"type": "string", "format": "date-time"}
+
+
+def _build_time(_: SchemaBuilder, info: Any) -> Schema:
+    return {"type": "string", "pattern": patterns.TIMES_BY_ZONE[info.tz]}
+
+
+def _build_timedelta(builder: SchemaBuilder, _: Any) -> Schema:
+    # "duration" (RFC 3339) has no sign, and a negative one may come out.
+    if builder.mode == "output":
+        return {"type": "string", "pattern": patterns.DURATION_WRITTEN}
+    return {"type": "string", "format": "duration", "pattern": patterns.DURATION_ACCEPTED}
+
+
+def _build_decimal(builder: SchemaBuilder, _: Any) -> Schema:
+    # A decimal may come out as "1E+5" or "NaN"; going in, the plain form is what models write.
+    written = builder.mode == "output"
+    return {"type": "string"} if written else {"type": "string", "pattern": patterns.DECIMAL}
+
+
+JSON_TYPES = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
+
+
+def _build_enumeration(values: Iterable[Any]) -> Schema:
+    values = list(values)
+    kinds = {JSON_TYPES.get(type(value)) for value in values}
+    return {"type": kinds.pop(), "enum": values} if len(kinds) == 1 else {"enum": values}
+
+
+def _build_literal(builder: SchemaBuilder, info: Any) -> Schema:
+    return _build_enumeration(builder.restore_order(info.values))
+
+
+def _build_enum(_: SchemaBuilder, info: Any) -> Schema:
+    schema = _build_enumeration(member.value for member in info.cls)
+    if text := parse_docstring(read_class_doc(info.cls)).text:
+        schema["description"] = text
+    return schema
+
+
+def _build_array(builder: SchemaBuilder, info: Any) -> Schema:
+    schema: Schema = {"type": "array"}
+    if items := builder.visit(info.item_type):
+        schema["items"] = items
+    return {**schema, **_list_keywords(info, min_length="minItems", max_length="maxItems")}
+
+
+def _build_set(builder: SchemaBuilder, info: Any) -> Schema:
+    schema = _build_array(builder, info)
+    item = strip_metadata(info.item_type)
+    if isinstance(item, mi.AnyType):
+        schema["items"] = {"type": ["string", "number", "null"]}
+    elif not _is_hashable(item):
+        raise UsageError("a set's items must be hashable: strings, numbers, frozen classes")
+    return {**schema, "uniqueItems": True}
+
+
+UNHASHABLE_TYPES = (mi.AnyType, mi.ListType, mi.DictType, mi.SetType, mi.TypedDictType, mi.RawType)
+
+
+def _is_hashable(info: mi.Type) -> bool:
+    """Whether what is decoded can be put into a set."""
+    if isinstance(info, mi.StructType) and info.cls.__struct_config__.frozen is False:
+        return info.cls.__struct_config__.eq is False
+    if isinstance(info, mi.DataclassType) and getattr(info.cls, "__hash__", None) is None:
+        return False
+    parts = [*getattr(info, "types", ()), *getattr(info, "item_types", ())]
+    parts += [field.type for field in getattr(info, "fields", ())]
+    if isinstance(info, mi.VarTupleType | mi.FrozenSetType):
+        parts.append(info.item_type)
+    return not isinstance(info, UNHASHABLE_TYPES) and all(
+        _is_hashable(strip_metadata(part)) for part in parts
+    )
+
+
+def _build_tuple(builder: SchemaBuilder, info: Any) -> Schema:
+    items = [builder.visit(t) for t in info.item_types]
+    return _build_positions(items, least=len(items), closed=True)
+
+
+def _build_positions(items: list[Schema], *, least: int, closed: bool) -> Schema:
+    schema: Schema = {"type": "array", "minItems": least}
+    if items:
+        schema["prefixItems"] = items
+    return {**schema, "maxItems": len(items)} if closed else schema
+
+
+KEY_PATTERNS: dict[type[mi.Type], str] = {
+    mi.IntType: patterns.INTEGER_KEY,
+    mi.FloatType: patterns.FLOAT_KEY,
+}
+
+
+def _build_mapping(builder: SchemaBuilder, info: Any) -> Schema:
+    schema: Schema = {"type": "object"}
+    if values := builder.visit(info.value_type):
+        schema["additionalProperties"] = values
+    if names := _build_property_names(builder, info.key_type):
+        schema["propertyNames"] = names
+    return {
+        **schema,
+        **_list_keywords(info, min_length="minProperties", max_length="maxProperties"),
+    }
+
+
+def _build_property_names(builder: SchemaBuilder, key: mi.Type) -> Schema:
+    """Build the schema of a mapping's keys as JSON strings."""
+    schema = builder.visit(key)
+    if pattern := KEY_PATTERNS.get(type(strip_metadata(key))):
+        if schema.keys() - {"type", "description", "title", "examples"}:
+            raise UsageError("constraints on numeric dictionary keys have no JSON form")
+        return {"pattern": pattern} if builder.mode == "input" else {}
+    if "enum" in schema:
+        return {"enum": [str(value) for value in schema["enum"]]}
+    if schema and schema.pop("type", None) != "string":
+        raise UsageError("a dictionary's keys must be strings, numbers or enumerations")
+    return schema
+
+
+def join_alternatives(branches: Iterable[Schema]) -> Schema:
+    """A schema that admits what one of these does; null comes last."""
+    flat: list[Schema] = []
+    for branch in branches:
+        nested = branch["anyOf"] if branch.keys() == {"anyOf"} else [branch]
+        flat += [schema for schema in nested if schema not in flat]
+    if {} in flat:
+        return {}
+    flat.sort(key=lambda schema: schema == {"type": "null"})
+    return flat[0] if len(flat) == 1 else {"anyOf": flat}
+
+
+def _build_union(builder: SchemaBuilder, info: Any) -> Schema:
+    return join_alternatives(builder.visit(t) for t in info.types)
+
+
+def _build_custom(builder: SchemaBuilder, info: Any) -> Schema:
+    kind = info.cls
+    if isinstance(kind, type) and issubclass(kind, UnionChoice):
+        return join_alternatives([builder.of(branch) for branch in kind.branches])
+    if pydantic_types.is_pydantic(kind):
+        return builder.of_pydantic(kind)
+    if is_path(kind):
+        return {"type": "string"}
+    raise UsageError(
+        f"{getattr(kind, '__qualname__', kind)!r} has no JSON form: use a dataclass, a msgspec "
+        "Struct, a TypedDict, an attrs class or a pydantic model in its place"
+    )
+
+
+def read_class_doc(kind: Any) -> str:
+    """The docstring its author wrote, not what dataclasses, enums and tuples make up."""
+    kind = getattr(kind, "__origin__", kind)
+    doc = kind.__dict__.get("__doc__") or ""
+    made_up = doc.startswith(f"{kind.__name__}(") or doc == "An enumeration."
+    return "" if made_up else doc
+
+
+def _build_object(builder: SchemaBuilder, info: Any) -> Schema:
+    return builder.refer_to(info.cls, lambda: _build_object_body(builder, info))
+
+
+def _build_object_body(builder: SchemaBuilder, info: Any) -> Schema:
+    members = _build_tag_members(info) + _build_members(builder, info)
+    if isinstance(info, mi.NamedTupleType) or getattr(info, "array_like", False):
+        least = sum(1 for m in members if m.required or builder.mode == "output")
+        closed = getattr(info, "forbid_unknown_fields", True)
+        return _build_positions([m.schema for m in members], least=least, closed=closed)
+    schema = builder.record(members, closed=getattr(info, "forbid_unknown_fields", False))
+    if text := parse_docstring(read_class_doc(info.cls)).text:
+        schema["description"] = text
+    return schema
+
+
+def _build_tag_members(info: Any) -> list[SchemaMember]:
+    """The member that tells a tagged struct from its siblings."""
+    field, tag = getattr(info, "tag_field", None), getattr(info, "tag", None)
+    return [] if field is None else [SchemaMember(field, _build_enumeration([tag]), required=True)]
+
+
+def _build_members(builder: SchemaBuilder, info: Any) -> list[SchemaMember]:
+    said = parse_docstring(read_class_doc(info.cls)).parameters
+    config = getattr(info.cls, "__struct_config__", None)
+    omits = getattr(config, "omit_defaults", False) or isinstance(info, mi.TypedDictType)
+    return [
+        SchemaMember(
+            name=field.encode_name,
+            schema=builder.visit(field.type),
+            required=field.required,
+            always=field.required or not (omits or _is_unset(field)),
+            default=_read_default(field),
+            description=said.get(field.name),
+        )
+        for field in info.fields
+    ]
+
+
+def _is_unset(field: mi.Field) -> bool:
+    """Whether the field's default is UNSET, which msgspec does not write."""
+    return (field.required, field.default, field.default_factory) == (False, NODEFAULT, NODEFAULT)
+
+
+def _read_default(field: mi.Field) -> Any:
+    factory = field.default_factory
+    return factory() if factory in (list, dict, set, frozenset) else field.default
+
+
+def _make_constant_form(**schema: Any) -> Callable[[SchemaBuilder, Any], Schema]:
+    return lambda _builder, _info: dict(schema)
+
+
+FORMS_BY_TYPE: dict[type[mi.Type], Callable[[SchemaBuilder, Any], Schema]] = {
+    mi.AnyType: _make_constant_form(),
+    mi.RawType: _make_constant_form(),
+    mi.NoneType: _make_constant_form(type="null"),
+    mi.BoolType: _make_constant_form(type="boolean"),
+    mi.IntType: _build_number,
+    mi.FloatType: _build_number,
+    mi.StrType: _build_string,
+    mi.BytesType: _build_bytes,
+    mi.ByteArrayType: _build_bytes,
+    mi.MemoryViewType: _build_bytes,
+    mi.DateTimeType: _build_datetime,
+    mi.DateType: _make_constant_form(type="string", format="date"),
+    mi.TimeType: _build_time,
+    mi.TimeDeltaType: _build_timedelta,
+    mi.UUIDType: _make_constant_form(type="string", format="uuid"),
+    mi.DecimalType: _build_decimal,
+    mi.LiteralType: _build_literal,
+    mi.EnumType: _build_enum,
+    mi.ListType: _build_array,
+    mi.VarTupleType: _build_array,
+    mi.SetType: _build_set,
+    mi.FrozenSetType: _build_set,
+    mi.TupleType: _build_tuple,
+    mi.DictType: _build_mapping,
+    mi.UnionType: _build_union,
+    mi.CustomType: _build_custom,
+    mi.StructType: _build_object,
+    mi.TypedDictType: _build_object,
+    mi.DataclassType: _build_object,
+    mi.NamedTupleType: _build_object,
+}
+
+
+# Definitions: inlined, but for those that are shared or recursive
 
 
 def drop_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 Nobody can annotate with pydantic before importing it, so ``sys.modules`` answers the common
 case. Whatever part of an annotation is pydantic's own is validated, written and described by
-pydantic itself: its semantics are what its users expect.
-
-Pydantic's JSON Schemas, in our profile, and true about what pydantic reads and writes.
+pydantic itself: its semantics are what its users expect. Its JSON Schemas are in our profile.
 """
 
 import functools
@@ -222,6 +220,8 @@ def join_problems(error: "ValidationError") -> str:
     )
 
 
+# Schemas
+
 NUMBER_KEY_PATTERNS = {"int": patterns.INTEGER_KEY, "float": patterns.FLOAT_KEY}
 UNNAMEABLE_KINDS = {"bool", "decimal", "tuple", "none"}
 KEYS_REFUSAL = (
@@ -255,28 +255,32 @@ class TruthfulForms:
 
     def datetime_schema(self, schema: Any) -> dict[str, Any]:
         """The format "date-time" demands a zone."""
-        return self._zoned(schema, patterns.LOCAL_DATETIME) or self._form("datetime", schema)
+        return self._make_zoned_form(schema, patterns.LOCAL_DATETIME) or self._make_form(
+            "datetime", schema
+        )
 
     def time_schema(self, schema: Any) -> dict[str, Any]:
         """The format "time" demands a zone."""
-        return self._zoned(schema, patterns.TIMES_BY_ZONE[False]) or self._form("time", schema)
+        return self._make_zoned_form(schema, patterns.TIMES_BY_ZONE[False]) or self._make_form(
+            "time", schema
+        )
 
     def timedelta_schema(self, schema: Any) -> dict[str, Any]:
         """The format "duration" has no sign, and a negative one may come out."""
-        return {"type": "string"} if self._writes else self._form("timedelta", schema)
+        return {"type": "string"} if self._writes else self._make_form("timedelta", schema)
 
     def decimal_schema(self, schema: Any) -> dict[str, Any]:
         """Text like "1E+5" may come out; going in, text could break the bounds of a number."""
         if self._writes:
             return {"type": "string"}
-        number, *text = self._form("decimal", schema)["anyOf"]
+        number, *text = self._make_form("decimal", schema)["anyOf"]
         if schema.keys() & BOUND_NAMES:
             return cast("dict[str, Any]", number)
         return {"anyOf": [number, *({**form, "pattern": patterns.DECIMAL} for form in text)]}
 
     def dict_schema(self, schema: Any) -> dict[str, Any]:
         """Keys are strings in JSON, whatever they are in Python."""
-        form = self._form("dict", schema)
+        form = self._make_form("dict", schema)
         keys = schema.get("keys_schema", {"type": "any"})
         if "patternProperties" in form:
             form["additionalProperties"] = False
@@ -290,10 +294,10 @@ class TruthfulForms:
             form["propertyNames"] = {"pattern": NUMBER_KEY_PATTERNS[keys["type"]]}
         return form
 
-    def _form(self, kind: str, schema: Any) -> dict[str, Any]:
+    def _make_form(self, kind: str, schema: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", getattr(self._usual, f"{kind}_schema")(schema))
 
-    def _zoned(self, schema: Any, local: str) -> dict[str, Any] | None:
+    def _make_zoned_form(self, schema: Any, local: str) -> dict[str, Any] | None:
         """The form of a time without a zone, or with or without one; None if it has one."""
         if schema.get("tz_constraint") == "naive":
             return {"type": "string", "pattern": local}

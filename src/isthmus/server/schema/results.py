@@ -1,8 +1,4 @@
-"""Whatever a function returns, as the result its caller is owed.
-
-Pictures and sounds as a tool's author has them: bytes or a file.
-
-What a function's return annotation promises, and how its values keep the promise.
+"""Results: what a function returns, checked against its annotation, as content on the wire.
 
 Text and content blocks are for the model and have no schema. Everything else is structured: an
 object travels as it is, any other value as ``{"result": …}``, because structured content had to
@@ -27,7 +23,6 @@ from typing import (
 import msgspec
 from msgspec import Raw
 
-from isthmus import wire
 from isthmus.core.encoding import replace_surrogates
 from isthmus.errors import UsageError
 from isthmus.server.guard.sanitise import Sanitise
@@ -47,13 +42,16 @@ from isthmus.wire import (
     BlobResourceContents,
     CallToolResult,
     ContentBlock,
+    EmbeddedResource,
     ImageContent,
     InputRequiredResult,
     PromptMessage,
     ResourceContents,
+    ResourceLink,
     Role,
     TextContent,
     TextResourceContents,
+    UnknownContent,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +71,9 @@ __all__ = [
     "to_prompt_messages",
     "to_resource_contents",
 ]
+
+
+# Images and sounds
 
 
 class Media:
@@ -165,23 +166,25 @@ class Audio(Media):
         return AudioContent(data=self.base64, mime_type=self.mime_type)
 
 
+# What an annotation promises
+
 Writer: TypeAlias = Callable[[Any], bytes]
 
 CONTENT_TYPES = (
-    wire.TextContent,
-    wire.ImageContent,
-    wire.AudioContent,
-    wire.ResourceLink,
-    wire.EmbeddedResource,
-    wire.UnknownContent,
+    TextContent,
+    ImageContent,
+    AudioContent,
+    ResourceLink,
+    EmbeddedResource,
+    UnknownContent,
     Image,
     Audio,
 )
 
 BROKEN_ANNOTATION = "it returned what its annotation does not allow"
 
-BLOCK_TYPES = frozenset((*CONTENT_TYPES, wire.CallToolResult))
-TEXT_TYPES = frozenset((str, type(None), wire.InputRequiredResult))
+BLOCK_TYPES = frozenset((*CONTENT_TYPES, CallToolResult))
+TEXT_TYPES = frozenset((str, type(None), InputRequiredResult))
 SEQUENCE_TYPES = frozenset(
     (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 )
@@ -288,7 +291,7 @@ def _drop_questions(annotation: Any) -> Any:
     """The annotation without InputRequiredResult: a question is not what the function returns."""
     if not is_union(annotation):
         return annotation
-    rest = tuple(b for b in get_args(annotation) if b is not wire.InputRequiredResult)
+    rest = tuple(b for b in get_args(annotation) if b is not InputRequiredResult)
     return Union[rest] if rest else annotation  # noqa: UP007 - made at run time
 
 
@@ -401,6 +404,9 @@ def _make_pydantic_writer(adapter: "TypeAdapter[Any]") -> Writer:
             raise make_wrong_return(value, problem, BROKEN_ANNOTATION) from problem
 
     return write
+
+
+# Results and contents of each method
 
 
 def to_call_result(

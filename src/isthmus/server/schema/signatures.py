@@ -1,12 +1,10 @@
-"""What a function's signature says: its parameters, its context, its return type.
+"""Signature and docstring of a function: parameters, context, return type, descriptions.
 
 Everything a Python function can be is read here once: plain, bound, partial, an object with
 ``__call__``, with annotations as objects or as strings. What a caller over a wire cannot fill,
 such as ``*args``, is refused at registration, in words that say how to mend it.
 
-Read what a docstring says about a function and its parameters.
-
-Google, numpy and Sphinx styles are understood, also mixed. What describes parameters goes into
+Docstrings may be of Google, numpy or Sphinx style, also mixed. What describes parameters goes into
 the schema, what is left is the description of the tool: nothing is told to the model twice.
 """
 
@@ -41,126 +39,6 @@ class Docstring(msgspec.Struct, frozen=True):
     text: str = ""
     parameters: dict[str, str] = {}
     returns: str = ""
-
-
-TEXT, PARAMETERS, RETURNS, RAISES = "text", "parameters", "returns", "raises"
-
-SECTIONS = {
-    "args": PARAMETERS,
-    "arguments": PARAMETERS,
-    "params": PARAMETERS,
-    "parameters": PARAMETERS,
-    "keyword args": PARAMETERS,
-    "keyword arguments": PARAMETERS,
-    "other parameters": PARAMETERS,
-    "attributes": PARAMETERS,
-    "return": RETURNS,
-    "returns": RETURNS,
-    "yields": RETURNS,
-    "raises": RAISES,
-}
-
-FIELDS = {
-    **dict.fromkeys(("param", "parameter", "arg", "argument", "key", "keyword"), PARAMETERS),
-    **dict.fromkeys(("var", "ivar", "cvar"), PARAMETERS),
-    **dict.fromkeys(("return", "returns"), RETURNS),
-    **dict.fromkeys(("raise", "raises", "except", "exception", "type", "rtype", "vartype"), RAISES),
-}
-
-GOOGLE_HEADER = r"([A-Za-z][A-Za-z ]*):\s*"
-GOOGLE_ENTRY = r"\*{0,2}(?P<names>\w+)\s*(?:\(.*?\))?\s*:(?:\s+|$)(?P<rest>.*)"
-NUMPY_RULE = r"-{3,}\s*"
-NUMPY_ENTRY = r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(?P<rest>).*)?"
-SPHINX_FIELD = r":(?P<field>\w+)(?P<about>[^:]*):\s*(?P<rest>.*)"
-
-
-def parse_docstring(doc: str | None) -> Docstring:
-    """The parts of a docstring; an empty one for None."""
-    if not doc:
-        return Docstring()
-    parts: dict[str, list[str]] = {TEXT: [], RETURNS: [], RAISES: []}
-    parameters: dict[str, str] = {}
-    for kind, entry, body in _split_sections(inspect.cleandoc(doc).splitlines()):
-        if kind == PARAMETERS:
-            parameters.update(_parse_entries(entry, body))
-        else:
-            parts[kind] += body
-    text = re.sub(r"\n{3,}", "\n\n", "\n".join(parts[TEXT])).strip()
-    return Docstring(text, parameters, _join_paragraphs(parts[RETURNS]))
-
-
-def _split_sections(
-    lines: list[str],
-) -> Iterator[tuple[str, str | None, list[str]]]:
-    """Each stretch of lines, with what it is about and how its entries begin."""
-    at = 0
-    while at < len(lines):
-        if kind := _match_numpy_section(lines, at):
-            end = _find_end(lines, at + 2, _begins_numpy)
-            yield kind, NUMPY_ENTRY, lines[at + 2 : end]
-        elif kind := _match_google_section(lines, at):
-            end = _find_end(lines, at + 1, _is_flush)
-            yield kind, GOOGLE_ENTRY, lines[at + 1 : end]
-        elif (field := re.match(SPHINX_FIELD, lines[at])) and field["field"] in FIELDS:
-            end = _find_end(lines, at + 1, _is_flush)
-            kind = FIELDS[field["field"]]
-            name = (field["about"].split() or [""])[-1]
-            head = f"{name}: {field['rest']}" if kind == PARAMETERS else field["rest"]
-            yield kind, GOOGLE_ENTRY, [head, *lines[at + 1 : end]]
-        else:
-            end = at + 1
-            yield TEXT, None, [lines[at]]
-        at = end
-
-
-def _match_numpy_section(lines: list[str], at: int) -> str | None:
-    return SECTIONS.get(lines[at].strip().lower()) if _begins_numpy(lines, at) else None
-
-
-def _match_google_section(lines: list[str], at: int) -> str | None:
-    """The section that a header on this line opens; it has indented lines below it."""
-    header = re.fullmatch(GOOGLE_HEADER, lines[at])
-    below = next((line for line in lines[at + 1 :] if line.strip()), "")
-    return SECTIONS.get(header[1].lower()) if header and below.startswith((" ", "\t")) else None
-
-
-def _begins_numpy(lines: list[str], at: int) -> bool:
-    return (
-        bool(lines[at].strip())
-        and at + 1 < len(lines)
-        and re.fullmatch(NUMPY_RULE, lines[at + 1]) is not None
-    )
-
-
-def _is_flush(lines: list[str], at: int) -> bool:
-    return bool(lines[at].strip()) and not lines[at][0].isspace()
-
-
-def _find_end(lines: list[str], at: int, ends: Callable[[list[str], int], bool]) -> int:
-    return next((i for i in range(at, len(lines)) if ends(lines, i)), len(lines))
-
-
-def _parse_entries(begins: str | None, body: list[str]) -> dict[str, str]:
-    """The entries of a section, by name; one text may speak for several names."""
-    found: dict[str, str] = {}
-    names: list[str] = []
-    text: list[str] = []
-    for line in [*inspect.cleandoc("\n" + "\n".join(body)).splitlines(), ""]:
-        entry = re.fullmatch(begins, line) if begins and line[:1].strip() else None
-        if entry is None:
-            text.append(line)
-            continue
-        found.update(dict.fromkeys(names, _join_paragraphs(text)))
-        names = re.findall(r"\w+", entry["names"])
-        text = [entry["rest"] or ""]
-    found.update(dict.fromkeys(names, _join_paragraphs(text)))
-    return {name: said for name, said in found.items() if said}
-
-
-def _join_paragraphs(lines: list[str]) -> str:
-    """Lines as running text; a blank line stays a paragraph."""
-    paragraphs = re.split(r"\n\s*\n", "\n".join(lines))
-    return "\n\n".join(" ".join(p.split()) for p in paragraphs if p.strip())
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -424,7 +302,7 @@ def _make_parameter(parameter: inspect.Parameter, annotation: Any, doc: Docstrin
     said = ParameterFacts(default=default)
     if pydantic_types.is_field(default):
         annotation, said.default = Annotated[annotation, default], NODEFAULT
-    kind = said.without_words(annotation)
+    kind = said.strip_words(annotation)
     return Parameter(
         name=parameter.name,
         wire=said.alias or parameter.name,
@@ -447,10 +325,10 @@ class ParameterFacts(msgspec.Struct):
     description: str | None = None
     examples: list[Any] | None = None
 
-    def without_words(self, annotation: Any) -> Any:
+    def strip_words(self, annotation: Any) -> Any:
         """Take in what the annotation says in words; a type with its constraints is left."""
         if is_union(annotation):
-            branches = tuple(map(self.without_words, get_args(annotation)))
+            branches = tuple(map(self.strip_words, get_args(annotation)))
             return annotation if branches == get_args(annotation) else Union[branches]  # noqa: UP007 - made at run time
         if get_origin(annotation) is not Annotated:
             return annotation
@@ -467,13 +345,135 @@ class ParameterFacts(msgspec.Struct):
         if isinstance(metadata, msgspec.Meta):
             self.description = metadata.description or self.description
         if pydantic_types.is_field(metadata):
-            return self._taken_apart(pydantic_types.read_field_facts(metadata))
+            return self._take_apart(pydantic_types.read_field_facts(metadata))
         return (metadata,)
 
-    def _taken_apart(self, facts: pydantic_types.FieldFacts) -> tuple[Any, ...]:
+    def _take_apart(self, facts: pydantic_types.FieldFacts) -> tuple[Any, ...]:
         self.alias = facts.alias or self.alias
         self.description = facts.description or self.description
         self.examples = facts.examples or self.examples
         if self.default is NODEFAULT:
             self.default, self.default_factory = facts.default, facts.default_factory
         return facts.constraints
+
+
+# Docstrings
+
+TEXT, PARAMETERS, RETURNS, RAISES = "text", "parameters", "returns", "raises"
+
+SECTIONS = {
+    "args": PARAMETERS,
+    "arguments": PARAMETERS,
+    "params": PARAMETERS,
+    "parameters": PARAMETERS,
+    "keyword args": PARAMETERS,
+    "keyword arguments": PARAMETERS,
+    "other parameters": PARAMETERS,
+    "attributes": PARAMETERS,
+    "return": RETURNS,
+    "returns": RETURNS,
+    "yields": RETURNS,
+    "raises": RAISES,
+}
+
+FIELDS = {
+    **dict.fromkeys(("param", "parameter", "arg", "argument", "key", "keyword"), PARAMETERS),
+    **dict.fromkeys(("var", "ivar", "cvar"), PARAMETERS),
+    **dict.fromkeys(("return", "returns"), RETURNS),
+    **dict.fromkeys(("raise", "raises", "except", "exception", "type", "rtype", "vartype"), RAISES),
+}
+
+GOOGLE_HEADER = r"([A-Za-z][A-Za-z ]*):\s*"
+GOOGLE_ENTRY = r"\*{0,2}(?P<names>\w+)\s*(?:\(.*?\))?\s*:(?:\s+|$)(?P<rest>.*)"
+NUMPY_RULE = r"-{3,}\s*"
+NUMPY_ENTRY = r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::(?P<rest>).*)?"
+SPHINX_FIELD = r":(?P<field>\w+)(?P<about>[^:]*):\s*(?P<rest>.*)"
+
+
+def parse_docstring(doc: str | None) -> Docstring:
+    """The parts of a docstring; an empty one for None."""
+    if not doc:
+        return Docstring()
+    parts: dict[str, list[str]] = {TEXT: [], RETURNS: [], RAISES: []}
+    parameters: dict[str, str] = {}
+    for kind, entry, body in _split_sections(inspect.cleandoc(doc).splitlines()):
+        if kind == PARAMETERS:
+            parameters.update(_parse_entries(entry, body))
+        else:
+            parts[kind] += body
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(parts[TEXT])).strip()
+    return Docstring(text, parameters, _join_paragraphs(parts[RETURNS]))
+
+
+def _split_sections(
+    lines: list[str],
+) -> Iterator[tuple[str, str | None, list[str]]]:
+    """Each stretch of lines, with what it is about and how its entries begin."""
+    at = 0
+    while at < len(lines):
+        if kind := _match_numpy_section(lines, at):
+            end = _find_end(lines, at + 2, _begins_numpy)
+            yield kind, NUMPY_ENTRY, lines[at + 2 : end]
+        elif kind := _match_google_section(lines, at):
+            end = _find_end(lines, at + 1, _is_flush)
+            yield kind, GOOGLE_ENTRY, lines[at + 1 : end]
+        elif (field := re.match(SPHINX_FIELD, lines[at])) and field["field"] in FIELDS:
+            end = _find_end(lines, at + 1, _is_flush)
+            kind = FIELDS[field["field"]]
+            name = (field["about"].split() or [""])[-1]
+            head = f"{name}: {field['rest']}" if kind == PARAMETERS else field["rest"]
+            yield kind, GOOGLE_ENTRY, [head, *lines[at + 1 : end]]
+        else:
+            end = at + 1
+            yield TEXT, None, [lines[at]]
+        at = end
+
+
+def _match_numpy_section(lines: list[str], at: int) -> str | None:
+    return SECTIONS.get(lines[at].strip().lower()) if _begins_numpy(lines, at) else None
+
+
+def _match_google_section(lines: list[str], at: int) -> str | None:
+    """The section that a header on this line opens; it has indented lines below it."""
+    header = re.fullmatch(GOOGLE_HEADER, lines[at])
+    below = next((line for line in lines[at + 1 :] if line.strip()), "")
+    return SECTIONS.get(header[1].lower()) if header and below.startswith((" ", "\t")) else None
+
+
+def _begins_numpy(lines: list[str], at: int) -> bool:
+    return (
+        bool(lines[at].strip())
+        and at + 1 < len(lines)
+        and re.fullmatch(NUMPY_RULE, lines[at + 1]) is not None
+    )
+
+
+def _is_flush(lines: list[str], at: int) -> bool:
+    return bool(lines[at].strip()) and not lines[at][0].isspace()
+
+
+def _find_end(lines: list[str], at: int, ends: Callable[[list[str], int], bool]) -> int:
+    return next((i for i in range(at, len(lines)) if ends(lines, i)), len(lines))
+
+
+def _parse_entries(begins: str | None, body: list[str]) -> dict[str, str]:
+    """The entries of a section, by name; one text may speak for several names."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    text: list[str] = []
+    for line in [*inspect.cleandoc("\n" + "\n".join(body)).splitlines(), ""]:
+        entry = re.fullmatch(begins, line) if begins and line[:1].strip() else None
+        if entry is None:
+            text.append(line)
+            continue
+        found.update(dict.fromkeys(names, _join_paragraphs(text)))
+        names = re.findall(r"\w+", entry["names"])
+        text = [entry["rest"] or ""]
+    found.update(dict.fromkeys(names, _join_paragraphs(text)))
+    return {name: said for name, said in found.items() if said}
+
+
+def _join_paragraphs(lines: list[str]) -> str:
+    """Lines as running text; a blank line stays a paragraph."""
+    paragraphs = re.split(r"\n\s*\n", "\n".join(lines))
+    return "\n\n".join(" ".join(p.split()) for p in paragraphs if p.strip())

@@ -71,7 +71,7 @@ class Lifespan:
         leave.set()
         await asyncio.shield(task)
 
-    async def opened(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
+    async def open_first(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
         """A middleware that serves nothing before :meth:`open` is through."""
         try:
             await self.open()

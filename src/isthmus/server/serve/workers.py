@@ -24,20 +24,20 @@ class CallCancellation:
     """The signal by which a function in a thread hears that its call is over.
 
     Attributes:
-        given: the call is over; nobody waits for the function any more.
+        cancelled: the call is over; nobody waits for the function any more.
         wait: whoever ended the call waits for the function to return.
     """
 
-    __slots__ = ("_waits", "given", "wait")
+    __slots__ = ("_waits", "cancelled", "wait")
 
     def __init__(self) -> None:
-        self.given = False
+        self.cancelled = False
         self.wait = False
         self._waits: set[Future[Any]] = set()
 
-    def give(self) -> None:
+    def cancel(self) -> None:
         """The call is over: end every :meth:`block` now and to come."""
-        self.given = True
+        self.cancelled = True
         for waiting in tuple(self._waits):
             waiting.cancel()
 
@@ -51,7 +51,7 @@ class CallCancellation:
         async def awaiting() -> T:
             return await awaitable
 
-        over = self.given  # another thread sets it, at any moment
+        over = self.cancelled  # another thread sets it, at any moment
         if over:
             close = getattr(awaitable, "close", None)
             if close is not None:
@@ -59,7 +59,7 @@ class CallCancellation:
             raise asyncio.CancelledError
         waiting = asyncio.run_coroutine_threadsafe(awaiting(), loop)
         self._waits.add(waiting)
-        if self.given:  # it was set between that look and the line above
+        if self.cancelled:  # it was set between that look and the line above
             waiting.cancel()
         pool: WorkerPool | None = getattr(_own_thread, "pool", None)
         try:
@@ -108,7 +108,7 @@ class Workers:
             if work.cancel():
                 pool.forget_cancelled()
             elif leave is not None:
-                leave.give()
+                leave.cancel()
                 if leave.wait:
                     await asyncio.wait([future])
             raise
