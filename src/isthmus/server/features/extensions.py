@@ -11,7 +11,7 @@ from msgspec import Raw, structs
 from isthmus.core.extensions import check_own_method, find_settings, refuse_undeclared
 from isthmus.errors import NotInRevision, UsageError
 from isthmus.revisions import Method, Revision
-from isthmus.runtime.failures import log_warning
+from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext, Handler, Middleware
 from isthmus.server.asking.context import Context
