@@ -79,12 +79,12 @@ async def test_a_body_that_comes_in_time_is_served_and_leaves_no_timer():
     exchange = Dripping(target, [BODY[:10], BODY[10:20], BODY[20:]], headers=modern_head())
     for gate in exchange.gates:
         for _ in range(3):
-            await asyncio.sleep(0.02)  # real time: the lookout has to look
+            await asyncio.sleep(0.02)  # real time: the request_watch has to look
         gate.set()
     await exchange.done()
 
     assert 200 == exchange.status
-    assert not target._lookout.all()
+    assert not target._request_watch.all()
     await target.close()
 
 

@@ -1,4 +1,4 @@
-"""The lookout: one timer for all that run on, one for all signs of life."""
+"""The request_watch: one timer for all that run on, one for all signs of life."""
 
 import asyncio
 
@@ -59,15 +59,15 @@ class Watched:
 LOOK, BEAT = 0.02, 15.0
 
 
-def lookout():
-    """A lookout and its clock."""
+def request_watch():
+    """A request_watch and its clock."""
     clock = Clock()
     return RequestWatch(clock, BEAT, LOOK), clock
 
 
 def test_who_leaves_before_the_second_look_is_told_nothing():
     """A quick call costs two dictionary operations."""
-    watch, clock = lookout()
+    watch, clock = request_watch()
     one = Watched()
 
     watch.enter(one)
@@ -81,7 +81,7 @@ def test_who_leaves_before_the_second_look_is_told_nothing():
 
 def test_who_stays_for_two_looks_lingers_once_and_then_beats():
     """The order of a long call's life."""
-    watch, clock = lookout()
+    watch, clock = request_watch()
     one = Watched()
     watch.enter(one)
 
@@ -99,7 +99,7 @@ def test_who_stays_for_two_looks_lingers_once_and_then_beats():
 
 def test_a_thousand_calls_share_one_timer():
     """Calls come and go without timers of their own."""
-    watch, clock = lookout()
+    watch, clock = request_watch()
     for _ in range(1000):
         watch.enter(Watched())
 
@@ -108,7 +108,7 @@ def test_a_thousand_calls_share_one_timer():
 
 def test_timers_rest_when_nobody_is_there_and_wake_up_again():
     """An idle server does nothing at all."""
-    watch, clock = lookout()
+    watch, clock = request_watch()
     for _ in range(2):
         one = Watched()
         watch.enter(one)
@@ -124,7 +124,7 @@ def test_timers_rest_when_nobody_is_there_and_wake_up_again():
 
 def test_a_stream_beats_without_having_lingered():
     """It is known to last from the start."""
-    watch, clock = lookout()
+    watch, clock = request_watch()
     stream = Watched()
 
     watch.stay(stream)
@@ -135,7 +135,7 @@ def test_a_stream_beats_without_having_lingered():
 
 def test_everybody_is_known_and_the_timers_stop():
     """What a server that stops needs."""
-    watch, clock = lookout()
+    watch, clock = request_watch()
     recent, staying = Watched(), Watched()
     watch.enter(recent)
     watch.stay(staying)

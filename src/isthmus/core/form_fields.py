@@ -95,9 +95,9 @@ class FormField:
         empty = "" if self.required else ", empty to leave out"
         if self.default is not None:
             empty = f", empty for {format_answer(self.default)}"
-        return f"{self.title} ({', '.join(self.wanted())}{empty}): "
+        return f"{self.title} ({', '.join(self.describe_value())}{empty}): "
 
-    def wanted(self) -> list[str]:
+    def describe_value(self) -> list[str]:
         """The kind and the bounds of a value, in a few words each."""
         if self.choices:
             return ["numbers with commas" if self.many else f"1 to {len(self.choices)}"]
@@ -116,7 +116,7 @@ class FormField:
             if self.default is not None or not self.required:
                 return self.default
             raise ValueError("an answer is needed here")
-        value = self._chosen(text) if self.choices else self._typed(text)
+        value = self._parse_choices(text) if self.choices else self._parse_typed(text)
         self._check(value)
         return value
 
@@ -133,19 +133,19 @@ class FormField:
         self._check(value)
         return value
 
-    def _chosen(self, text: str) -> str | list[str]:
+    def _parse_choices(self, text: str) -> str | list[str]:
         parts = [part.strip() for part in text.split(",")] if self.many else [text]
-        values = [self._choice(part) for part in parts]
+        values = [self._find_choice(part) for part in parts]
         return values if self.many else values[0]
 
-    def _choice(self, text: str) -> str:
+    def _find_choice(self, text: str) -> str:
         """A choice by its number, its value or its title."""
         for number, choice in enumerate(self.choices, 1):
             if text in {str(number), choice.value, choice.title}:
                 return choice.value
         raise ValueError(f"{text!r} is none of 1 to {len(self.choices)}")
 
-    def _typed(self, text: str) -> Any:
+    def _parse_typed(self, text: str) -> Any:
         kind = self.kind
         if kind == "boolean":
             if text.lower() not in _YES_WORDS | _NO_WORDS:

@@ -311,10 +311,10 @@ def _begin_negotiation(offer: ClientOffer) -> NegotiationSteps:
     opening = VersionNegotiation(offer)
     start = offer.pin or offer.known
     if offer.known_sse and not (offer.pin and states_facts(offer.pin)):
-        return opening.greet_over_sse(opening.greeting())
+        return opening.greet_over_sse(opening.choose_greeting())
     if offer.handshake or (start is not None and not states_facts(start)):
-        return opening.greet(opening.greeting())
-    return opening.probe(offer.pin or opening.newest(Era.MODERN))
+        return opening.greet(opening.choose_greeting())
+    return opening.probe(offer.pin or opening.find_newest(Era.MODERN))
 
 
 MAX_ATTEMPTS = 16
@@ -346,7 +346,7 @@ class VersionNegotiation:
         self.no_stream: NoSseStream | None = None  # that was tried, and is not to be had
         self.before: OpeningOutcome | None = None  # why it was tried
 
-    def newest(self, era: Era) -> Revision:
+    def find_newest(self, era: Era) -> Revision:
         """The newest revision of an era that we speak."""
         for revision in reversed(self.offer.supported):
             if revision.era is era:
@@ -355,9 +355,9 @@ class VersionNegotiation:
             f"no {era.name.lower()} revision is among {name_revisions(self.offer.supported)}"
         )
 
-    def greeting(self) -> Revision:
+    def choose_greeting(self) -> Revision:
         """The revision to open a handshake with."""
-        return self.offer.pin or self.newest(Era.LEGACY)
+        return self.offer.pin or self.find_newest(Era.LEGACY)
 
     def probe(self, revision: Revision, *, patient: bool = False) -> NegotiationSteps:
         """Ask ``server/discover``.
@@ -377,9 +377,9 @@ class VersionNegotiation:
             if found is not None:
                 return (yield from self.settle(found))
         if isinstance(outcome, OpeningError) and is_modern_error(outcome):
-            return (yield from self.refused(revision, outcome))
+            return (yield from self.correct_request(revision, outcome))
         if isinstance(outcome, HttpStatus):
-            self.weigh(outcome)
+            self.check_evidence(outcome)
         if offer.pin is not None:
             raise ConnectFailed(
                 f"the server does not speak revision {offer.pin.name}: {describe_outcome(outcome)}; "
@@ -392,20 +392,20 @@ class VersionNegotiation:
         self.certain = patient or not isinstance(outcome, OpeningTimeout)
         return (
             yield from self.greet(
-                self.newest(Era.LEGACY), again=isinstance(outcome, ConnectionGone)
+                self.find_newest(Era.LEGACY), again=isinstance(outcome, ConnectionGone)
             )
         )
 
     def settle(self, found: DiscoverResult) -> NegotiationSteps:
         """The server is modern and says what it speaks: choose."""
-        revision = self.common(found.supported_versions)
+        revision = self.choose_common(found.supported_versions)
         if not states_facts(revision):
             return (yield from self.greet(revision))
         return Agreement(
             revision, found.capabilities, read_server_info(found), found.instructions or None
         )
 
-    def refused(self, asked: Revision, error: OpeningError) -> NegotiationSteps:
+    def correct_request(self, asked: Revision, error: OpeningError) -> NegotiationSteps:
         """The server is modern but not with this request: correct it if we can."""
         versions = read_supported(error)
         if versions is None:
@@ -413,7 +413,7 @@ class VersionNegotiation:
         self.certain = True
         # spec 2026-07-28 basic/versioning#protocol-version-negotiation: select a mutually
         # supported version and retry
-        revision = self.common(versions, asked, error)
+        revision = self.choose_common(versions, asked, error)
         if states_facts(revision):
             return (yield from self.probe(revision, patient=True))
         return (yield from self.greet(revision))
@@ -429,14 +429,14 @@ class VersionNegotiation:
         )
         outcome = yield OpeningAttempt("initialize", params, revision, again=again, sse=self.sse)
         if isinstance(outcome, NoSseStream):
-            return (yield from self.without_stream(outcome))
+            return (yield from self.go_without_stream(outcome))
         if not isinstance(outcome, OpeningResult):
-            return (yield from self.turned_away(revision, outcome))
+            return (yield from self.try_otherwise(revision, outcome))
         try:
             result: InitializeResult = METHODS["initialize"].decode_result(outcome.result)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConnectFailed(f"the answer to initialize is malformed: {error}") from error
-        settled = self.accepted(result.protocol_version)
+        settled = self.check_version(result.protocol_version)
         done = InitializedParams()
         yield OpeningAttempt("notifications/initialized", done, settled, note=True, sse=self.sse)
         return Agreement(
@@ -448,18 +448,18 @@ class VersionNegotiation:
         self.sse = True
         return self.greet(revision)
 
-    def without_stream(self, outcome: NoSseStream) -> NegotiationSteps:
+    def go_without_stream(self, outcome: NoSseStream) -> NegotiationSteps:
         """The URL is no server of HTTP+SSE: say so, or begin anew where it was one last time."""
         self.sse, self.no_stream = False, outcome
         if isinstance(outcome.why, HttpStatus):
-            self.weigh(outcome.why)
+            self.check_evidence(outcome.why)
         if self.before is not None:
-            raise self.nowhere(self.before)
+            raise self.make_failure(self.before)
         if self.offer.pin is not None:
             return self.greet(self.offer.pin)
-        return self.probe(self.newest(Era.MODERN))
+        return self.probe(self.find_newest(Era.MODERN))
 
-    def nowhere(self, outcome: OpeningOutcome) -> ConnectFailed:
+    def make_failure(self, outcome: OpeningOutcome) -> ConnectFailed:
         """The error after an answer to ``initialize`` that leaves nothing to be tried."""
         why = f"the server did not accept initialize: {describe_outcome(outcome)}"
         if isinstance(outcome, HttpStatus) and outcome.status in (404, 405) and not self.sse:
@@ -468,7 +468,7 @@ class VersionNegotiation:
             why += f", and GET opens no stream of HTTP+SSE ({describe_outcome(self.no_stream)})"
         return ConnectFailed(why)
 
-    def accepted(self, version: str) -> Revision:
+    def check_version(self, version: str) -> Revision:
         """The revision the server chose, if we can live with it."""
         revision, pin = BY_NAME.get(version), self.offer.pin
         if pin is not None and revision is not pin:
@@ -485,21 +485,21 @@ class VersionNegotiation:
             )
         return revision
 
-    def turned_away(self, asked: Revision, outcome: OpeningOutcome) -> NegotiationSteps:
+    def try_otherwise(self, asked: Revision, outcome: OpeningOutcome) -> NegotiationSteps:
         """``initialize`` failed: try what has not been tried and may still work."""
         versions = read_supported(outcome) if isinstance(outcome, OpeningError) else None
         if versions is not None and self.offer.pin is None:
-            revision = self.common(versions, asked, outcome)
+            revision = self.choose_common(versions, asked, outcome)
             self.certain = True
             if states_facts(revision):
                 return (yield from self.probe(revision, patient=True))
             return (yield from self.greet(revision))
         if isinstance(outcome, HttpStatus):
-            self.weigh(outcome)
+            self.check_evidence(outcome)
         if not self.certain and isinstance(outcome, OpeningError | HttpStatus | UnknownReply):
             # What we took for a legacy server was slow to start, or has changed since last time.
             self.certain = True
-            return (yield from self.probe(self.newest(Era.MODERN), patient=True))
+            return (yield from self.probe(self.find_newest(Era.MODERN), patient=True))
         if (
             self.probed
             and self.offer.startable
@@ -509,7 +509,7 @@ class VersionNegotiation:
         if self.may_be_older(outcome):
             self.before = outcome
             return (yield from self.greet_over_sse(asked))
-        raise self.nowhere(outcome)
+        raise self.make_failure(outcome)
 
     def may_be_older(self, outcome: OpeningOutcome) -> bool:
         """Whether a refused ``initialize`` may mean that the server speaks HTTP+SSE."""
@@ -528,7 +528,7 @@ class VersionNegotiation:
             and outcome.status not in STATUS_HINTS
         )
 
-    def weigh(self, outcome: HttpStatus) -> None:
+    def check_evidence(self, outcome: HttpStatus) -> None:
         """Raise for a status that is no evidence of the server's era."""
         status = outcome.status
         hint = STATUS_HINTS.get(status)
@@ -537,7 +537,7 @@ class VersionNegotiation:
         if hint is not None:
             raise ConnectFailed(f"{describe_outcome(outcome)}; {hint}")
 
-    def common(
+    def choose_common(
         self,
         versions: Sequence[str],
         asked: Revision | None = None,

@@ -109,7 +109,7 @@ class Session:
         if isinstance(frame, Frame):
             return self.take(frame, now)
         if not isinstance(frame, Unreadable):
-            return self._batch(frame, now)
+            return self._take_batch(frame, now)
         call = self._calls.settle(find_answered_id(data))
         if call is not None:  # it was answered: waiting for another answer would help nobody
             return [CallGarbled(call.id, frame.message)]
@@ -120,7 +120,7 @@ class Session:
         error = ErrorBody(code=frame.code, message=frame.message)
         return [SendBytes(encode_error(frame.id, error), frame.id)]
 
-    def _batch(self, members: Sequence[Raw], now: float) -> list[SessionEvent]:
+    def _take_batch(self, members: Sequence[Raw], now: float) -> list[SessionEvent]:
         """Several messages in one array; what is to be answered is answered by one array."""
         wrong = find_batch_flaw(members, accepted=self.batches)
         if wrong is not None and self.side == "server":
@@ -131,11 +131,13 @@ class Session:
         # spec 2025-03-26 basic#batching: MUST support receiving batches. A client takes one apart
         # in any revision, for it cannot refuse one.
         batch = IncomingBatch()
-        events = [event for one in members for event in self._member(parse(bytes(one)), batch, now)]
+        events = [
+            event for one in members for event in self._take_member(parse(bytes(one)), batch, now)
+        ]
         whole = batch.whole()
         return events if whole is None else [*events, SendBytes(whole)]
 
-    def _member(
+    def _take_member(
         self, frame: Frame | Unreadable | Sequence[Raw], batch: IncomingBatch, now: float
     ) -> list[SessionEvent]:
         """Take one message of an array; what answers it at once is kept for the array's answer."""
@@ -145,7 +147,7 @@ class Session:
                 return [_drop_unreadable(frame)]
         elif isinstance(frame, Frame):
             if frame.method != "initialize" or frame.id is UNSET:
-                return self._kept(batch, self.take(frame, now))
+                return self._collect_member(batch, self.take(frame, now))
             # spec 2025-03-26 basic/lifecycle#initialization: MUST NOT be part of a batch
             id, code, message = frame.id, -32600, "Invalid request: initialize in a batch"
         else:
@@ -154,7 +156,9 @@ class Session:
             batch.add(encode_error(id, ErrorBody(code=code, message=message)))
         return []
 
-    def _kept(self, batch: IncomingBatch, events: list[SessionEvent]) -> list[SessionEvent]:
+    def _collect_member(
+        self, batch: IncomingBatch, events: list[SessionEvent]
+    ) -> list[SessionEvent]:
         """Events of one member: errors go into the batch, and it waits for what is asked."""
         if not self.batches:
             return events
@@ -177,46 +181,46 @@ class Session:
         """As :meth:`receive`, for a frame that is parsed already."""
         method = frame.method
         if method is UNSET:
-            return self._settled(frame)
+            return self._take_answer(frame)
         params = frame.params or None
         if frame.id is UNSET or frame.id is None:
-            return self._noted(method, params, now)
-        return self._called(frame.id, method, params)
+            return self._take_notification(method, params, now)
+        return self._take_request(frame.id, method, params)
 
-    def _called(self, id: Id, method: str, params: Raw | None) -> list[SessionEvent]:
+    def _take_request(self, id: Id, method: str, params: Raw | None) -> list[SessionEvent]:
         if self.deaf:
             # spec 2026-07-28 basic/patterns/mrtr: servers MUST NOT send requests of their own
             what = f"a request for {shorten_for_log(method)}, which servers of this revision do not send"
             return [MessageDropped("request", what)]
         envelope = read_envelope(params)
         if isinstance(envelope, MalformedEnvelope):
-            return [self._refusal(id, envelope.code, envelope.message)]
+            return [self._make_refusal(id, envelope.code, envelope.message)]
         enveloped = envelope.meta is not UNSET and bool(envelope.meta.protocol_version)
         if self.side == "server":
             then = step(self.phase, classify_method(method, enveloped=enveloped))
             if not isinstance(then, Phase):
-                return [self._refusal(id, *then)]
+                return [self._make_refusal(id, *then)]
             if then is Phase.OPENING and method == "initialize":
                 self._opening = id
             self.phase = then
         if not self._served.open(id):
-            return [self._unopened(id)]
+            return [self._refuse_unopened(id)]
         return [RequestReceived(id, method, params, envelope, enveloped)]
 
-    def _unopened(self, id: Id) -> SendBytes:
+    def _refuse_unopened(self, id: Id) -> SendBytes:
         if self._served.full:
             message = (
                 f"Too many requests: {len(self._served)} are in flight; wait for answers to them"
             )
-            return self._refusal(id, -32603, message)
-        return self._refusal(
+            return self._make_refusal(id, -32603, message)
+        return self._make_refusal(
             id, -32600, f"Invalid request: id {shorten(repr(id))} is in flight already"
         )
 
-    def _refusal(self, id: Id, code: int, message: str) -> SendBytes:
+    def _make_refusal(self, id: Id, code: int, message: str) -> SendBytes:
         return SendBytes(encode_error(id, ErrorBody(code=code, message=message)), id)
 
-    def _noted(self, method: str, params: Raw | None, now: float) -> list[SessionEvent]:
+    def _take_notification(self, method: str, params: Raw | None, now: float) -> list[SessionEvent]:
         own = _OWN_NOTIFICATIONS.get(method)
         return (
             [NotificationReceived(method, params)]
@@ -224,7 +228,7 @@ class Session:
             else own(self, method, params, now)
         )
 
-    def _cancelled(self, _method: str, params: Raw | None, _now: float) -> list[SessionEvent]:
+    def _take_cancelled(self, _method: str, params: Raw | None, _now: float) -> list[SessionEvent]:
         try:
             what = _cancelled(params or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -235,9 +239,9 @@ class Session:
             return []  # spec 2025-11-25 basic/utilities/cancellation: never initialize
         if self._served.withdraw(id):
             return [RequestWithdrawn(id, what.reason or None)]
-        return self._torn_down(id) if self.side == "client" else []
+        return self._end_listen_stream(id) if self.side == "client" else []
 
-    def _torn_down(self, id: Id) -> list[SessionEvent]:
+    def _end_listen_stream(self, id: Id) -> list[SessionEvent]:
         """A server may cancel one thing of ours: a listen stream, which then has ended."""
         # spec 2026-07-28 basic/patterns/cancellation#behavior-requirements
         call = self._calls.find(id)
@@ -246,7 +250,7 @@ class Session:
         self._calls.settle(id)
         return [CallAnswered(id, Raw(b"{}"))]
 
-    def _progressed(self, method: str, params: Raw | None, now: float) -> list[SessionEvent]:
+    def _take_progress(self, method: str, params: Raw | None, now: float) -> list[SessionEvent]:
         try:
             progress = _progress(params or b"")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -258,14 +262,14 @@ class Session:
         # throughout the lifetime of the task that its call has become
         return [NotificationReceived(method, params)] if self.side == "client" else []
 
-    def _initialized(self, method: str, params: Raw | None, _now: float) -> list[SessionEvent]:
+    def _take_initialized(self, method: str, params: Raw | None, _now: float) -> list[SessionEvent]:
         then = step(self.phase, classify_method(method, enveloped=False))
         if isinstance(then, Phase):
             self.phase = then
             return [NotificationReceived(method, params)]
         return []
 
-    def _settled(self, frame: Frame) -> list[SessionEvent]:
+    def _take_answer(self, frame: Frame) -> list[SessionEvent]:
         id = None if frame.id is UNSET else frame.id
         if id is None and frame.error is not UNSET:
             # An error without an id can only be about a message we sent; where one call is in
@@ -327,7 +331,7 @@ class Session:
         if id == self._opening:
             self._opening = None
         data = encode_answer(id, result) if self._served.close(id) else None
-        return self._batched(id, data) if self._batches else data
+        return self._settle_batched(id, data) if self._batches else data
 
     def fail(self, id: Id, error: ErrorBody) -> bytes | None:
         """Refuse the other side's call; None if it was withdrawn, and then never.
@@ -339,9 +343,9 @@ class Session:
             self._opening = None
             self.phase = Phase.NEW  # a refused handshake may be tried again
         data = encode_error(id, error) if self._served.close(id) else None
-        return self._batched(id, data) if self._batches else data
+        return self._settle_batched(id, data) if self._batches else data
 
-    def _batched(self, id: Id, data: bytes | None) -> bytes | None:
+    def _settle_batched(self, id: Id, data: bytes | None) -> bytes | None:
         batch = self._batches.pop(id, None)
         return data if batch is None else batch.settle(data)
 
@@ -427,7 +431,7 @@ def _drop_unreadable(frame: Unreadable) -> MessageDropped:
 _OWN_NOTIFICATIONS: Mapping[
     str, Callable[[Session, str, Raw | None, float], list[SessionEvent]]
 ] = {
-    "notifications/cancelled": Session._cancelled,  # noqa: SLF001 - its own table of methods
-    "notifications/progress": Session._progressed,  # noqa: SLF001
-    "notifications/initialized": Session._initialized,  # noqa: SLF001
+    "notifications/cancelled": Session._take_cancelled,  # noqa: SLF001 - its own table of methods
+    "notifications/progress": Session._take_progress,  # noqa: SLF001
+    "notifications/initialized": Session._take_initialized,  # noqa: SLF001
 }

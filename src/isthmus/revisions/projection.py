@@ -309,7 +309,7 @@ class _Cuts(dict[type, Cut | None]):
         if self._sending and shape in REPLACEMENTS and not self._revision.knows(shape):
             return self._substitute(REPLACEMENTS[shape])
         rewrite = self._rewrite(shape)
-        known = self._revision.shown(shape)
+        known = self._revision.visible_members(shape)
         hidden = tuple(name for name in shape.__struct_fields__ if name not in known)
         self._compiling.add(shape)
         nested = tuple(

@@ -83,7 +83,7 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
         """Whether it has this struct of :mod:`isthmus.wire`."""
         return shape in self.members
 
-    def shown(self, shape: type[msgspec.Struct]) -> Collection[str]:
+    def visible_members(self, shape: type[msgspec.Struct]) -> Collection[str]:
         """The members of a struct that may travel: all of them where no table names it."""
         known = self.members.get(shape)
         if known is None:

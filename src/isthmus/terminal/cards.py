@@ -340,7 +340,9 @@ def _describe_form(payload: FormAsked) -> Iterator[StyledLine]:
 
 def _describe_blank(blank: FormField) -> Iterator[StyledLine]:
     needed = "needed" if blank.required else "may be left out"
-    yield field_line(blank.name, f"{blank.title} ({', '.join(map(str, blank.wanted()))}; {needed})")
+    yield field_line(
+        blank.name, f"{blank.title} ({', '.join(map(str, blank.describe_value()))}; {needed})"
+    )
     for text in blank.explanation():
         yield from quote_block(text)
     if blank.default is not None:

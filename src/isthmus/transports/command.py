@@ -153,7 +153,7 @@ class CommandChannel:
         self._process = launch_command(command, on_stderr)
         self._inlet = LineReader(self._process.output, limit, patient=False)
         self._outlet = LineWriter(self._process.input, self._inlet.finish)
-        self._process.exited.add_done_callback(self._exited)
+        self._process.exited.add_done_callback(self._on_exit)
 
     @property
     def pid(self) -> int:
@@ -190,18 +190,18 @@ class CommandChannel:
             if lines:
                 line = lines.popleft()
                 if isinstance(line, Oversize):
-                    raise self._too_long(line)
-                if line[0] in JSON_OPENERS or (line := self._cleaned(line)):
+                    raise self._explain_oversize(line)
+                if line[0] in JSON_OPENERS or (line := self._clean_line(line)):
                     return Delivery(line, STDIO_ORIGIN)
             elif not inlet.over:
                 await inlet.more()
                 self._outlet.prompt = len(lines) == 1
             elif self._closing is not None:
                 return None
-            elif line := self._last():
+            elif line := self._take_last_line():
                 return Delivery(line, STDIO_ORIGIN)
             else:
-                raise await self._lost()
+                raise await self._explain_loss()
 
     async def send(self, out: Outgoing) -> None:
         """Write one message; waits only while the server reads more slowly than we write.
@@ -213,7 +213,7 @@ class CommandChannel:
         if self._closing is None and outlet.broken is None and outlet.write(out.data):
             await outlet.room()
         if outlet.broken is not None or self._closing is not None:
-            raise await self._lost()
+            raise await self._explain_loss()
 
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
         """False: both directions are shared by all calls, so a message has to say it."""
@@ -249,12 +249,12 @@ class CommandChannel:
             finally:
                 self._inlet.stop()
 
-    def _exited(self, _status: asyncio.Future[int]) -> None:
+    def _on_exit(self, _status: asyncio.Future[int]) -> None:
         # A grandchild may hold the pipes open, so their end is not waited for.
         self._inlet.finish()
         self._outlet.fail(BrokenPipeError())
 
-    def _cleaned(self, line: bytes) -> bytes:
+    def _clean_line(self, line: bytes) -> bytes:
         """The message in a line that does not begin like one; empty, and kept, if it is none."""
         rest = line.removeprefix(BOM).lstrip()
         if rest[:1] in (b"{", b"["):
@@ -262,16 +262,16 @@ class CommandChannel:
         self._noise.append(line[:MAX_QUOTED_WIDTH])
         return b""
 
-    def _last(self) -> bytes:
+    def _take_last_line(self) -> bytes:
         """The last line, if the server closed its output without a newline but it is whole."""
         cut, self._inlet.cut = self._inlet.cut.strip(), b""
         if cut.endswith((b"}", b"]")):
-            return self._cleaned(cut)
+            return self._clean_line(cut)
         if cut:
             self._noise.append(cut[:MAX_QUOTED_WIDTH])
         return b""
 
-    async def _lost(self) -> ConnectionLost:
+    async def _explain_loss(self) -> ConnectionLost:
         """Why there is nothing more to receive and nobody to send to."""
         if self._closing is not None:
             return ConnectionLost(f"the connection to the server {self.command} was closed")
@@ -283,7 +283,7 @@ class CommandChannel:
         parts += _quote_lines("it wrote to standard output what is no JSON-RPC", noise)
         return ConnectionLost("\n".join(parts))
 
-    def _too_long(self, line: Oversize) -> ConnectionLost:
+    def _explain_oversize(self, line: Oversize) -> ConnectionLost:
         return ConnectionLost(
             f"the server {self.command} sent a message of {line.size} bytes, and the limit is "
             f"{self._limit}; a CommandChannel takes another one as limit=…"

@@ -101,13 +101,13 @@ class LineChannel:
                 line = lines.popleft()
                 if not isinstance(line, Oversize):
                     return Delivery(line, self.origin)
-                self._too_long(line)
+                self._explain_oversize(line)
             elif not inlet.over:
                 await inlet.more()
                 self._given = 0
                 outlet.prompt = len(lines) == 1
             else:
-                return self._last()
+                return self._take_last_line()
 
     async def send(self, out: Outgoing) -> None:
         """Write one message; waits only while the other side reads more slowly than we write.
@@ -119,7 +119,7 @@ class LineChannel:
         if outlet.broken is None and outlet.write(out.data):
             await outlet.room()
         if outlet.broken is not None:
-            raise self._lost(outlet.broken)
+            raise self._explain_loss(outlet.broken)
 
     def abandon(self, id: Id) -> bool:  # noqa: ARG002 - the protocol of channels
         """False: both directions are shared by all calls, so a message has to say it."""
@@ -184,12 +184,12 @@ class LineChannel:
         finally:
             reading.cancel()
 
-    def _last(self) -> Delivery | None:
+    def _take_last_line(self) -> Delivery | None:
         """The last message, at the end of input."""
         if self._closing is not None:
             return None
         if self._outlet.broken is not None:
-            raise self._lost(self._outlet.broken)
+            raise self._explain_loss(self._outlet.broken)
         # A message without its newline may be whole. If it is not, the parser's refusal says so.
         cut, self._inlet.cut = self._inlet.cut, b""
         if cut:
@@ -198,12 +198,12 @@ class LineChannel:
             raise ConnectionLost(f"{self._other} hung up")
         return None
 
-    def _lost(self, error: OSError) -> ConnectionLost:
+    def _explain_loss(self, error: OSError) -> ConnectionLost:
         if self._closing is not None:
             return ConnectionLost(f"the connection to {self._other} was closed")
         return ConnectionLost(f"{self._other} stopped reading what we write: {error}")
 
-    def _too_long(self, line: Oversize) -> None:
+    def _explain_oversize(self, line: Oversize) -> None:
         if self._outlet.broken is not None:
             return
         message = (

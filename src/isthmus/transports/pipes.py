@@ -102,7 +102,7 @@ class PolledSource:
         self._took = took
         self._loop = asyncio.get_running_loop()
         self._blocking = os.get_blocking(fd)  # uvloop is going to change it
-        self._loop.add_reader(fd, self._readable)
+        self._loop.add_reader(fd, self._on_readable)
 
     def pause(self) -> None:
         """Stop looking at the descriptor."""
@@ -112,7 +112,7 @@ class PolledSource:
     def resume(self) -> None:
         """Look at the descriptor again."""
         if self._fd >= 0:
-            self._loop.add_reader(self._fd, self._readable)
+            self._loop.add_reader(self._fd, self._on_readable)
 
     def stop(self) -> None:
         """Let go of the descriptor."""
@@ -126,11 +126,11 @@ class PolledSource:
         if self._fd >= 0:
             os.set_blocking(self._fd, False)
         for _ in range(MAX_PIPE_BYTES // READ_CHUNK_BYTES):
-            if self._fd < 0 or not self._readable():
+            if self._fd < 0 or not self._on_readable():
                 break
         return True
 
-    def _readable(self) -> bool:
+    def _on_readable(self) -> bool:
         try:
             data = os.read(self._fd, READ_CHUNK_BYTES)
         except BlockingIOError:
@@ -257,10 +257,10 @@ class LineReader:
     def rest(self, seconds: float) -> None:
         """Read nothing for a while, so that a side which says too much waits at its own end."""
         if self._resting is None and not self.over:
-            self._resting = self._loop.call_later(seconds, self._rested)
+            self._resting = self._loop.call_later(seconds, self._end_rest)
             self._source.pause()
 
-    def _rested(self) -> None:
+    def _end_rest(self) -> None:
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
@@ -271,14 +271,14 @@ class LineReader:
         """Throw away what was read and what will be, so that the other side can write and end."""
         self.lines.clear()
         self.over = True
-        self._rested()
+        self._end_rest()
         self._go_on()
         self._wake()
 
     def stop(self) -> None:
         """Read no further; may be called twice."""
         self._source.stop()
-        self._rested()
+        self._end_rest()
         if not self.over:
             self.over = True
             self.cut = self._framing.rest()
@@ -442,7 +442,7 @@ class LineWriter:
             self._parts.clear()
             self._push(memoryview(data))
             if self._rest:
-                self._loop.add_writer(self._fd, self._writable)
+                self._loop.add_writer(self._fd, self._on_writable)
                 if self._patience is not None and self._watch is None:
                     self._watch = self._loop.call_later(self._patience, self._look)
 
@@ -457,7 +457,7 @@ class LineWriter:
         self._moved = False
         self._watch = self._loop.call_later(self._patience, self._look)
 
-    def _writable(self) -> None:
+    def _on_writable(self) -> None:
         self._moved = True
         self._push(self._rest)
         if not self._rest and self.broken is None:

@@ -106,7 +106,7 @@ class ServerProcess:
         self.tail = StderrTail(on_stderr)
         self._flow, self._flow_since = 0, self._loop.time()
         self.exited: asyncio.Future[int] = self._loop.create_future()
-        self._errors: ByteSource = open_source(errors, self._heard)
+        self._errors: ByteSource = open_source(errors, self._take_stderr)
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._timer: asyncio.TimerHandle | None = None
         self._watch = ExitWatch(self._popen, self._on_exit)
@@ -138,9 +138,9 @@ class ServerProcess:
             self._watch.stop()
             with suppress(subprocess.TimeoutExpired):  # stuck in the kernel, where nothing helps
                 self.exited.set_result(self._popen.wait(1))
-        self._buried()
+        self._after_burial()
 
-    def _heard(self, data: bytes) -> None:
+    def _take_stderr(self, data: bytes) -> None:
         if not data:
             self._errors.stop()
             self.tail.end()
@@ -168,15 +168,15 @@ class ServerProcess:
             self._timer = self._loop.call_later(LEFTOVERS_LOOK_S, self._bury, deadline)
             return
         self._signal(SIGKILL)
-        self._buried()
+        self._after_burial()
 
-    def _buried(self) -> None:
+    def _after_burial(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if not self._gone.done():
             self._gone.set_result(None)
         self._guard.dismiss()
-        self._heard(b"")
+        self._take_stderr(b"")
 
     def _signal(self, number: int) -> bool:
         """Send a signal to all of the group; returns whether there was anybody."""

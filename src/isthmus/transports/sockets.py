@@ -89,7 +89,7 @@ class SocketChannel(LineChannel):
                 half.shutdown(socket.SHUT_WR)
             await self._inlet.ended
 
-    def _lost(self, error: OSError) -> ConnectionLost:
+    def _explain_loss(self, error: OSError) -> ConnectionLost:
         if self._closing is not None:
             return ConnectionLost("the connection was closed")
         return ConnectionLost(f"the connection to the client broke: {error}")
@@ -119,20 +119,20 @@ class SocketClientChannel(LineChannel):
         origin = Origin(url.partition("://")[0])
         super().__init__(*split_socket(sock), origin, limit=limit, patience=patience)
 
-    def _last(self) -> Delivery | None:
-        last = super()._last()
+    def _take_last_line(self) -> Delivery | None:
+        last = super()._take_last_line()
         if last is not None and not last.data.rstrip().endswith((b"}", b"]")):
             last = None  # an answer that was cut off is no answer
         if last is None and self._closing is None:
             raise ConnectionLost(f"the server at {self._url} closed the connection")
         return last
 
-    def _lost(self, error: OSError) -> ConnectionLost:
+    def _explain_loss(self, error: OSError) -> ConnectionLost:
         if self._closing is not None:
             return ConnectionLost(f"the connection to {self._url} was closed")
         return ConnectionLost(f"the connection to {self._url} broke: {error}")
 
-    def _too_long(self, line: Oversize) -> None:
+    def _explain_oversize(self, line: Oversize) -> None:
         raise ConnectionLost(
             f"the server at {self._url} sent a message of {line.size} bytes, and the limit is "
             f"{self._limit}"

@@ -43,7 +43,7 @@ class StdioChannel(LineChannel):
     def _release(self) -> None:
         self._claim.release()
 
-    def _lost(self, error: OSError) -> ConnectionLost:
+    def _explain_loss(self, error: OSError) -> ConnectionLost:
         if self._closing is not None:
             return ConnectionLost("standard output was closed")
         return ConnectionLost(f"the host stopped reading standard output: {error}")

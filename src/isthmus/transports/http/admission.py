@@ -60,7 +60,7 @@ class Admission:
         self._looking: asyncio.Task[None] | None = None
         self._placed = False
 
-    def of_sse(self) -> "Admission":
+    def for_sse(self) -> "Admission":
         """The authorization of HTTP+SSE: this, unless that is a resource of its own.
 
         Who listens there is looked after here.
@@ -68,15 +68,15 @@ class Admission:
         auth: Authorizer | None = getattr(self.auth, "sse", None)
         return self if auth is None else SseAdmission(auth, self._router, self._present)
 
-    def attached(self) -> Mapping[str, AsgiApp]:
+    def list_pages(self) -> Mapping[str, AsgiApp]:
         """The pages, for somebody who puts them where they belong on the origin."""
         self._placed = True
         return self.routes
 
-    async def who(self, scope: Scope) -> Principal | Refusal | None:
+    async def authenticate(self, scope: Scope) -> Principal | Refusal | None:
         """The principal of a request; a refusal for whoever may not, or where that cannot be told."""
         if not self._placed and scope.get("root_path"):
-            self._tell_of_pages(scope["root_path"])
+            self._warn_of_pages(scope["root_path"])
         try:
             found = await self.auth.admit(scope)
         except Exception as error:  # noqa: BLE001 - whatever breaks in there must let nobody in
@@ -87,7 +87,7 @@ class Admission:
             self._present[task] = found
         return found
 
-    def _tell_of_pages(self, prefix: str) -> None:
+    def _warn_of_pages(self, prefix: str) -> None:
         """Say once what is missing where the app has only a part of its origin."""
         self._placed = True
         pages = [path for path in self.routes if not path.startswith(prefix)]
@@ -105,7 +105,7 @@ class Admission:
         """Find out who sends a request, before its body is read; False where it was refused."""
         # spec 2026-07-28 basic/authorization#token-requirements: on every HTTP request, also
         # within one session
-        found = await self.who(exchange.scope)
+        found = await self.authenticate(exchange.scope)
         if isinstance(found, Refusal):
             await exchange.refuse(found)
             return False
@@ -126,7 +126,7 @@ class Admission:
             frames: the messages in its body; none where it has no body.
             modern: it is of 2026-07-28 or later.
         """
-        refusal = self.flaw(exchange.principal, frames, modern=modern)
+        refusal = self.find_refusal(exchange.principal, frames, modern=modern)
         if refusal is None:
             return True
         one = frames[0] if len(frames) == 1 else Frame()
@@ -140,7 +140,7 @@ class Admission:
         parsed = [parse(bytes(one)) for one in batch]
         return await self.permits(exchange, [one for one in parsed if isinstance(one, Frame)])
 
-    async def page(self, exchange: Exchange, path: str, guard: OriginGuard) -> None:
+    async def serve_page(self, exchange: Exchange, path: str, guard: OriginGuard) -> None:
         """A page of the authorizer's own, which any other page on the web may ask for."""
         refusal = guard.host(exchange.head, local_address(exchange.scope))
         if refusal is None:
@@ -149,7 +149,7 @@ class Admission:
         else:
             await exchange.refuse(refusal)
 
-    def flaw(
+    def find_refusal(
         self, principal: Principal | None, frames: Sequence[Frame], *, modern: bool
     ) -> Refusal | None:
         """Why somebody may not have what messages ask for, or None."""
@@ -169,24 +169,24 @@ class Admission:
             log_request_failure("finding out which scopes a request takes", error)
             return ADMISSION_FAILED
 
-    def scoped(self, principal: Principal | None) -> "ScopedRouter":
+    def make_scoped_router(self, principal: Principal | None) -> "ScopedRouter":
         """The router for somebody's connection that has no statuses."""
         return ScopedRouter(self._router, self, principal)
 
     # Streams
 
-    def watch(self, lookout: RequestWatch, sockets: Any) -> None:
+    def watch(self, request_watch: RequestWatch, sockets: Any) -> None:
         """Look now and then at who listens, and end what is open to somebody who may not any more.
 
         Args:
-            lookout: has the streams.
+            request_watch: has the streams.
             sockets: has the WebSockets, or is None.
         """
         loop = asyncio.get_running_loop()
 
         def look() -> None:
             if self._looking is None or self._looking.done():
-                self._looking = loop.create_task(self._end_those_over(lookout, sockets))
+                self._looking = loop.create_task(self._end_expired(request_watch, sockets))
             self._timer = loop.call_later(LISTENER_CHECK_S, look)
 
         self._timer = loop.call_later(LISTENER_CHECK_S, look)
@@ -208,22 +208,22 @@ class Admission:
         if self._looking is not None:
             self._looking.cancel()
 
-    async def _end_those_over(self, lookout: RequestWatch, sockets: Any) -> None:
+    async def _end_expired(self, request_watch: RequestWatch, sockets: Any) -> None:
         listening: list[tuple[WatchedRequest, Principal]] = [
             (one, self._present[one.task])
-            for one in (*lookout.all(), *(() if sockets is None else sockets.all()))
+            for one in (*request_watch.all(), *(() if sockets is None else sockets.all()))
             if one.task in self._present
         ]
         turns = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
 
         async def look(one: WatchedRequest, principal: Principal) -> None:
             async with turns:
-                if not await self._lasts(principal) and one.task is not None:
+                if not await self._may_stay(principal) and one.task is not None:
                     one.expire(TOKEN_EXPIRED)
 
         await asyncio.gather(*(look(one, principal) for one, principal in listening))
 
-    async def _lasts(self, principal: Principal) -> bool:
+    async def _may_stay(self, principal: Principal) -> bool:
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 return await self.auth.lasts(principal)
@@ -281,4 +281,4 @@ class ScopedRouter:
     def _flaw(self, frame: Frame, inbound: Inbound) -> Refusal | None:
         frame = structs.replace(frame, params=inbound.params or Raw())
         modern = inbound.caller.revision in MODERN
-        return self._admission.flaw(self._principal, (frame,), modern=modern)
+        return self._admission.find_refusal(self._principal, (frame,), modern=modern)

@@ -136,7 +136,7 @@ class HttpApp:
         >>> app = Starlette(routes=[Mount("/tools", HttpApp(server.router))])  # doctest: +SKIP
     """
 
-    _lookout: RequestWatch
+    _request_watch: RequestWatch
     _book: SessionBook
     _signals: StopSignals
     _closing: asyncio.Task[None] | None = None
@@ -189,9 +189,9 @@ class HttpApp:
         self._body_idle = body_idle
         self._retry = retry
         self._stream_log = stream_log
-        self._admission = None if auth is None else self._admitting(auth)
-        self._sse = self._older(sse, messages)
-        self.sockets = self._sockets(max_sessions) if websocket else None
+        self._admission = None if auth is None else self._make_admission(auth)
+        self._sse = self._make_sse_server(sse, messages)
+        self.sockets = self._make_websockets(max_sessions) if websocket else None
         self._session_idle = session_idle
         self._max_sessions = max_sessions
         self._heartbeat = heartbeat
@@ -204,12 +204,12 @@ class HttpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
         if scope["type"] != "http":
-            await self._other(scope, receive, send)
+            await self._serve_other_scope(scope, receive, send)
             return
         verb, head = scope["method"], read_head(scope["headers"])
         exchange = Exchange(head, scope, receive, send)
         if scope["path"] not in self._paths and (path := inner_path(scope)) not in self._paths:
-            await self._elsewhere(exchange, path)
+            await self._serve_other_path(exchange, path)
             return
         verdict = self._guard.check(verb, head, local_address(scope))
         if head.origin is not None and not is_foreign(verdict):
@@ -224,14 +224,14 @@ class HttpApp:
             await exchange.refuse(verdict)
         elif verb == "OPTIONS":
             await exchange.preflight()
-        elif self._loop is not asyncio.get_running_loop() and not await self._started():
+        elif self._loop is not asyncio.get_running_loop() and not await self._ensure_started():
             await exchange.refuse(self._unavailable)
         elif isinstance(verdict, LegacyRequest):
-            await self._stream_or_end(exchange, verdict.session_id)
+            await self._serve_get_or_delete(exchange, verdict.session_id)
         else:
-            await self._post(exchange)
+            await self._serve_post(exchange)
 
-    def _sockets(self, limit: int) -> "WebSockets":
+    def _make_websockets(self, limit: int) -> "WebSockets":
         from isthmus.transports.http.websocket import WebSockets  # few want them
 
         return WebSockets(
@@ -242,7 +242,7 @@ class HttpApp:
             admission=self._admission,
         )
 
-    def _admitting(self, auth: "Authorizer") -> "Admission":
+    def _make_admission(self, auth: "Authorizer") -> "Admission":
         from isthmus.transports.http.admission import Admission  # most servers let everybody in
 
         needed = getattr(auth, "max_credential_bytes", 0) + OTHER_FIELDS_BYTES
@@ -253,24 +253,24 @@ class HttpApp:
             )
         return Admission(auth, self.router)
 
-    def _older(self, sse: str | None, messages: str) -> "SseServer | None":
+    def _make_sse_server(self, sse: str | None, messages: str) -> "SseServer | None":
         if sse is None or not any(revision in LEGACY for revision in self.router.supported):
             return None
         from isthmus.transports.http.sse_server import SseServer  # few clients are that old
 
         return SseServer(self.router, sse, messages, self._admission)
 
-    async def _elsewhere(self, exchange: Exchange, path: str) -> None:
+    async def _serve_other_path(self, exchange: Exchange, path: str) -> None:
         """A request to another path than the endpoint's."""
         older = self._sse
         if self._admission is not None and path in self._admission.routes:
-            await self._admission.page(exchange, path, self._guard)
+            await self._admission.serve_page(exchange, path, self._guard)
         elif older is None or path not in older.paths:
             await exchange.refuse(Refusal(404, -32600, f"Not found: the endpoint is {self.path}"))
         else:
-            await self._with_sse(exchange, path, older)
+            await self._serve_sse(exchange, path, older)
 
-    async def _with_sse(self, exchange: Exchange, path: str, older: "SseServer") -> None:
+    async def _serve_sse(self, exchange: Exchange, path: str, older: "SseServer") -> None:
         """A request to one of the two paths of HTTP+SSE."""
         head = exchange.head
         refusal = self._guard.source(head, local_address(exchange.scope))
@@ -283,18 +283,18 @@ class HttpApp:
             await exchange.preflight()
         elif older.admission is not None and not await older.admission.admit(exchange):
             return
-        elif self._loop is not asyncio.get_running_loop() and not await self._started():
+        elif self._loop is not asyncio.get_running_loop() and not await self._ensure_started():
             await exchange.refuse(self._unavailable)
         elif path == older.listening:
-            await older.listen(exchange, self._lookout, self._max_sessions)
-        elif (session := await older.judged(exchange)) is not None:
-            body = await self._body(exchange)
+            await older.listen(exchange, self._request_watch, self._max_sessions)
+        elif (session := await older.find_session(exchange)) is not None:
+            body = await self._read_body(exchange)
             if body is not None:
                 await older.post(exchange, session, body)
 
     # One request
 
-    async def _body(self, exchange: Exchange) -> bytes | None:
+    async def _read_body(self, exchange: Exchange) -> bytes | None:
         """A request's body, or None where there is nobody to respond to any more."""
         # Most bodies are there as a whole; it is the others that need looking after.
         message = start_awaitable(exchange.receive())
@@ -303,9 +303,9 @@ class HttpApp:
             if len(body) <= self._body_limit and not message.get("more_body", False):
                 exchange.is_unread = False
                 return body
-        return await self._uploaded(exchange, message)
+        return await self._read_upload(exchange, message)
 
-    async def _uploaded(
+    async def _read_upload(
         self, exchange: Exchange, first: AsgiMessage | StartedAwaitable[AsgiMessage]
     ) -> bytes | None:
         upload = Upload(
@@ -317,7 +317,7 @@ class HttpApp:
             idle=self._body_idle,
             total=self._body_timeout,
         )
-        self._lookout.enter(upload)
+        self._request_watch.enter(upload)
         try:
             body = await upload.read()
         except BodyTooLarge:
@@ -332,11 +332,11 @@ class HttpApp:
             exchange.is_unread = False
             return body
         finally:
-            self._lookout.leave(upload)
+            self._request_watch.leave(upload)
         return None
 
-    async def _post(self, exchange: Exchange) -> None:
-        body = await self._body(exchange)
+    async def _serve_post(self, exchange: Exchange) -> None:
+        body = await self._read_body(exchange)
         if body is None:
             return
         frame = parse(body)
@@ -352,17 +352,19 @@ class HttpApp:
                     exchange, (frame,), modern=True
                 ):
                     return
-                await self._modern(exchange, frame, _find_progress_token(envelope), verdict.caller)
+                await self._serve_modern(
+                    exchange, frame, _find_progress_token(envelope), verdict.caller
+                )
             elif isinstance(verdict, LegacyRequest):
-                await self._legacy(exchange, verdict.session_id, frame, body)
+                await self._serve_legacy(exchange, verdict.session_id, frame, body)
             else:
                 await exchange.refuse(verdict, _find_request_id(frame))
         elif isinstance(frame, Unreadable):
             await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
         else:
-            await self._batch(exchange, frame, body)
+            await self._serve_batch(exchange, frame, body)
 
-    async def _batch(self, exchange: Exchange, members: Sequence[Raw], body: bytes) -> None:
+    async def _serve_batch(self, exchange: Exchange, members: Sequence[Raw], body: bytes) -> None:
         head, supported = exchange.head, self.router.supported
         verdict = judge(head, members, NO_ENVELOPE, supported, exchange.principal)
         if isinstance(verdict, LegacyRequest) and verdict.session_id is not None:
@@ -380,7 +382,7 @@ class HttpApp:
                 return
         await exchange.refuse(verdict if isinstance(verdict, Refusal) else BATCH_WITHOUT_SESSION)
 
-    async def _modern(
+    async def _serve_modern(
         self, exchange: Exchange, frame: Frame, token: Id | None, caller: Caller
     ) -> None:
         takes = exchange.takes()
@@ -403,9 +405,9 @@ class HttpApp:
                 NEEDS_STREAM if exchange.takes_streams else HTTP_TOO_OLD, inbound.id
             )
         else:
-            await channel.serve(self.router, self._lookout, inbound)
+            await channel.serve(self.router, self._request_watch, inbound)
 
-    async def _legacy(
+    async def _serve_legacy(
         self, exchange: Exchange, session_id: str | None, frame: Frame, body: bytes
     ) -> None:
         takes = exchange.takes(streamed=self._stream_answers)
@@ -424,7 +426,7 @@ class HttpApp:
             if not await self._book.open(frame, delivery, first):
                 await exchange.refuse(TOO_MANY_SESSIONS, _find_request_id(frame))
 
-    async def _stream_or_end(self, exchange: Exchange, session_id: str | None) -> None:
+    async def _serve_get_or_delete(self, exchange: Exchange, session_id: str | None) -> None:
         """GET and DELETE, which are about a session as a whole."""
         if session_id is None:
             await exchange.refuse(NO_SESSION)
@@ -461,7 +463,7 @@ class HttpApp:
         prefix = "/" + prefix.strip("/")
         self._paths |= {prefix}  # a route, unlike a mount, leaves the path as it is
         attach_routes(
-            self, outer, prefix, {} if self._admission is None else self._admission.attached()
+            self, outer, prefix, {} if self._admission is None else self._admission.list_pages()
         )
 
     async def start(self) -> None:
@@ -479,10 +481,10 @@ class HttpApp:
                 self.failure = str(error) or type(error).__name__
                 raise
         if self._loop is not loop:
-            self._lookout = RequestWatch(loop, self._heartbeat)
+            self._request_watch = RequestWatch(loop, self._heartbeat)
             self._book = SessionBook(
                 self.router,
-                self._lookout,
+                self._request_watch,
                 loop,
                 log=MemoryLog(loop.time) if self._stream_log is None else self._stream_log,
                 idle=self._session_idle,
@@ -490,8 +492,8 @@ class HttpApp:
                 retry=self._retry,
             )
             if self._admission is not None:
-                self._admission.watch(self._lookout, self.sockets)
-            self._signals, self._closing = StopSignals(loop, self._told_to_stop), None
+                self._admission.watch(self._request_watch, self.sockets)
+            self._signals, self._closing = StopSignals(loop, self._hear_stop_signal), None
             self._loop = loop
 
     async def close(self, drain: float = 1.0) -> None:
@@ -505,40 +507,40 @@ class HttpApp:
         if closing is None or closing.done() or closing.get_loop() is not loop:
             if self._loop is not loop:
                 return
-            closing = self._closing = loop.create_task(self._end(drain, me))
+            closing = self._closing = loop.create_task(self._stop(drain, me))
         if closing is not me:  # which is what on_stop runs in
             await asyncio.shield(closing)
 
-    def _told_to_stop(self) -> None:
+    def _hear_stop_signal(self) -> None:
         """The server got a signal: end what it would wait for, and begin nothing anew."""
         loop = asyncio.get_running_loop()
         if self._loop is loop and (self._closing is None or self._closing.done()):
             self._resting_until = loop.time() + REFUSAL_PERIOD_S
-            self._closing = loop.create_task(self._end(1.0, None))
+            self._closing = loop.create_task(self._stop(1.0, None))
 
-    async def _end(self, drain: float, closer: "asyncio.Task[Any] | None") -> None:
+    async def _stop(self, drain: float, closer: "asyncio.Task[Any] | None") -> None:
         self._signals.close()
         if self._admission is not None:
             self._admission.close()
         if self.sockets is not None:
             self.sockets.stop()
-        for one in self._lookout.all():
+        for one in self._request_watch.all():
             one.farewell()
-        tasks = {one.task for one in self._lookout.all() if one.task is not None}
+        tasks = {one.task for one in self._request_watch.all() if one.task is not None}
         tasks.discard(closer)  # a tool may end its own server
         if tasks:
             await asyncio.wait(tasks, timeout=drain)
-        for one in self._lookout.all():
+        for one in self._request_watch.all():
             one.cut()
         if self.sockets is not None:
             await self.sockets.close()
         await self._book.close()
-        self._lookout.close()
+        self._request_watch.close()
         self._loop = None
         if self._on_stop is not None:
             await self._on_stop()
 
-    async def _started(self) -> bool:
+    async def _ensure_started(self) -> bool:
         self._unavailable = SHUTTING_DOWN
         if asyncio.get_running_loop().time() < self._resting_until:
             return False
@@ -550,11 +552,11 @@ class HttpApp:
             return False
         return True
 
-    async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_other_scope(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await serve_lifespan(self, receive, send)
         elif self.sockets is not None and inner_path(scope) in self._paths:
-            if self._loop is asyncio.get_running_loop() or await self._started():
+            if self._loop is asyncio.get_running_loop() or await self._ensure_started():
                 await self.sockets.serve(scope, receive, send)
             else:
                 await send({"type": "websocket.close"})

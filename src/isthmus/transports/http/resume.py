@@ -109,11 +109,11 @@ class ResumableStream:
                 self._last = book.memory.add(self.key, message)
                 chunk = encode_event(message, id=make_event_id(self._name, self._last))
             else:
-                chunk = await self._kept(message)
+                chunk = await self._keep(message)
             self.over = self.over or last
             carrier = self.carrier
             if carrier is not None:
-                taken = await carrier.writer.write(self._primed(chunk), more=not last)
+                taken = await carrier.writer.write(self._prime(chunk), more=not last)
                 if last:
                     carrier.hang_up()
                 if last or not taken:
@@ -122,7 +122,7 @@ class ResumableStream:
             self._lock.release()
         return True
 
-    def whole(self, message: bytes, memory: MemoryLog) -> bytes:
+    def keep_whole(self, message: bytes, memory: MemoryLog) -> bytes:
         """Keep an answer before which nothing was said; the stream is over.
 
         Args:
@@ -135,7 +135,7 @@ class ResumableStream:
         # Whoever comes back while it is sent finds it kept, so that it takes no lock.
         self.over = True
         self._last = memory.add(self.key, message)
-        return self._primed(encode_event(message, id=make_event_id(self._name, self._last)))
+        return self._prime(encode_event(message, id=make_event_id(self._name, self._last)))
 
     async def begin(self, sign: bytes = b"") -> None:
         """Begin to be there although there is nothing to say.
@@ -145,7 +145,7 @@ class ResumableStream:
         """
         async with self._lock:
             carrier = self.carrier
-            if carrier is not None and not await carrier.writer.write(self._primed(b"") or sign):
+            if carrier is not None and not await carrier.writer.write(self._prime(b"") or sign):
                 self.leave(carrier)
 
     async def check(self, after: int) -> None:
@@ -154,7 +154,7 @@ class ResumableStream:
         Raises:
             Forgotten: it is not.
         """
-        await self._after(after)
+        await self._read_after(after)
 
     async def resume(self, carrier: StreamCarrier, after: int) -> None:
         """Go on with another response, with all that came after a place in the stream.
@@ -166,7 +166,7 @@ class ResumableStream:
         if before is not None:
             before.writer.release()  # it may hold the lock, waiting for a client that is gone
         async with self._lock:
-            entries = await self._after(after)
+            entries = await self._read_after(after)
             before, self.carrier = self.carrier, carrier
             if before is not None:
                 before.give_way()
@@ -212,7 +212,7 @@ class ResumableStream:
         if carrier is not None:
             carrier.give_way()
 
-    async def _kept(self, message: bytes) -> bytes:
+    async def _keep(self, message: bytes) -> bytes:
         """A message as an event, kept in the log under the event's id."""
         if not self._broken:
             try:
@@ -224,7 +224,7 @@ class ResumableStream:
                 return encode_event(message, id=make_event_id(self._name, self._last))
         return encode_event(message)
 
-    def _primed(self, chunk: bytes) -> bytes:
+    def _prime(self, chunk: bytes) -> bytes:
         """Put an event with nothing but an id before what is sent first."""
         if self._begun:
             return chunk
@@ -237,7 +237,7 @@ class ResumableStream:
             else chunk
         )
 
-    async def _after(self, after: int) -> list[tuple[int, bytes]]:
+    async def _read_after(self, after: int) -> list[tuple[int, bytes]]:
         if self._broken:
             raise Forgotten("the log failed")
         if after == self._last == 0:
@@ -355,7 +355,7 @@ class PostedStream:
                 return await self.writer.put(message, last=True)
             stream = self.stream = streams.open(self)
             if last and message is not None and streams.memory is not None:
-                await self.writer.write(stream.whole(message, streams.memory), more=False)
+                await self.writer.write(stream.keep_whole(message, streams.memory), more=False)
                 self.writer.drop()
                 stream.leave(self)
                 return True

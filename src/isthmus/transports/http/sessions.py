@@ -89,7 +89,7 @@ class HttpSession:
             if not revision.has(Feature.RESUMPTION):
                 return None
             primes = revision.has(Feature.PRIMING)
-            self._streams = SessionStreams(self._kept_under(), self._book.log, primes=primes)
+            self._streams = SessionStreams(self._make_log_name(), self._book.log, primes=primes)
         return self._streams
 
     def open_sink(self, writer: EventWriter) -> EventSink:
@@ -97,7 +97,7 @@ class HttpSession:
         streams = self.streams
         return writer if streams is None else PostedStream(streams, writer)
 
-    def _kept_under(self) -> str:
+    def _make_log_name(self) -> str:
         """The name its streams are kept under: its owner's is part of it, so that nobody else finds them."""
         owner = owner_of(self.principal)
         if owner is None:
@@ -128,7 +128,7 @@ class HttpSession:
 
     async def _serve(self, id: Id, frame: Frame, delivery: Delivery, post: PostRequest) -> None:
         self._posts[id] = post
-        self._book.lookout.enter(post)
+        self._book.request_watch.enter(post)
         try:
             for inbound in self.peer.take(delivery, frame):
                 await self.peer.serve(inbound, post.task)
@@ -141,7 +141,7 @@ class HttpSession:
                 raise
             await post.reply.answer(encode_error(id, post.why(SESSION_ENDED)), 404)
         finally:
-            self._book.lookout.leave(post)
+            self._book.request_watch.leave(post)
             self._posts.pop(id, None)
             post.finish()
 
@@ -155,7 +155,7 @@ class HttpSession:
         calls = self.peer.take(delivery)
         refused, self.peer.outbox = self.peer.outbox, []
         self._posts.update((inbound.id, post) for inbound in calls)
-        self._book.lookout.enter(post)
+        self._book.request_watch.enter(post)
         try:
             for out in refused:  # the whole of it, or all that is to be said about it
                 await post.reply.answer(out.data)
@@ -172,7 +172,7 @@ class HttpSession:
                 raise
             await post.reply.answer(encode_error(None, post.why(SESSION_ENDED), null_id=False), 404)
         finally:
-            self._book.lookout.leave(post)
+            self._book.request_watch.leave(post)
             for inbound in calls:
                 self.peer.forget_unstarted(inbound.id)
                 self._posts.pop(inbound.id, None)
@@ -210,15 +210,15 @@ class HttpSession:
             Forgotten: there is no such event, or not everything after it any more; nothing was
                 sent.
         """
-        after = await self._begun(get, last_id)
+        after = await self._assign_stream(get, last_id)
         if get.standing:
             standing = [one for one in self._gets if one.standing]
             for old in standing[: 1 - MAX_STANDING_STREAMS]:
                 old.cut()
         self._gets = (*self._gets, get)
-        self._book.lookout.stay(get)
+        self._book.request_watch.stay(get)
         try:
-            await self._speak(get, after)
+            await self._begin_stream(get, after)
             while not get.is_over and (await receive())["type"] != "http.disconnect":
                 pass
             get.drop()
@@ -227,12 +227,12 @@ class HttpSession:
                 raise
             await get.reply.end()
         finally:
-            self._book.lookout.leave(get)
+            self._book.request_watch.leave(get)
             self._gets = tuple(one for one in self._gets if one is not get)
             get.finish()
             self._book.touch(self)
 
-    async def _begun(self, get: GetRequest, last_id: str | None) -> int | None:
+    async def _assign_stream(self, get: GetRequest, last_id: str | None) -> int | None:
         """Give a response a stream to carry; the place in it to go on after, or None."""
         streams = self.streams
         if last_id is None:
@@ -246,7 +246,7 @@ class HttpSession:
         await get.stream.check(after)
         return after
 
-    async def _speak(self, get: GetRequest, after: int | None) -> None:
+    async def _begin_stream(self, get: GetRequest, after: int | None) -> None:
         """Say what is there to be said when a stream begins or goes on."""
         if get.stream is None:
             await get.reply.open()
@@ -359,7 +359,7 @@ class SessionBook:
 
     Args:
         router: serves the requests of all sessions.
-        lookout: watches over calls and streams that last.
+        request_watch: watches over calls and streams that last.
         loop: the event loop everything lives on.
         log: keeps what is said on streams.
         idle: seconds without a request or an open stream until a session ends.
@@ -371,7 +371,7 @@ class SessionBook:
     def __init__(
         self,
         router: Router,
-        lookout: RequestWatch,
+        request_watch: RequestWatch,
         loop: asyncio.AbstractEventLoop,
         *,
         log: Log,
@@ -380,7 +380,7 @@ class SessionBook:
         retry: float,
     ) -> None:
         self.router = router
-        self.lookout = lookout
+        self.request_watch = request_watch
         self.log = log
         self.retry = retry
         self._loop = loop
@@ -417,7 +417,7 @@ class SessionBook:
         if len(self) >= self._limit and not self._make_room(caller):
             return False
         session = HttpSession(urandom(24).hex(), self, delivery.origin.principal, caller)
-        self.lookout.enter(post)
+        self.request_watch.enter(post)
         session.touched = self._loop.time()
         # Kept before the answer leaves: the client may use it at once.
         self._newcomers[session.id] = session
@@ -430,12 +430,12 @@ class SessionBook:
                 raise
             await post.reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 503)
         finally:
-            self.lookout.leave(post)
+            self.request_watch.leave(post)
             post.finish()
             if not kept:
                 self.end(session)
         if self._timer is None:
-            self._timer = self._loop.call_later(self._idle, self._sweep)
+            self._timer = self._loop.call_later(self._idle, self._expire_idle)
         return True
 
     def touch(self, session: HttpSession) -> None:
@@ -495,7 +495,7 @@ class SessionBook:
             self.end(min(idle, key=lambda one: (one.id not in self._newcomers, one.touched)))
         return bool(idle)
 
-    def _sweep(self) -> None:
+    def _expire_idle(self) -> None:
         """End the sessions that are idle for too long, and come again when the next may be."""
         now = self._loop.time()
         for session in [*self._all()]:
@@ -508,4 +508,4 @@ class SessionBook:
             self._timer = None
         else:
             then = max(oldest + self._idle, now + self._idle / SWEEPS_PER_IDLE_TIME)
-            self._timer = self._loop.call_at(then, self._sweep)
+            self._timer = self._loop.call_at(then, self._expire_idle)

@@ -183,7 +183,7 @@ class SseServer:
         posting: str,
         admission: "Admission | None" = None,
     ) -> None:
-        self.admission = None if admission is None else admission.of_sse()
+        self.admission = None if admission is None else admission.for_sse()
         self.listening = "/" + listening.strip("/")
         self.paths = frozenset({self.listening, "/" + posting.strip("/")})
         self._posting = "/" + posting.strip("/")
@@ -193,12 +193,12 @@ class SseServer:
     def __len__(self) -> int:
         return len(self._streams)
 
-    async def listen(self, exchange: Exchange, lookout: RequestWatch, limit: int) -> None:
+    async def listen(self, exchange: Exchange, request_watch: RequestWatch, limit: int) -> None:
         """Serve a GET, from its first event to the end of the session.
 
         Args:
             exchange: the request.
-            lookout: watches over the stream.
+            request_watch: watches over the stream.
             limit: the most streams there may be.
         """
         if exchange.scope["method"] != "GET":
@@ -212,17 +212,17 @@ class SseServer:
         elif len(self) >= limit:
             await exchange.refuse(TOO_MANY_SESSIONS)
         elif self.admission is None or await self.admission.permits(exchange, ()):
-            await self._held(exchange, lookout)
+            await self._hold_open(exchange, request_watch)
 
-    async def _held(self, exchange: Exchange, lookout: RequestWatch) -> None:
+    async def _hold_open(self, exchange: Exchange, request_watch: RequestWatch) -> None:
         stream = SseStream(exchange.send, exchange.extra, self._router, exchange.principal)
         self._streams[stream.id] = stream
-        lookout.stay(stream)
+        request_watch.stay(stream)
         lost = "the client has closed its event stream"
         try:
             # spec 2024-11-05 basic/transports#http-with-sse: when a client connects, the server
             # MUST send an endpoint event with a URI to send messages to
-            where = f"{self._place(exchange.scope)}?session_id={stream.id}"
+            where = f"{self._make_posting_path(exchange.scope)}?session_id={stream.id}"
             await stream.writer.write(encode_event(where.encode("latin-1"), event="endpoint"))
             while not stream.is_over and (await exchange.receive())["type"] != "http.disconnect":
                 pass
@@ -234,12 +234,12 @@ class SseServer:
             await stream.reply.end()
         finally:
             del self._streams[stream.id]
-            lookout.leave(stream)
+            request_watch.leave(stream)
             stream.finish()
             await stream.peer.finish(ConnectionLost(lost))
             stream.peer.channel = CLOSED  # each would keep the other, and wait for the collector
 
-    def _place(self, scope: Scope) -> str:
+    def _make_posting_path(self, scope: Scope) -> str:
         """The path to post to as the client sees it: where its GET went to, but for the end."""
         path: str = scope["path"]
         prefix: str = scope.get("root_path", "").rstrip("/")
@@ -247,7 +247,7 @@ class SseServer:
             path = prefix + path  # frameworks differ in whether it is in there already
         return path.rstrip("/").removesuffix(self.listening) + self._posting
 
-    async def judged(self, exchange: Exchange) -> SseStream | None:
+    async def find_session(self, exchange: Exchange) -> SseStream | None:
         """The session that a message is for, from the head of the request that brings it.
 
         Returns:
@@ -286,7 +286,7 @@ class SseServer:
             await exchange.refuse(MODERN_REQUEST, None if frame.id is UNSET else frame.id)
             return
         if self.admission is not None:
-            if not await self._permitted(exchange, frame):
+            if not await self._permits(exchange, frame):
                 return
             # The one stream cannot be opened again: it lasts as long as its user's newest token.
             self.admission.renew(stream, exchange.principal)
@@ -306,7 +306,7 @@ class SseServer:
             peer.start(peer.flush())
         await send_empty(exchange.send, 202, exchange.extra)
 
-    async def _permitted(self, exchange: Exchange, frame: Frame | Sequence[Raw]) -> bool:
+    async def _permits(self, exchange: Exchange, frame: Frame | Sequence[Raw]) -> bool:
         if self.admission is None:
             return True
         if isinstance(frame, Frame):

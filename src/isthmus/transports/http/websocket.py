@@ -83,7 +83,7 @@ class WebSockets:
         """Serve one connection from its handshake to its end."""
         known: Principal | Refusal | None = self._judge(scope)
         if known is None and self._admission is not None:
-            known = await self._admission.who(scope)
+            known = await self._admission.authenticate(scope)
         await receive()  # what says that it would like to connect
         if isinstance(known, Refusal):
             await refuse_handshake(scope, send, known)
@@ -102,7 +102,7 @@ class WebSockets:
         self._open[channel.task] = channel
         pump = asyncio.get_running_loop().create_task(channel.pump())
         try:
-            await Peer(channel, self._serves(known), side="server", origin=origin).run()
+            await Peer(channel, self._choose_router(known), side="server", origin=origin).run()
         finally:
             self._open.pop(channel.task, None)
             channel.task = None  # which keeps what is raised, and so would this frame
@@ -143,11 +143,11 @@ class WebSockets:
             SUBPROTOCOL,
         )
 
-    def _serves(self, principal: "Principal | None") -> RequestServer:
+    def _choose_router(self, principal: "Principal | None") -> RequestServer:
         """The router that serves somebody's connection."""
         if self._admission is None:
             return self._router
-        return self._admission.scoped(principal)
+        return self._admission.make_scoped_router(principal)
 
     def all(self) -> list["WebSocketChannel"]:
         """Every open connection."""

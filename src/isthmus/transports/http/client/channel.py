@@ -129,8 +129,8 @@ class HttpClientChannel:
         self._modern = False
         self._session: str | None = None
         self._origin = Origin("http")
-        self._beside = ChannelTasks()
-        self._streams = EventStreams(self._get, self._took, self._beside, limit)
+        self._tasks = ChannelTasks()
+        self._streams = EventStreams(self._get_stream, self._take, self._tasks, limit)
         self._arrived: deque[Delivery] = deque()
         self._reader: asyncio.Future[None] | None = None
         self._sink: Callable[[Delivery, Frame], None] | None = None
@@ -186,7 +186,7 @@ class HttpClientChannel:
             raise copy_error(self._over)
         id, task = out.calls, asyncio.current_task()
         if id is None or task is None:  # coroutines run in tasks; type checkers do not know it
-            await self._say(out)
+            await self._post_other(out)
             return
         self._exchanges[id] = task
         before = task.cancelling()
@@ -217,13 +217,13 @@ class HttpClientChannel:
             exchange.cancel()
         elif self._cut == id:
             self._cut = None
-        elif not self._left(id):
+        elif not self._leave_batch(id):
             return True  # it has failed by itself
         # spec 2026-07-28 basic/patterns/cancellation#transport-specific-cancellation: closing the
         # response is the signal; spec 2025-11-25 basic/transports: a disconnect is none
         return self._modern
 
-    def _left(self, id: Id) -> bool:
+    def _leave_batch(self, id: Id) -> bool:
         """Wait no longer for a request that is one of a batch; False where it is not."""
         for members, exchange in self._exchanges.items():
             if isinstance(members, BatchAnswers) and members.give_up(id):
@@ -241,9 +241,9 @@ class HttpClientChannel:
         ended, self._over = self._over, ConnectionLost("the connection was closed")
         self._abandon_all()
         try:
-            await self._beside.end()
+            await self._tasks.end()
             if ended is None:
-                await self._part()
+                await self._delete_session()
         finally:
             await self._requests.close()
 
@@ -252,10 +252,10 @@ class HttpClientChannel:
     async def _exchange(self, out: Outgoing, id: Id | BatchAnswers) -> None:
         response = await self._requests.send("POST", self.url, self._headers(out), out.data)
         if response.status in REDIRECT_STATUSES:
-            response = await self._redirected(response, out)
+            response = await self._follow_redirect(response, out)
         try:
             if response.status != 200:
-                await self._refused(response, out, id)
+                await self._take_refusal(response, out, id)
                 return
             if out.method == "initialize":
                 self._session = response.headers.get(SESSION_HEADER)
@@ -263,16 +263,16 @@ class HttpClientChannel:
             if kind != JSON:
                 kind = kind.partition(";")[0].strip().lower()
             if kind == JSON:
-                self._answered(await response.read(self._limit), id)
+                self._take_answer(await response.read(self._limit), id)
             elif kind == STREAM:
                 await self._streams.follow(response, id)
             else:
-                self._baffled(out.method or "a batch", kind)
+                self._refuse_content_type(out.method or "a batch", kind)
         except BaseException:
             response.close()
             raise
 
-    def _baffled(self, method: str, kind: str) -> NoReturn:
+    def _refuse_content_type(self, method: str, kind: str) -> NoReturn:
         raise Misbehaved(
             f"the server answered {method} with {kind or 'no content type'}, "
             f"neither {JSON} nor {STREAM}: is {redact_url(self.url)} an MCP endpoint?"
@@ -282,10 +282,10 @@ class HttpClientChannel:
         """Send a message that is no request."""
         response = await self._requests.send("POST", self.url, self._headers(out), out.data)
         if response.status in REDIRECT_STATUSES:
-            response = await self._redirected(response, out)
+            response = await self._follow_redirect(response, out)
         return response
 
-    async def _redirected(self, response: Response, out: Outgoing) -> Response:
+    async def _follow_redirect(self, response: Response, out: Outgoing) -> Response:
         """Follow a redirect within the origin, and remember it; give back any other."""
         target = resolve_redirect(self.url, response.headers.get("Location", ""))
         if target is None:
@@ -305,12 +305,12 @@ class HttpClientChannel:
         headers.update(out.headers)
         return headers
 
-    def _answered(self, data: bytes, id: Id | BatchAnswers) -> None:
+    def _take_answer(self, data: bytes, id: Id | BatchAnswers) -> None:
         """A body that must be the answer to ``id``."""
-        if not self._took(data, id):
+        if not self._take(data, id):
             raise Misbehaved("the server answered with a message that is not the answer")
 
-    def _took(self, data: bytes, id: Id | BatchAnswers | None) -> bool:
+    def _take(self, data: bytes, id: Id | BatchAnswers | None) -> bool:
         """Take in one message; True where it is the answer to ``id``, or the last one to several.
 
         Raises:
@@ -321,7 +321,7 @@ class HttpClientChannel:
         if isinstance(frame, Unreadable):
             raise Misbehaved(f"the server sent what is no JSON-RPC message: {frame.message}")
         if not isinstance(frame, Frame):  # spec 2025-03-26 basic/transports: streams may batch
-            return self._took_all(frame, id)
+            return self._take_all(frame, id)
         if frame.method is not UNSET:
             # spec 2026-07-28 basic/transports/streamable-http#receiving-messages: the server MUST
             # NOT send requests; answering would break a MUST NOT of ours
@@ -336,8 +336,8 @@ class HttpClientChannel:
             return id.settle(frame.id)
         return frame.id == id and type(frame.id) is type(id)
 
-    def _took_all(self, frames: Sequence[Raw], id: Id | BatchAnswers | None) -> bool:
-        """Take in the members of an array; see :meth:`_took`."""
+    def _take_all(self, frames: Sequence[Raw], id: Id | BatchAnswers | None) -> bool:
+        """Take in the members of an array; see :meth:`_take`."""
         if len(frames) > MAX_TAKEN_MEMBERS:
             raise Misbehaved(
                 f"the server sent {len(frames)} messages in one array: {MAX_TAKEN_MEMBERS} at most"
@@ -345,9 +345,9 @@ class HttpClientChannel:
         members = [bytes(frame) for frame in frames]
         if any(member[:1] == b"[" for member in members):
             raise Misbehaved("the server sent an array of messages in another")
-        return sum(self._took(member, id) for member in members) > 0
+        return sum(self._take(member, id) for member in members) > 0
 
-    async def _refused(self, response: Response, out: Outgoing, id: Id | BatchAnswers) -> None:
+    async def _take_refusal(self, response: Response, out: Outgoing, id: Id | BatchAnswers) -> None:
         """A status other than 200: the answer if the body is one, an exception if not."""
         body = await read_refusal_body(response)
         frame = parse(body) if response.status not in CREDENTIAL_STATUSES else None
@@ -372,9 +372,9 @@ class HttpClientChannel:
             SessionEnded: so it is, and what was answered so was not looked at.
         """
         if response.status == 404 and self._session is not None and not self._modern:
-            raise self._end()
+            raise self._end_session()
 
-    def _end(self) -> SessionEnded:
+    def _end_session(self) -> SessionEnded:
         """Send nothing more; what is under way has a moment to hear its own end, and say it."""
         if self._over is None:
             self._over = SessionEnded(SESSION_ENDED)
@@ -386,7 +386,7 @@ class HttpClientChannel:
 
     # Streams of events
 
-    async def _get(self, last_id: str) -> Response | None:
+    async def _get_stream(self, last_id: str) -> Response | None:
         """Ask for a stream of events; None where there is none to be had now."""
         headers = {**self._standing, "Accept": STREAM}
         if last_id:
@@ -402,7 +402,7 @@ class HttpClientChannel:
         known = self._session is not None and not self._modern
         # A server that never had streams may mean 405 by 404.
         if response.status == 404 and known and (last_id or self._streamed):
-            self._end()
+            self._end_session()
             # What the stream was to bring may have been done: it must not be asked for again.
             raise ConnectionLost(SESSION_ENDED)
         if 400 <= response.status < 500:
@@ -411,19 +411,19 @@ class HttpClientChannel:
 
     # What is not a request
 
-    async def _say(self, out: Outgoing) -> None:
+    async def _post_other(self, out: Outgoing) -> None:
         if out.members:
-            await self._batch(out)
+            await self._post_batch(out)
         elif out.answers is None:
-            await self._note(out)
+            await self._post_notification(out)
         else:  # whoever reads the channel must not wait for this
-            self._beside.answer(self._deliver, out)
+            self._tasks.answer(self._post_answer, out)
 
-    async def _batch(self, out: Outgoing) -> None:
+    async def _post_batch(self, out: Outgoing) -> None:
         """Post several messages as one array, and wait for the answers to all of them."""
         members, task = BatchAnswers(out), asyncio.current_task()
         if not members or task is None:
-            await self._note(out)
+            await self._post_notification(out)
             return
         self._exchanges[members] = task
         before = task.cancelling()
@@ -436,7 +436,7 @@ class HttpClientChannel:
             del task  # as in send
             self._exchanges.pop(members, None)
 
-    async def _note(self, out: Outgoing) -> None:
+    async def _post_notification(self, out: Outgoing) -> None:
         """Post a notification and wait until it is accepted, for others may depend on it."""
         try:
             async with asyncio.timeout(NOTIFICATION_TIMEOUT_S):
@@ -451,10 +451,10 @@ class HttpClientChannel:
             # A server that asks on the standing stream asks nobody while there is none, so the
             # first call waits until it is there, or not to be had.
             settled = asyncio.get_running_loop().create_future()
-            self._beside.start(self._streams.stand_by(settled))
+            self._tasks.start(self._streams.stand_by(settled))
             await asyncio.wait((settled,), timeout=STANDING_STREAM_TIMEOUT_S)
 
-    async def _deliver(self, out: Outgoing) -> None:
+    async def _post_answer(self, out: Outgoing) -> None:
         """Post our answer to a request of the server."""
         try:
             async with asyncio.timeout(NOTIFICATION_TIMEOUT_S):
@@ -466,7 +466,7 @@ class HttpClientChannel:
         except (ConnectionLost, TimeoutError) as error:
             log_info("our answer did not reach the server: %s", error)
 
-    async def _part(self) -> None:
+    async def _delete_session(self) -> None:
         """End the session, as a courtesy: its result does not matter."""
         if self._session is None or self._modern:
             return

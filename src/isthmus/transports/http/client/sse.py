@@ -71,7 +71,7 @@ class HttpSseChannel:
         self._origin = Origin("http+sse")
         self._stream: Response | None = None
         self._arrived: deque[Delivery] = deque()
-        self._beside = ChannelTasks()
+        self._tasks = ChannelTasks()
         self._over: ConnectionLost | None = None
         self._closed = False
 
@@ -87,9 +87,9 @@ class HttpSseChannel:
             ConnectionLost: the connection failed.
         """
         try:
-            self._stream = await self._opened()
+            self._stream = await self._open_stream()
             async with asyncio.timeout(ENDPOINT_TIMEOUT_S):
-                self.endpoint = await self._named()
+                self.endpoint = await self._read_endpoint()
         except TimeoutError:
             await self.close()
             raise Misbehaved(
@@ -121,10 +121,10 @@ class HttpSseChannel:
                 return None
             if self._over is not None:
                 raise copy_error(self._over)
-            if self._beside.full:
-                await self._beside.room()
+            if self._tasks.full:
+                await self._tasks.wait_for_room()
             try:
-                self._keep(await self._events_read())
+                self._keep_messages(await self._read_events())
             except ConnectionLost as error:
                 self._lose(str(error))
         return self._arrived.popleft()
@@ -141,9 +141,9 @@ class HttpSseChannel:
         if self._over is not None or not self.endpoint:
             raise SessionEnded(str(self._over or "the stream is not open"))
         if out.answers is not None:  # whoever reads the channel must not wait for this
-            self._beside.answer(self._deliver, out)
+            self._tasks.answer(self._post_answer, out)
         elif out.calls is None:
-            await self._bounded(out)
+            await self._post_in_time(out)
         else:
             await self._post(out)
 
@@ -160,13 +160,13 @@ class HttpSseChannel:
         if self._stream is not None:
             self._stream.close()
         try:
-            await self._beside.end()
+            await self._tasks.end()
         finally:
             await self._requests.close()
 
     # The stream
 
-    async def _opened(self) -> Response:
+    async def _open_stream(self) -> Response:
         """The stream, redirects within the origin followed."""
         headers = {**self._headers, "Accept": STREAM, "Cache-Control": "no-store"}
         response = await self._requests.send("GET", self.url, headers)
@@ -183,26 +183,26 @@ class HttpSseChannel:
             raise Misbehaved(f"GET brings {kind or 'no content type'}, and not {STREAM}")
         return response
 
-    async def _named(self) -> str:
+    async def _read_endpoint(self) -> str:
         """The endpoint, which the first event of the stream names."""
         while True:
-            events = await self._events_read()
+            events = await self._read_events()
             for number, event in enumerate(events):
                 if event.event == "endpoint":
-                    self._keep(events[number + 1 :])
-                    return self._checked(event.data.decode("utf-8", "replace").strip())
+                    self._keep_messages(events[number + 1 :])
+                    return self._check_endpoint(event.data.decode("utf-8", "replace").strip())
                 if event.data:
                     raise Misbehaved(
                         f"the stream at {redact_url(self.url)} does not begin with an endpoint event"
                     )
 
-    def _keep(self, events: list[SseEvent]) -> None:
+    def _keep_messages(self, events: list[SseEvent]) -> None:
         """Have the messages among some events received."""
         for event in events:
             if event.event == "message" and event.data:
                 self._arrived.append(Delivery(event.data, self._origin))
 
-    async def _events_read(self) -> list[SseEvent]:
+    async def _read_events(self) -> list[SseEvent]:
         """The next events; there is at least one.
 
         Raises:
@@ -212,10 +212,10 @@ class HttpSseChannel:
             raise ConnectionLost("the stream is not open")
         while piece := await self._stream.piece():
             if events := self._events.feed(piece):
-                return [self._bearable(event) for event in events]
+                return [self._check_size(event) for event in events]
         raise ConnectionLost("the server has ended the stream")
 
-    def _bearable(self, event: SseEvent | Oversize) -> SseEvent:
+    def _check_size(self, event: SseEvent | Oversize) -> SseEvent:
         if isinstance(event, Oversize):
             raise ConnectionLost(
                 f"the server sent a message of {event.size} bytes, and the limit is {self._limit}; "
@@ -223,7 +223,7 @@ class HttpSseChannel:
             )
         return event
 
-    def _checked(self, named: str) -> str:
+    def _check_endpoint(self, named: str) -> str:
         """The endpoint as a URL that messages may be posted to.
 
         Raises:
@@ -269,7 +269,7 @@ class HttpSseChannel:
             raise make_http_refused(response, await read_refusal_body(response))
         await read_refusal_body(response)  # so that the connection can be used again
 
-    async def _bounded(self, out: Outgoing) -> None:
+    async def _post_in_time(self, out: Outgoing) -> None:
         try:
             async with asyncio.timeout(NOTIFICATION_TIMEOUT_S):
                 await self._post(out)
@@ -278,9 +278,9 @@ class HttpSseChannel:
                 f"the server did not accept {out.method or 'our answer'} in time"
             ) from None
 
-    async def _deliver(self, out: Outgoing) -> None:
+    async def _post_answer(self, out: Outgoing) -> None:
         """Post our answer to a request of the server."""
         try:
-            await self._bounded(out)
+            await self._post_in_time(out)
         except Exception as error:  # noqa: BLE001 - nobody waits for it: the log is where it is said
             log_info("our answer did not reach the server: %s", error)

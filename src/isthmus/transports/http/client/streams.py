@@ -103,7 +103,7 @@ class ChannelTasks:
 
     @property
     def full(self) -> bool:
-        """Whether there are too many answers to read on: then :meth:`room` is to be awaited."""
+        """Whether there are too many answers to read on: then :meth:`wait_for_room` is to be awaited."""
         return len(self._answers) > MAX_ANSWERS_UNDER_WAY
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -115,11 +115,11 @@ class ChannelTasks:
 
     def answer(self, deliver: Callable[[Outgoing], Awaitable[None]], out: Outgoing) -> None:
         """Deliver an answer of ours when its turn has come."""
-        task = self.start(self._in_turn(deliver, out))
+        task = self.start(self._deliver_in_turn(deliver, out))
         self._answers.add(task)
-        task.add_done_callback(self._answered)
+        task.add_done_callback(self._forget_answer)
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until there are few answers left to deliver."""
         if self._room is None:
             self._room = asyncio.Event()
@@ -132,11 +132,13 @@ class ChannelTasks:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _in_turn(self, deliver: Callable[[Outgoing], Awaitable[None]], out: Outgoing) -> None:
+    async def _deliver_in_turn(
+        self, deliver: Callable[[Outgoing], Awaitable[None]], out: Outgoing
+    ) -> None:
         async with self._turns:
             await deliver(out)
 
-    def _answered(self, task: asyncio.Task[None]) -> None:
+    def _forget_answer(self, task: asyncio.Task[None]) -> None:
         self._answers.discard(task)
         if self._room is not None and len(self._answers) <= FEW_ANSWERS_UNDER_WAY:
             self._room.set()
@@ -157,7 +159,7 @@ class EventStreams:
         get: asks for a stream, or for its rest after an event id; gives None where there is none
             to be had now, and raises ``HttpRefused`` where there will be none.
         took: takes in one message; True where it is what is waited for.
-        beside: runs things beside, and says when to read no further.
+        tasks: run beside it, and say when to read no further.
         limit: the most bytes one event may have.
 
     Attributes:
@@ -168,13 +170,13 @@ class EventStreams:
         self,
         get: Callable[[str], Awaitable[Response | None]],
         took: Callable[[bytes, Any], bool],
-        beside: ChannelTasks,
+        tasks: ChannelTasks,
         limit: int,
     ) -> None:
         self.resumable = True
         self._get = get
         self._took = took
-        self._beside = beside
+        self._tasks = tasks
         self._limit = limit
 
     async def follow(self, first: Response, what: Any) -> None:
@@ -202,9 +204,9 @@ class EventStreams:
             # by GET with Last-Event-ID, after the time the server asks for
             await asyncio.sleep(patience.wait(events.retry, draw_chance()))
             response = await self._get(events.last_id)
-            events = self._continued(events)
+            events = self._make_continuation(events)
 
-    def _continued(self, events: SseParser) -> SseParser:
+    def _make_continuation(self, events: SseParser) -> SseParser:
         """A parser for the continuation of a stream: what was cut off will come again."""
         after = SseParser(self._limit)
         after.last_id, after.retry = events.last_id, events.retry
@@ -215,11 +217,11 @@ class EventStreams:
         try:
             while piece := await response.piece():
                 for event in events.feed(piece):
-                    if self._event(event, what):
-                        self._beside.start(finish_stream(response))
+                    if self._take_event(event, what):
+                        self._tasks.start(finish_stream(response))
                         return True
-                if self._beside.full:
-                    await self._beside.room()
+                if self._tasks.full:
+                    await self._tasks.wait_for_room()
         except ConnectionLost:
             response.close()
             if what is not None and not (self.resumable and events.last_id):
@@ -229,7 +231,7 @@ class EventStreams:
             raise
         return False
 
-    def _event(self, event: SseEvent | Oversize, what: Any) -> bool:
+    def _take_event(self, event: SseEvent | Oversize, what: Any) -> bool:
         if isinstance(event, Oversize):
             raise Misbehaved(
                 f"the server sent an event of {event.size} bytes, this client takes {self._limit}"
@@ -255,7 +257,7 @@ class EventStreams:
                 if response is None:
                     patience.failed()
                 else:
-                    events, seen = self._continued(events), events.last_id
+                    events, seen = self._make_continuation(events), events.last_id
                     await self._read(response, events, None)
                     response.close()
                     patience.ended(brought=events.last_id != seen)
