@@ -128,7 +128,7 @@ async def test_a_list_that_does_not_come_leaves_the_last_one_that_did(error, sta
     """Ours: in the catalog, for the next run, and with a word about it; until it comes again."""
     now, said = [1_000.0], []
     listing = ListedServer(plain_tool("x"))
-    more = {"kept": ListCache(state, clock=lambda: now[0]), "clock": lambda: now[0]}
+    more = {"cache": ListCache(state, clock=lambda: now[0]), "clock": lambda: now[0]}
     found = make_catalog(ClientShelf(a=listing), notice=said.append, **more)
     await found.load()
     listing.tools = [error]
