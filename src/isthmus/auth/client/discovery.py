@@ -36,11 +36,10 @@ T = TypeVar("T")
 VERSION_HEADER: Mapping[str, str] = {"mcp-protocol-version": LATEST.name}
 # spec 2025-03-26 basic/authorization#server-metadata-discovery-headers: SHOULD be sent
 
+# Seconds for all of it: a server could name many that are slow, while no call's clock runs.
 DISCOVERY_TIMEOUT_S = 30.0
-"""Seconds for all of it: a server could name many that are slow, while no call's clock runs."""
 
-MAX_ISSUERS = 10
-"""Authorization servers of one resource that are looked at."""
+MAX_ISSUERS = 10  # authorization servers of one resource that are looked at
 
 
 class Compat(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +64,7 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True):
     plain_http: frozenset[str] = frozenset()
 
 
-STRICT_COMPAT = Compat()
-"""What is put up with unless somebody says otherwise."""
+STRICT_COMPAT = Compat()  # what is put up with unless somebody says otherwise
 
 
 class ResourceMetadata(msgspec.Struct):

@@ -1,11 +1,9 @@
-"""Where the browser comes back to: a server on this machine, for one answer.
+"""Redirect URI: the loopback server that a user's browser comes back to, for one answer.
 
 :class:`Loopback` listens before the browser is opened, so that nobody else can take the port in
 between, and keeps listening past what is not meant for it: favicons, guesses, answers with a state
 that nobody has asked for. It answers the same page to everybody and repeats nothing of what it was
 sent. :class:`ByHand` is for programs that have another way to learn where the browser was sent.
-
-Opening the user's browser at a page of the authorization server.
 """
 
 import asyncio
@@ -32,23 +30,18 @@ __all__ = [
     "visit_in_browser",
 ]
 
-LOGIN_TIMEOUT_S = 300.0
-"""Seconds that a user has for logging in."""
+LOGIN_TIMEOUT_S = 300.0  # seconds that a user has for logging in
 
-READ_TIMEOUT_S = 10.0
-"""Seconds that a browser has for sending its request."""
+READ_TIMEOUT_S = 10.0  # seconds that a browser has for sending its request
 
 MAX_REQUEST_BYTES = 8 * 1024
-"""Bytes of a request."""
 
-MAX_CONNECTIONS = 16
-"""Connections that are open at a time."""
+MAX_CONNECTIONS = 16  # connections that are open at a time
 
+# The parameters of an authorization response, each of which was there once.
 AuthorizationParams: TypeAlias = Mapping[str, str]
-"""The parameters of an authorization response, each of which was there once."""
 
-ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]
-"""Shows the user a URL."""
+ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]  # shows the user a URL
 
 
 class NobodyCame(AuthRequired):
@@ -163,12 +156,12 @@ class Loopback:
         return listening
 
 
+# What to listen on: a browser may take either address for a name.
 LOOPBACK_ADDRESSES: Mapping[str, tuple[str, ...]] = {
     "127.0.0.1": ("127.0.0.1",),
     "[::1]": ("::1",),
     "localhost": ("127.0.0.1", "::1"),
 }
-"""What to listen on: a browser may take either address for a name."""
 
 
 def parse_port(uri: str | None) -> int:
@@ -362,8 +355,8 @@ def render_page(status: str, text: str) -> bytes:
     return "\r\n".join((*head, "", "")).encode() + body
 
 
+# Has the user visit a URL. It is checked before; the URL is never fetched by isthmus itself.
 OpenBrowser: TypeAlias = Callable[[str], Awaitable[object] | object]
-"""Has the user visit a URL. It is checked before; the URL is never fetched by isthmus itself."""
 
 
 async def open_default_browser(url: str) -> None:

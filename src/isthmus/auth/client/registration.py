@@ -1,9 +1,7 @@
-"""How an authorization server comes to know the client: told before, by a document, or by itself.
+"""Client registration: a client known beforehand, by its metadata document, or dynamically (RFC 7591).
 
 What a server gave a client is kept under that server's issuer, to the letter, and shown to nobody
 else. A client that is known by its metadata document is known everywhere, since it names itself.
-
-A client that an authorization server was told about beforehand.
 """
 
 import time
@@ -30,7 +28,6 @@ from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe, UsageError
 
 if TYPE_CHECKING:
     from isthmus.auth.tokens.jose import PrivateKey
-
 __all__ = ["ClientProfile", "Preregistered", "Registrar", "StaticClient"]
 
 
@@ -41,6 +38,60 @@ class Preregistered(Protocol):
     def identity(self) -> ClientIdentity:
         """Who it is there."""
         ...
+
+
+class StaticClient:
+    """A client that somebody registered at an authorization server, by hand or by a form there.
+
+    Example::
+
+        StaticClient("desktop-app")
+        StaticClient("report-job", secret=os.environ["REPORT_SECRET"])
+        StaticClient("report-job", key=PrivateKey(pem, alg="ES256"))
+
+    Args:
+        client_id: what it is called there.
+        secret: the secret it was given.
+        key: the private key whose public half the authorization server knows.
+        method: how it authenticates at the token endpoint: ``none``, ``client_secret_basic``,
+            ``client_secret_post`` or ``private_key_jwt``; None takes the best that both can.
+
+    Raises:
+        UsageError: it has no name, its key is no ``PrivateKey``, or a method is named that does
+            not go with what it has.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        secret: Secret | str | None = None,
+        key: "PrivateKey | None" = None,
+        method: str | None = None,
+    ) -> None:
+        if not client_id:
+            raise UsageError("a client that is registered has a client_id: give its text")
+        if method is not None and method not in AUTH_METHODS:
+            raise UsageError(f"method={method!r}: it is one of {', '.join(sorted(AUTH_METHODS))}")
+        if isinstance(key, str | bytes | Mapping):
+            raise UsageError(f"key= of {client_id!r} is PrivateKey(…) of that, and not its text")
+        for named, given, wanted in (
+            ("private_key_jwt", key, "key=PrivateKey(…)"),
+            ("client_secret_basic", secret, "secret=…"),
+            ("client_secret_post", secret, "secret=…"),
+        ):
+            if method == named and given is None:
+                raise UsageError(f"{client_id!r} is to authenticate by {method}: give it {wanted}")
+        self.client_id = client_id
+        self.identity = ClientIdentity(
+            client_id=client_id,
+            method=method,
+            secret=None if secret is None else Secret(secret),
+            key=key,
+        )
+
+    def __repr__(self) -> str:
+        return f"StaticClient({self.client_id!r})"
 
 
 class ClientProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -294,57 +345,3 @@ def make_identity(registration: Registration) -> ClientIdentity:
     return ClientIdentity(
         client_id=registration.client_id, method=registration.method, secret=registration.secret
     )
-
-
-class StaticClient:
-    """A client that somebody registered at an authorization server, by hand or by a form there.
-
-    Example::
-
-        StaticClient("desktop-app")
-        StaticClient("report-job", secret=os.environ["REPORT_SECRET"])
-        StaticClient("report-job", key=PrivateKey(pem, alg="ES256"))
-
-    Args:
-        client_id: what it is called there.
-        secret: the secret it was given.
-        key: the private key whose public half the authorization server knows.
-        method: how it authenticates at the token endpoint: ``none``, ``client_secret_basic``,
-            ``client_secret_post`` or ``private_key_jwt``; None takes the best that both can.
-
-    Raises:
-        UsageError: it has no name, its key is no ``PrivateKey``, or a method is named that does
-            not go with what it has.
-    """
-
-    def __init__(
-        self,
-        client_id: str,
-        *,
-        secret: Secret | str | None = None,
-        key: "PrivateKey | None" = None,
-        method: str | None = None,
-    ) -> None:
-        if not client_id:
-            raise UsageError("a client that is registered has a client_id: give its text")
-        if method is not None and method not in AUTH_METHODS:
-            raise UsageError(f"method={method!r}: it is one of {', '.join(sorted(AUTH_METHODS))}")
-        if isinstance(key, str | bytes | Mapping):
-            raise UsageError(f"key= of {client_id!r} is PrivateKey(…) of that, and not its text")
-        for named, given, wanted in (
-            ("private_key_jwt", key, "key=PrivateKey(…)"),
-            ("client_secret_basic", secret, "secret=…"),
-            ("client_secret_post", secret, "secret=…"),
-        ):
-            if method == named and given is None:
-                raise UsageError(f"{client_id!r} is to authenticate by {method}: give it {wanted}")
-        self.client_id = client_id
-        self.identity = ClientIdentity(
-            client_id=client_id,
-            method=method,
-            secret=None if secret is None else Secret(secret),
-            key=key,
-        )
-
-    def __repr__(self) -> str:
-        return f"StaticClient({self.client_id!r})"

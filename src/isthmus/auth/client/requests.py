@@ -36,17 +36,16 @@ from isthmus.transports.http.client.requests import Requests, Response, same_ori
 
 __all__ = ["AuthorizedRequests", "SharedSessions", "check_scopes"]
 
-MAX_SENDS = 8
-"""Times that one request is sent, whatever the server answers."""
+MAX_SENDS = 8  # times that one request is sent, whatever the server answers
 
+# Methods by which a client looks whether a server is there.
 PING_METHODS = frozenset({"ping", "server/discover"})
-"""Methods by which a client looks whether a server is there."""
 
+# The status from which on a response is a refusal, whose body ends in errors and logs.
 FIRST_ERROR_STATUS = 400
-"""The status from which on a response is a refusal, whose body ends in errors and logs."""
 
+# Bytes of a refusal that are read, so that its connection can be used again.
 MAX_REFUSAL_BYTES = 64 * 1024
-"""Bytes of a refusal that are read, so that its connection can be used again."""
 
 
 class AuthorizedRequests:
@@ -317,8 +316,8 @@ class SharedSession(msgspec.Struct):
     users: int = 0
 
 
+# Gives the way to tokens for the MCP server at a URL; the proofs bind them to a key.
 MakeGrant: TypeAlias = Callable[[str, DpopProofs], TokenGrant]
-"""Gives the way to tokens for the MCP server at a URL; the proofs bind them to a key."""
 
 
 class SharedSessions:

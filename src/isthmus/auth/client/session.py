@@ -1,15 +1,13 @@
-"""The tokens of one client for one MCP server: had, renewed and shared by whoever calls.
+"""Authorization session: the tokens of one client for one MCP server, their renewal and step-up.
 
 One flight at a time gets new tokens, in a task of its own, and whoever needs them waits for it.
 Nobody holds a lock while an MCP request is on its way, so calls run beside one another; and a
 caller who is cancelled takes the flight along only when nobody else waits for it.
 
-How tokens are had is a :class:`TokenGrant`: with the user (:mod:`isthmus.auth.client.grants.oauth`), or in
-one of the ways of machines.
+A :class:`TokenGrant` gets tokens: with the user (:mod:`isthmus.auth.client.grants.user`), or in one
+of the ways of machines.
 
-More scopes, where a request takes some that the tokens do not have.
-
-A user is asked as long as that leads somewhere: twice at most for one operation, and no more once
+:class:`StepUps` gets more scopes, where a request takes some that the tokens do not have. A user is asked as long as that leads somewhere: twice at most for one operation, and no more once
 an answer has brought nothing new.
 """
 
@@ -28,13 +26,17 @@ from isthmus.runtime.clocks import Clocks
 
 __all__ = ["AuthSession", "StepUps", "TokenDemand", "TokenGrant"]
 
+# Seconds before its end at which a token is renewed; a short one at 80 % of its life.
 REFRESH_EARLY_S = 60.0
-"""Seconds before its end at which a token is renewed; a short one at 80 % of its life."""
 
 REFRESH_LIFE_FRACTION = 0.8
 
+# Seconds until a renewal is tried again that failed while the token is still good.
 REFRESH_RETRY_S = 10.0
-"""Seconds until a renewal is tried again that failed while the token is still good."""
+
+MAX_STEP_UPS = 2  # how often one operation may ask for more
+
+MAX_OPERATIONS = 1000  # operations that are remembered
 
 
 class TokenDemand(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,13 +291,6 @@ class AuthSession:
 
     def _over(self, tokens: Tokens) -> bool:
         return tokens.expires_at is not None and self._now() >= tokens.expires_at
-
-
-MAX_STEP_UPS = 2
-"""How often one operation may ask for more."""
-
-MAX_OPERATIONS = 1000
-"""Operations that are remembered."""
 
 
 class StepUps:

@@ -1,13 +1,11 @@
-"""The one request that every grant comes down to: a form to the token endpoint, and its answer.
+"""Token request: a form to the token endpoint, its answer, and the DPoP proofs of tokens (RFC 9449).
 
 Who asks is an :class:`~isthmus.auth.protocol.ClientIdentity`; what is asked is a grant's
 form. The answer is :class:`TokenResponse`, or the error that the authorization server names.
-
-How tokens are shown, and the proofs that go with those bound to a key (RFC 9449).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,10 +27,8 @@ from isthmus.errors import AuthRefused, AuthUnsafe
 
 if TYPE_CHECKING:
     from isthmus.auth.tokens.dpop import DpopKey
-
 __all__ = [
     "DpopProofs",
-    "Proving",
     "TokenResponse",
     "check_token_type",
     "is_header_safe",
@@ -40,8 +36,25 @@ __all__ = [
     "request_token",
 ]
 
+# Once more where the server wants a nonce in the proof.
 MAX_TOKEN_REQUESTS = 2
-"""How often a request is made: once more where the server wants a nonce in the proof."""
+
+MAX_NONCES = 100  # servers whose nonces are remembered
+
+MAX_NONCE_CHARS = 1024  # characters of a nonce
+
+NONCE_HEADER = "dpop-nonce"
+
+# The types of tokens by their names, whose case does not matter (RFC 6749 5.1).
+TOKEN_TYPES = {"bearer": "Bearer", "dpop": "DPoP", "n_a": "N_A"}
+
+TOKEN_ERROR_HINTS: Mapping[str, str] = {  # what helps, by the code of RFC 6749 5.2 and RFC 8707 2
+    "invalid_client": "is the client registered there, and are its credentials current?",
+    "unauthorized_client": "the client may not use this grant: allow it where it is registered",
+    "invalid_target": "the authorization server does not know the resource: register its URL",
+    "invalid_scope": "ask for others by scopes=…, or have these allowed to this client there",
+    "unsupported_grant_type": "this authorization server does not offer this grant",
+}
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,138 +78,6 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Granted(kind={self.kind!r}, scopes={self.scopes!r})"
-
-
-class Proving(Protocol):
-    """Proves the possession of the key that tokens are bound to (RFC 9449)."""
-
-    def headers(self, method: str, url: str) -> Mapping[str, str]:
-        """The header with a new proof for one request."""
-        ...
-
-    def wants_again(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> bool:
-        """Learn the nonce of an answer; True where the request is to be made again with it."""
-        ...
-
-
-async def request_token(
-    network: Network,
-    endpoint: str,
-    fields: Mapping[str, str],
-    identity: ClientIdentity,
-    *,
-    issuer: str,
-    methods: Sequence[str] = (),
-    proofs: Proving | None = None,
-) -> TokenResponse:
-    """Ask a token endpoint for what a grant's form asks for.
-
-    Args:
-        network: sends it.
-        endpoint: the token endpoint.
-        fields: ``grant_type`` and what belongs to it.
-        identity: who asks.
-        issuer: whose endpoint it is: the audience of assertions.
-        methods: how its metadata let clients authenticate; empty where they do not say.
-        proofs: proves the possession of a key, and binds the token to it.
-
-    Raises:
-        AuthRefused: the server said no; ``error`` has its code.
-        AuthRequired: the identity lacks what the server wants to see.
-        AuthUnsafe: what it answered is no token response.
-    """
-    for _ in range(MAX_TOKEN_REQUESTS):
-        form, headers = authenticate_form(fields, identity, issuer=issuer, methods=methods)
-        if proofs is not None:
-            headers = {**headers, **proofs.headers("POST", endpoint)}
-        answer = await network.form(endpoint, form, headers)
-        if proofs is None or not proofs.wants_again(
-            endpoint, answer.status, answer.headers, answer.body
-        ):
-            break
-    return parse_token_response(answer, issuer)
-
-
-def parse_token_response(answer: Fetched, issuer: str) -> TokenResponse:
-    """A token endpoint's answer, read.
-
-    Raises:
-        AuthRefused: it is an error.
-        AuthUnsafe: it is no token response.
-    """
-    read = parse_members(answer.body)
-    # Some servers answer 201; what matters is that there is a token.
-    if answer.status not in (200, 201):
-        raise make_token_refusal(read, answer.status, issuer)
-    access = read.get("access_token")
-    if not isinstance(access, str) or not is_header_safe(access):
-        raise AuthUnsafe(f"the token endpoint of {issuer} answered with what is no token response")
-    refresh, scope = read.get("refresh_token"), read.get("scope")
-    return TokenResponse(
-        access=Secret(access),
-        kind=parse_token_type(read.get("token_type"), issuer),
-        expires_in=parse_lifetime(read.get("expires_in")),
-        refresh=Secret(refresh) if refresh and isinstance(refresh, str) else None,
-        scopes=filter_scopes(scope.split()) if isinstance(scope, str) and scope.strip() else None,
-        more=read,
-    )
-
-
-TOKEN_TYPES = {"bearer": "Bearer", "dpop": "DPoP", "n_a": "N_A"}
-"""The types of tokens by their names, whose case does not matter (RFC 6749 5.1)."""
-
-
-def parse_token_type(named: Any, issuer: str) -> str:
-    """The type of a token.
-
-    Raises:
-        AuthUnsafe: it is one that nobody here can present.
-    """
-    kind = TOKEN_TYPES.get(str(named).lower())
-    if kind is None:
-        raise AuthUnsafe(
-            f"{issuer} issued a token of the type {quote_foreign(named)}, and this client can present "
-            "tokens of the types Bearer and DPoP"
-        )
-    return kind
-
-
-def is_header_safe(token: str) -> bool:
-    """Whether a token can stand in a header, alone and as it is."""
-    return bool(token) and token.isascii() and token.isprintable() and " " not in token
-
-
-def make_token_refusal(read: Mapping[str, Any], status: int, issuer: str) -> AuthRefused:
-    """The exception for an error of an authorization server's."""
-    error = read.get("error")
-    if not isinstance(error, str):
-        refused = AuthRefused(f"{issuer} answered a token request with HTTP {status} and no reason")
-        refused.status = status
-        return refused
-    more = read.get("error_description")
-    words = f": {quote_foreign(more)}" if isinstance(more, str) and more else ""
-    hint = TOKEN_ERROR_HINTS.get(error)
-    mend = f" ({hint})" if hint else ""
-    return AuthRefused(
-        f"{issuer} refused a token: {quote_foreign(error)}{words}{mend}", quote_foreign(error)
-    )
-
-
-TOKEN_ERROR_HINTS: Mapping[str, str] = {
-    "invalid_client": "is the client registered there, and are its credentials current?",
-    "unauthorized_client": "the client may not use this grant: allow it where it is registered",
-    "invalid_target": "the authorization server does not know the resource: register its URL",
-    "invalid_scope": "ask for others by scopes=…, or have these allowed to this client there",
-    "unsupported_grant_type": "this authorization server does not offer this grant",
-}
-"""What helps, by the code of RFC 6749 5.2 and RFC 8707 2."""
-
-
-MAX_NONCES = 100
-"""Servers whose nonces are remembered."""
-
-NONCE_HEADER = "dpop-nonce"
-MAX_NONCE_CHARS = 1024  # characters of a nonce
 
 
 class DpopProofs:
@@ -271,21 +152,42 @@ class DpopProofs:
         return found
 
 
-def store_nonce(nonces: BoundedDict[str, str], url: str, headers: Mapping[str, str]) -> None:
-    """Remember the nonce of an answer, if there is one and it can be one."""
-    nonce = headers.get("DPoP-Nonce") or headers.get(NONCE_HEADER)
-    if nonce and len(nonce) <= MAX_NONCE_CHARS and nonce.isascii() and nonce.isprintable():
-        nonces[origin_of(url)] = nonce
+async def request_token(
+    network: Network,
+    endpoint: str,
+    fields: Mapping[str, str],
+    identity: ClientIdentity,
+    *,
+    issuer: str,
+    methods: Sequence[str] = (),
+    proofs: DpopProofs | None = None,
+) -> TokenResponse:
+    """Ask a token endpoint for what a grant's form asks for.
 
-
-def check_token_type(granted: TokenResponse, issuer: str, proofs: DpopProofs) -> None:
-    """See to it that a token is of a type that a request can carry.
+    Args:
+        network: sends it.
+        endpoint: the token endpoint.
+        fields: ``grant_type`` and what belongs to it.
+        identity: who asks.
+        issuer: whose endpoint it is: the audience of assertions.
+        methods: how its metadata let clients authenticate; empty where they do not say.
+        proofs: proves the possession of a key, and binds the token to it.
 
     Raises:
-        AuthUnsafe: it is not.
+        AuthRefused: the server said no; ``error`` has its code.
+        AuthRequired: the identity lacks what the server wants to see.
+        AuthUnsafe: what it answered is no token response.
     """
-    if granted.kind != "Bearer" and (granted.kind != "DPoP" or proofs.key is None):
-        raise AuthUnsafe(f"{quote_foreign(issuer)} issued a token that nobody here can present")
+    for _ in range(MAX_TOKEN_REQUESTS):
+        form, headers = authenticate_form(fields, identity, issuer=issuer, methods=methods)
+        if proofs is not None:
+            headers = {**headers, **proofs.headers("POST", endpoint)}
+        answer = await network.form(endpoint, form, headers)
+        if proofs is None or not proofs.wants_again(
+            endpoint, answer.status, answer.headers, answer.body
+        ):
+            break
+    return parse_token_response(answer, issuer)
 
 
 def make_tokens(
@@ -319,3 +221,81 @@ def make_tokens(
         account=account,
         server=place.below,
     )
+
+
+def check_token_type(granted: TokenResponse, issuer: str, proofs: DpopProofs) -> None:
+    """See to it that a token is of a type that a request can carry.
+
+    Raises:
+        AuthUnsafe: it is not.
+    """
+    if granted.kind != "Bearer" and (granted.kind != "DPoP" or proofs.key is None):
+        raise AuthUnsafe(f"{quote_foreign(issuer)} issued a token that nobody here can present")
+
+
+def parse_token_response(answer: Fetched, issuer: str) -> TokenResponse:
+    """A token endpoint's answer, read.
+
+    Raises:
+        AuthRefused: it is an error.
+        AuthUnsafe: it is no token response.
+    """
+    read = parse_members(answer.body)
+    # Some servers answer 201; what matters is that there is a token.
+    if answer.status not in (200, 201):
+        raise make_token_refusal(read, answer.status, issuer)
+    access = read.get("access_token")
+    if not isinstance(access, str) or not is_header_safe(access):
+        raise AuthUnsafe(f"the token endpoint of {issuer} answered with what is no token response")
+    refresh, scope = read.get("refresh_token"), read.get("scope")
+    return TokenResponse(
+        access=Secret(access),
+        kind=parse_token_type(read.get("token_type"), issuer),
+        expires_in=parse_lifetime(read.get("expires_in")),
+        refresh=Secret(refresh) if refresh and isinstance(refresh, str) else None,
+        scopes=filter_scopes(scope.split()) if isinstance(scope, str) and scope.strip() else None,
+        more=read,
+    )
+
+
+def parse_token_type(named: Any, issuer: str) -> str:
+    """The type of a token.
+
+    Raises:
+        AuthUnsafe: it is one that nobody here can present.
+    """
+    kind = TOKEN_TYPES.get(str(named).lower())
+    if kind is None:
+        raise AuthUnsafe(
+            f"{issuer} issued a token of the type {quote_foreign(named)}, and this client can present "
+            "tokens of the types Bearer and DPoP"
+        )
+    return kind
+
+
+def is_header_safe(token: str) -> bool:
+    """Whether a token can stand in a header, alone and as it is."""
+    return bool(token) and token.isascii() and token.isprintable() and " " not in token
+
+
+def make_token_refusal(read: Mapping[str, Any], status: int, issuer: str) -> AuthRefused:
+    """The exception for an error of an authorization server's."""
+    error = read.get("error")
+    if not isinstance(error, str):
+        refused = AuthRefused(f"{issuer} answered a token request with HTTP {status} and no reason")
+        refused.status = status
+        return refused
+    more = read.get("error_description")
+    words = f": {quote_foreign(more)}" if isinstance(more, str) and more else ""
+    hint = TOKEN_ERROR_HINTS.get(error)
+    mend = f" ({hint})" if hint else ""
+    return AuthRefused(
+        f"{issuer} refused a token: {quote_foreign(error)}{words}{mend}", quote_foreign(error)
+    )
+
+
+def store_nonce(nonces: BoundedDict[str, str], url: str, headers: Mapping[str, str]) -> None:
+    """Remember the nonce of an answer, if there is one and it can be one."""
+    nonce = headers.get("DPoP-Nonce") or headers.get(NONCE_HEADER)
+    if nonce and len(nonce) <= MAX_NONCE_CHARS and nonce.isascii() and nonce.isprintable():
+        nonces[origin_of(url)] = nonce

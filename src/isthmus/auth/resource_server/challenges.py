@@ -18,8 +18,8 @@ CHALLENGE_SCHEMES: Mapping[str, Sequence[str]] = {
 }
 SCHEME_NAMES = {"bearer": "Bearer", "dpop": "DPoP"}
 
+# RFC 6750 3: an ``error_description`` has neither quotes nor backslashes.
 DESCRIPTION_CHARS = str.maketrans({'"': "'", "\\": "/"})
-"""RFC 6750 3: an ``error_description`` has neither quotes nor backslashes."""
 
 
 class ResourceChallenges:

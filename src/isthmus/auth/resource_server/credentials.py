@@ -13,8 +13,8 @@ __all__ = [
     "read_proof",
 ]
 
+# Bytes of an access token, unless a server says otherwise; so much that one issues at most.
 MAX_TOKEN_BYTES = 16 * 1024
-"""Bytes of an access token, unless a server says otherwise; so much that one issues at most."""
 
 MAX_PROOF_BYTES = 8 * 1024
 MAX_SCHEME_BYTES = 16

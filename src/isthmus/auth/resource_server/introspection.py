@@ -32,17 +32,16 @@ from isthmus.errors import UsageError
 
 __all__ = ["IntrospectionVerifier"]
 
+# Seconds for which an answer is believed, and so the longest that a revoked token is.
 MAX_FRESH_S = 60.0
-"""Seconds for which an answer is believed, and so the longest that a revoked token is."""
 
+# Answers that are remembered, and tokens that are asked about again for open streams.
 MAX_REMEMBERED_ANSWERS = 16_384
-"""Answers that are remembered, and tokens that are asked about again for open streams."""
 
+# Tokens that are asked about at the same time; a flood of made-up ones opens no more requests.
 MAX_PENDING_TOKENS = 128
-"""Tokens that are asked about at the same time; a flood of made-up ones opens no more requests."""
 
 MAX_ANSWER_BYTES = 64 * 1024
-"""Bytes of an answer."""
 
 log = logging.getLogger("isthmus.auth")
 

@@ -37,20 +37,19 @@ __all__ = ["JWTVerifier", "Profile"]
 
 Profile = Literal["rfc9068", "compat"]
 
+# What ``typ`` may say. The empty one is a header without it.
 TYPES_BY_PROFILE: Mapping[Profile, frozenset[str]] = {
     "rfc9068": frozenset({"at+jwt"}),
     "compat": frozenset({"at+jwt", "jwt", ""}),
 }
-"""What ``typ`` may say. The empty one is a header without it."""
 
 SCOPE_CLAIMS = ("scope", "scp")
 CLIENT_CLAIMS = ("client_id", "azp", "appid", "cid")
 
+# Claims that only ID tokens have, which are for the client and nobody else.
 ID_TOKEN_CLAIMS = ("at_hash", "c_hash", "s_hash")
-"""Claims that only ID tokens have, which are for the client and nobody else."""
 
-MAX_REMEMBERED_TOKENS = 4096
-"""Tokens whose verification is remembered."""
+MAX_REMEMBERED_TOKENS = 4096  # tokens whose verification is remembered
 
 log = logging.getLogger("isthmus.auth")
 

@@ -1,7 +1,4 @@
-"""An MCP server as an OAuth resource server: whose token it is, and what it is good for.
-
-What scopes there are, what every request takes, and which of them stand for others.
-"""
+"""Resource server: an MCP server that takes access tokens, and the model of its scopes."""
 
 import inspect
 import time
@@ -38,10 +35,15 @@ from isthmus.transports.http.reply import Scope
 if TYPE_CHECKING:
     from isthmus.auth.resource_server.replays import ReplayStore
     from isthmus.auth.tokens.dpop import DpopProof, Nonces
-
 __all__ = ["ResourceAuth", "ScopeModel"]
+# ``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``.
+FindUpstream = Callable[[Principal, str], Awaitable[Any]]
 
 MAX_EXPANSIONS = 1024
+
+RETRY_AFTER_S = 5  # after which a store that could not be asked is worth another try
+
+NO_ROUTES: Mapping[str, AsgiApp] = {}
 
 
 class ScopeModel:
@@ -98,15 +100,6 @@ class ScopeModel:
             if len(self._reached) < MAX_EXPANSIONS:
                 self._reached[granted] = found
         return found
-
-
-FindUpstream = Callable[[Principal, str], Awaitable[Any]]
-"""``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``."""
-
-RETRY_AFTER_S = 5
-"""After which a store that could not be asked is worth another try."""
-
-NO_ROUTES: Mapping[str, AsgiApp] = {}
 
 
 class ResourceAuth:

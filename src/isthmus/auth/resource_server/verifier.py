@@ -1,10 +1,7 @@
-"""What tells whose an access token is: the seam, and what all that fill it have in common.
+"""Token verifier: the seam that says whose an access token is, and the simplest that fill it.
 
-What a token or an introspection says, read into what a server knows of its sender.
-
-Several issuers for one server: each token is judged by its own issuer's verifier alone.
-
-Fixed tokens: for development, and for machines that know one another.
+:class:`ByIssuer` has each token judged by its own issuer's verifier; :class:`StaticTokens` knows
+fixed ones. The claims of a token or an introspection are read here, too.
 """
 
 import hmac
@@ -30,6 +27,8 @@ __all__ = [
     "read_scope_claim",
     "read_text_claim",
 ]
+
+MAX_SCOPES = 1000  # scopes of one token that are looked at
 
 
 class Presented(msgspec.Struct, frozen=True):
@@ -98,49 +97,6 @@ class VerifierUnavailable(AuthError):
     def __init__(self, message: str, retry_after: float = 30.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-
-
-MAX_SCOPES = 1000
-"""Scopes of one token that are looked at."""
-
-
-def read_text_claim(claims: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """The first of some claims that is a text and not empty."""
-    for name in names:
-        value = claims.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return None
-
-
-def read_scope_claim(claims: Mapping[str, Any], names: Sequence[str]) -> frozenset[str] | None:
-    """The scopes in the first of some claims that is there; None where none is.
-
-    They are one text with spaces (RFC 8693 4.2), or a list as some issuers write it.
-    """
-    for name in names:
-        value = claims.get(name)
-        if isinstance(value, str):
-            return frozenset(value.split(" ")[:MAX_SCOPES]) - {""}
-        if isinstance(value, list):
-            return frozenset(one for one in value[:MAX_SCOPES] if isinstance(one, str))
-    return None
-
-
-def read_key_binding(claims: Mapping[str, Any]) -> str | None:
-    """The thumbprint of the key that a token is bound to; None if it is bound to none.
-
-    Raises:
-        InvalidToken: it is bound to something that cannot be checked here. Without the check it would be
-            good for anybody who has it.
-    """
-    bound = claims.get("cnf")
-    if bound is None:
-        return None
-    jkt = bound.get("jkt") if isinstance(bound, dict) else None
-    if not isinstance(jkt, str) or set(bound) != {"jkt"}:
-        raise InvalidToken("the token is bound to something else than a DPoP key")
-    return jkt
 
 
 class ByIssuer:
@@ -245,3 +201,45 @@ def is_token_table(tokens: object) -> bool:
     return isinstance(tokens, Mapping) and all(
         isinstance(one, Principal) and not isinstance(one.scopes, str) for one in tokens.values()
     )
+
+
+# Claims
+
+
+def read_text_claim(claims: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of some claims that is a text and not empty."""
+    for name in names:
+        value = claims.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
+def read_scope_claim(claims: Mapping[str, Any], names: Sequence[str]) -> frozenset[str] | None:
+    """The scopes in the first of some claims that is there; None where none is.
+
+    They are one text with spaces (RFC 8693 4.2), or a list as some issuers write it.
+    """
+    for name in names:
+        value = claims.get(name)
+        if isinstance(value, str):
+            return frozenset(value.split(" ")[:MAX_SCOPES]) - {""}
+        if isinstance(value, list):
+            return frozenset(one for one in value[:MAX_SCOPES] if isinstance(one, str))
+    return None
+
+
+def read_key_binding(claims: Mapping[str, Any]) -> str | None:
+    """The thumbprint of the key that a token is bound to; None if it is bound to none.
+
+    Raises:
+        InvalidToken: it is bound to something that cannot be checked here. Without the check it would be
+            good for anybody who has it.
+    """
+    bound = claims.get("cnf")
+    if bound is None:
+        return None
+    jkt = bound.get("jkt") if isinstance(bound, dict) else None
+    if not isinstance(jkt, str) or set(bound) != {"jkt"}:
+        raise InvalidToken("the token is bound to something else than a DPoP key")
+    return jkt

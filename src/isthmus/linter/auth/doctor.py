@@ -36,10 +36,10 @@ __all__ = ["AuthDoctor", "Hop", "Login", "Verdict"]
 
 Verdict: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
 
+# Gets tokens, by logging in or however else.
 Login: TypeAlias = Callable[[], Awaitable[Tokens | Secret]]
-"""Gets tokens, by logging in or however else."""
 
-HOPS = (
+HOPS = (  # the hops, in their order
     "server",
     "challenge",
     "resource metadata",
@@ -48,7 +48,6 @@ HOPS = (
     "token",
     "call",
 )
-"""The hops, in their order."""
 
 MAX_ISSUERS = 10
 
@@ -388,19 +387,19 @@ class AuthDoctor:
         return None
 
 
+# How a client may introduce itself, by the member of the metadata that says so.
 REGISTRATION_WAYS = {
     "client_id_metadata_document_supported": "client metadata documents",
     "registration_endpoint": "dynamic registration",
 }
-"""How a client may introduce itself, by the member of the metadata that says so."""
 
+# Where to read on, by what went wrong on the way to a token.
 CLAUSE_BY_ERROR: tuple[tuple[type[IsthmusError], str], ...] = (
     (AuthRefused, "RFC 6749 4.1.2.1, 5.2"),
     (AuthUnsafe, f"{AUTHORIZATION_PAGE}#authorization-response-validation"),
     (DiscoveryFailed, DISCOVERY_PAGE),
     (AuthError, f"{AUTHORIZATION_PAGE}#authorization-flow-steps"),
 )
-"""Where to read on, by what went wrong on the way to a token."""
 
 
 def find_clause(error: IsthmusError) -> str:

@@ -1,9 +1,7 @@
-"""Visits a server in every revision it speaks, asks harmless questions, and judges the answers.
+"""Doctor: visits a server in every revision it speaks, asks harmless questions, judges the answers.
 
-Nothing here calls a tool unless it was told to; see :mod:`~isthmus.linter.doctor.probes` for what is
-asked.
-
-Examining whatever a client may be pointed at: which way leads there, and what is asked there.
+Nothing here calls a tool unless it was told to; :mod:`~isthmus.linter.doctor.probes` has the
+questions. :func:`examine` takes whatever a client may be pointed at.
 """
 
 import itertools
@@ -37,13 +35,11 @@ __all__ = ["Calls", "Doctor", "ProbeTarget", "Report", "examine"]
 CLIENT_IDENTITY = {"name": "isthmus-check", "version": "0"}
 MAX_PAGES = 50
 MAX_LOST = 5
-CALL_TIMEOUT_FACTOR = 6
-"""How many times as long a call of a tool may take as any other answer."""
+CALL_TIMEOUT_FACTOR = 6  # how many times as long a call of a tool may take as any other answer
 MAX_SILENT = 20
 INITIALIZED_METHOD = "notifications/initialized"
 
-Calls = Mapping[str, Any]
-"""Tools to call, by name, and their arguments."""
+Calls = Mapping[str, Any]  # tools to call, by name, and their arguments
 
 
 class Report(msgspec.Struct):
@@ -414,8 +410,7 @@ def list_read_only_tools(tools: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-CONNECT_TIMEOUT_S = 10.0
-"""Seconds until a connection counts as failed."""
+CONNECT_TIMEOUT_S = 10.0  # seconds until a connection counts as failed
 
 
 async def examine(

@@ -16,11 +16,11 @@ __all__ = ["PROBES", "UNKNOWN_URI", "Probe", "ProbeHeaders"]
 UNKNOWN_NAME = "isthmus-check-no-such-name"
 UNKNOWN_URI = "isthmus-check://nowhere/nothing"
 
+# Gives the params, or None where there is nothing to ask.
 ProbeParams: TypeAlias = Callable[[ServerVisit], dict[str, Any] | None]
-"""Gives the params, or None where there is nothing to ask."""
 
+# Headers to send instead of the usual ones; None leaves one out.
 ProbeHeaders: TypeAlias = Mapping[str, str | None]
-"""Headers to send instead of the usual ones; None leaves one out."""
 
 
 class Probe(msgspec.Struct, frozen=True):
@@ -380,9 +380,8 @@ _HTTP = (
     Probe("a request of an ended session", "ping", until=LAST_LEGACY, when="end"),
 )
 
-PROBES: tuple[Probe, ...] = (
+PROBES: tuple[Probe, ...] = (  # every question, in the order in which they are asked
     *_COMMON,
     *_MODERN,
     *(msgspec.structs.replace(probe, over="http") for probe in _HTTP),
 )
-"""Every question, in the order in which they are asked."""

@@ -23,7 +23,7 @@ from isthmus.revisions import METHODS, Revision
 
 __all__ = ["read_recordings"]
 
-MODERN_META: Mapping[str, Any] = {
+MODERN_META: Mapping[str, Any] = {  # what ``"<modern>"`` stands for in a transcript
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "transcript", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {
@@ -32,7 +32,6 @@ MODERN_META: Mapping[str, Any] = {
         "roots": {},
     },
 }
-"""What ``"<modern>"`` stands for in a transcript."""
 
 CLIENT_WORDS = {
     "c",
@@ -76,8 +75,8 @@ def read_recordings(
     return found
 
 
+# A line, who said it if that is known, and the message.
 RecordedEntry: TypeAlias = tuple[int, Side | None, Any]
-"""A line, who said it if that is known, and the message."""
 
 
 def _make_conversation(

@@ -56,11 +56,10 @@ def _check_wants_handshake(visit: ServerVisit) -> Iterator[Violation]:
             yield Violation(outcome.probe, outcome.told)
 
 
-WANTS_HANDSHAKE = re.compile(
+WANTS_HANDSHAKE = re.compile(  # how servers say that a request comes too early
     r"(?i)\binitiali[sz]\w*\W+(?:\w+\W+){0,2}(?:first|required)"
     r"|\b(?:not|un|before|without|missing|no|must|first)\W?(?:\w+\W+){0,3}initiali[sz]"
 )
-"""How servers say that a request comes too early."""
 
 
 def _read_refusal(outcome: ProbeOutcome) -> str:
@@ -150,7 +149,7 @@ def _check_retired_methods(visit: ServerVisit) -> Iterator[Violation]:
         yield from expect_error(f"{name}, which is gone", -32601)(visit)
 
 
-ANSWER_RULES: tuple[LintRule, ...] = (
+ANSWER_RULES: tuple[LintRule, ...] = (  # the rules, in the order in which they are reported
     LintRule(
         "connection.survives",
         "error",
@@ -452,4 +451,3 @@ ANSWER_RULES: tuple[LintRule, ...] = (
         since="2026-07-28",
     ),
 )
-"""The rules, in the order in which they are reported."""

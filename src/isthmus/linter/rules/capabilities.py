@@ -141,7 +141,7 @@ def _check_timeouts(visit: ServerVisit) -> Iterator[Violation]:
             yield Violation(f"calling {name}", "no answer in time; it was cancelled")
 
 
-CAPABILITY_RULES: tuple[LintRule, ...] = (
+CAPABILITY_RULES: tuple[LintRule, ...] = (  # the rules, in the order in which they are reported
     LintRule(
         "capabilities.work",
         "error",
@@ -244,4 +244,3 @@ CAPABILITY_RULES: tuple[LintRule, ...] = (
         since="2025-06-18",
     ),
 )
-"""The rules, in the order in which they are reported."""

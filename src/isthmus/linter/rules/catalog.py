@@ -15,14 +15,14 @@ from isthmus.revisions import Revision
 
 __all__ = ["CONVERSATION_RULES", "RULES", "VISIT_RULES", "judge", "judge_visit", "select_rules"]
 
+# The rules about a conversation, recorded or had.
 CONVERSATION_RULES: tuple[LintRule, ...] = (*MESSAGE_RULES, *OFFER_RULES)
-"""The rules about a conversation, recorded or had."""
 
+# The rules about what a server answers to the questions of a visit.
 VISIT_RULES: tuple[LintRule, ...] = (*ANSWER_RULES, *CAPABILITY_RULES, *HTTP_RULES)
-"""The rules about what a server answers to the questions of a visit."""
 
+# All of them by their ids.
 RULES: dict[str, LintRule] = {rule.id: rule for rule in (*CONVERSATION_RULES, *VISIT_RULES)}
-"""All of them by their ids."""
 
 
 def select_rules(only: Collection[str], skip: Collection[str]) -> frozenset[str]:

@@ -22,11 +22,10 @@ Side: TypeAlias = Literal["client", "server"]
 Kind: TypeAlias = Literal["request", "notification", "result", "error", "batch", "broken"]
 
 
+# Bytes that a conversation with a server may take; one that goes on for longer never ends.
 MAX_CONVERSATION_BYTES = 32 * 2**20
-"""Bytes that a conversation with a server may take; one that goes on for longer never ends."""
 
-MESSAGE_OVERHEAD_BYTES = 500
-"""Bytes that a message costs beside its own."""
+MESSAGE_OVERHEAD_BYTES = 500  # bytes that a message costs beside its own
 
 
 class ObservedMessage(msgspec.Struct, eq=False):

@@ -126,6 +126,7 @@ STATUS_BY_PROBE = {
     "a request that states nothing": 400,
 }
 
+# The rules, in the order in which they are reported; for visits over HTTP.
 HTTP_RULES: tuple[LintRule, ...] = (
     LintRule(
         "http.type",
@@ -314,4 +315,3 @@ HTTP_RULES: tuple[LintRule, ...] = (
         since="2026-07-28",
     ),
 )
-"""The rules, in the order in which they are reported; for visits over HTTP."""

@@ -356,7 +356,7 @@ def _check_listen_first(conversation: ObservedConversation) -> Iterator[Violatio
                 yield make_violation(said, "the stream was not acknowledged yet")
 
 
-MESSAGE_RULES: tuple[LintRule, ...] = (
+MESSAGE_RULES: tuple[LintRule, ...] = (  # the rules, in the order in which they are reported
     LintRule(
         "messages.json",
         "error",
@@ -509,4 +509,3 @@ MESSAGE_RULES: tuple[LintRule, ...] = (
         since="2026-07-28",
     ),
 )
-"""The rules, in the order in which they are reported."""

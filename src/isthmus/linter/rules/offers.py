@@ -260,12 +260,12 @@ def _check_input_required(conversation: ObservedConversation) -> Iterator[Violat
 RESERVED_CODES = range(-32099, -32019)
 DEFINED_CODES = {-32020, -32021, -32022}
 RETIRED_CODES = {-32002, -32042}
+# What a stack trace of Python, JavaScript, Java, .NET, Ruby, PHP, Rust or Go looks like.
 STACK_TRACE = re.compile(
     r"Traceback \(most recent call last\)|File \"[^\"]+\", line \d+|\n\s+at (?:async |new )?[\w.<>$]+ ?\(|"
     r"\n\s+at (?:file://)?/[^\s:]+:\d+:\d+|\.rb:\d+:in |Stack trace:\s+#0 |"
     r"node_modules/|site-packages/|panicked at|goroutine \d+ \["
 )
-"""What a stack trace of Python, JavaScript, Java, .NET, Ruby, PHP, Rust or Go looks like."""
 
 
 def _check_zero_codes(conversation: ObservedConversation) -> Iterator[Violation]:
@@ -338,7 +338,7 @@ def expect_description(method: str) -> Callable[[ObservedConversation], Iterator
     return partial(_check_described, method)
 
 
-OFFER_RULES: tuple[LintRule, ...] = (
+OFFER_RULES: tuple[LintRule, ...] = (  # the rules, in the order in which they are reported
     LintRule(
         "tools.name",
         "warning",
@@ -497,4 +497,3 @@ OFFER_RULES: tuple[LintRule, ...] = (
         _check_leaks,
     ),
 )
-"""The rules, in the order in which they are reported."""

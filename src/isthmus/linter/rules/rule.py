@@ -19,8 +19,8 @@ __all__ = [
     "make_finding",
 ]
 
+# A MUST is an error, a SHOULD a warning; a note is worth knowing and breaks nothing.
 Severity: TypeAlias = Literal["error", "warning", "note"]
-"""A MUST is an error, a SHOULD a warning; a note is worth knowing and breaks nothing."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -39,8 +39,8 @@ class Violation(msgspec.Struct, frozen=True):
     side: str | None = None
 
 
+# Looks at what was observed (a conversation or a visit) and gives what is wrong.
 RuleCheck: TypeAlias = Callable[[Any], Iterator[Violation]]
-"""Looks at what was observed (a conversation or a visit) and gives what is wrong."""
 
 
 class LintRule(msgspec.Struct, frozen=True, eq=False):
@@ -135,8 +135,8 @@ class FoldedFinding(msgspec.Struct, frozen=True):
     example: Finding
 
 
+# The rule whose findings are about a member, wherever that stands.
 SURPLUS_RULE = "messages.surplus"
-"""The rule whose findings are about a member, wherever that stands."""
 
 INDEX = re.compile(r"\[\d+\]")
 ITEM = re.compile(r" '(?:[^'\\]|\\.)*'$")

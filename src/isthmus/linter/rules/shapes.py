@@ -1,10 +1,8 @@
-"""Whether a value has the shape that a revision gives it; every flaw with its JSON path.
+"""Shapes of messages: whether a value fits its struct in a revision; every flaw with its JSON path.
 
 The shapes are those of :mod:`isthmus.wire` as a revision's table cuts them. One struct serves all
-revisions, so it is more lenient here and there than any one of them; what a revision demands
-beyond the structs stands in :mod:`~isthmus.linter.rules.shapes`.
-
-What a revision demands of a message beyond the structs that serve all revisions.
+revisions, so it is more lenient here and there than any one of them; ``DEMANDS`` and
+``ALSO_REQUIRED`` say what a revision demands beyond the structs.
 """
 
 import re
@@ -270,8 +268,9 @@ _WALKERS: Mapping[type, _Walker] = {
 }
 
 
-WILD = "..."
-"""A member of a transcript's object that stands for members not listed."""
+# Demands of a revision
+
+WILD = "..."  # a member of a transcript's object that stands for members not listed
 
 
 class Placeholder(str):
@@ -287,8 +286,8 @@ class NestedValue(msgspec.Struct, frozen=True):
     shape: Any
 
 
+# Gives places, below the value, and what is wrong there, or what must fit there.
 Demand: TypeAlias = Callable[[dict[str, Any], Revision], Iterator[tuple[str, str | NestedValue]]]
-"""Gives places, below the value, and what is wrong there, or what must fit there."""
 
 Holds: TypeAlias = Callable[[Revision], bool]
 
@@ -303,6 +302,7 @@ def _always(_revision: Revision) -> bool:
 
 _TYPED: tuple[tuple[str, Holds], ...] = (("type", _always),)
 
+# Members that some revisions require: the struct, or one it derives from, and where that holds.
 ALSO_REQUIRED: Mapping[type, tuple[tuple[str, Holds], ...]] = {
     Result: (("resultType", _is_modern),),
     CacheableResult: (("ttlMs", _is_modern), ("cacheScope", _is_modern)),
@@ -320,10 +320,9 @@ ALSO_REQUIRED: Mapping[type, tuple[tuple[str, Holds], ...]] = {
     wire.TitledMultiSelectEnumSchema: _TYPED,
     wire.EnumItems: _TYPED,
 }
-"""Members that some revisions require: the struct, or one it derives from, and where that holds."""
 
+# Members that an extension adds to a struct of the specification's.
 EXTENDED: Mapping[type, frozenset[str]] = {wire.SubscriptionFilter: frozenset({"task_ids"})}
-"""Members that an extension adds to a struct of the specification's."""
 
 # Values
 
@@ -492,6 +491,7 @@ def _check_subscription(value: dict[str, Any], _revision: Revision) -> Iterator[
         yield "._meta", f"the member {SUBSCRIPTION_ID!r} is required"
 
 
+# Checks of the values of a struct, and of those that derive from it.
 DEMANDS: Mapping[type, tuple[Demand, ...]] = {
     CacheableResult: (_check_not_negative,),
     wire.Annotations: (_check_weight("priority"),),
@@ -520,4 +520,3 @@ DEMANDS: Mapping[type, tuple[Demand, ...]] = {
     wire.ToolResultContent: (_check_structured,),
     wire.UnsubscribeParams: (_check_uris("uri"),),
 }
-"""Checks of the values of a struct, and of those that derive from it."""

@@ -111,6 +111,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+# What an authorization response's error means, and what helps.
 AUTHORIZATION_ERROR_HINTS: Mapping[str, str] = {
     "access_denied": "the user, or a policy there, did not allow it",
     "invalid_scope": "it does not know these scopes: scopes=… asks for others",
@@ -118,7 +119,6 @@ AUTHORIZATION_ERROR_HINTS: Mapping[str, str] = {
     "temporarily_unavailable": "try again later",
     "server_error": "something went wrong there: try again later",
 }
-"""What an authorization response's error means, and what helps."""
 
 
 def make_authorization_error(issuer: str, params: AuthorizationParams) -> AuthRefused:

@@ -15,8 +15,7 @@ from isthmus.transports.http.client.requests import Requests
 
 __all__ = ["BearerToken", "TokenSource"]
 
-TokenSource: TypeAlias = Callable[[], Awaitable[Secret | str]]
-"""Gives the token of the moment."""
+TokenSource: TypeAlias = Callable[[], Awaitable[Secret | str]]  # gives the token of the moment
 
 
 class BearerToken:

@@ -25,8 +25,8 @@ __all__ = ["EnterpriseManaged", "SubjectToken"]
 
 SUBJECT_TOKEN_TYPES = ("id_token", "saml2")
 
+# Gives what the identity provider said when the user logged in.
 SubjectToken: TypeAlias = Callable[[], Awaitable[Secret | str]]
-"""Gives what the identity provider said when the user logged in."""
 
 
 class EnterpriseManaged:

@@ -16,8 +16,8 @@ from isthmus.transports.http.client.requests import Requests
 
 __all__ = ["AssertionSource", "JwtBearer"]
 
+# Gives a JWT for an issuer, which is to be its audience.
 AssertionSource: TypeAlias = Callable[[str], Awaitable[Secret | str]]
-"""Gives a JWT for an issuer, which is to be its audience."""
 
 
 class JwtBearer:

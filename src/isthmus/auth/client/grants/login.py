@@ -34,8 +34,8 @@ class Status(msgspec.Struct, frozen=True):
     page: str = ""
 
 
+# Told of each step; what it returns does not matter.
 OnStatus: TypeAlias = Callable[[Status], object]
-"""Told of each step; what it returns does not matter."""
 
 
 class ScopeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +56,10 @@ class ScopeRequest(msgspec.Struct, frozen=True, kw_only=True):
     operation: str = ""
 
 
+# Says whether a user is asked for scopes: True, False, or only some of them.
 ApproveScopes: TypeAlias = Callable[
     [ScopeRequest], "bool | Collection[str] | Awaitable[bool | Collection[str]]"
 ]
-"""Says whether a user is asked for scopes: True, False, or only some of them."""
 
 
 class UserLogin:

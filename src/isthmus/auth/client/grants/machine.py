@@ -74,8 +74,8 @@ class TokenAttempt(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+# Asks the token endpoint for what a grant asks for; raises AuthError where it is not to be had.
 AskForToken: TypeAlias = Callable[[TokenAttempt], Awaitable[TokenResponse]]
-"""Asks the token endpoint for what a grant asks for; raises AuthError where it is not to be had."""
 
 
 class MachineClient:

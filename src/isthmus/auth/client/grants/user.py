@@ -34,20 +34,19 @@ from isthmus.errors import (
 
 __all__ = ["UserGrant"]
 
+# Errors of RFC 6749 5.2 after which renewing leads nowhere. Only the first is about the token.
 FINAL_ERRORS = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"}
 )
-"""Errors of RFC 6749 5.2 after which renewing leads nowhere. Only the first is about the token."""
 
+# Refusals of RFC 6749 5.2 that some servers send without its JSON. Any other status without it,
+# such as 403 and 404, may be the page of a proxy, and says nothing about the login.
 UNEXPLAINED_STATUSES = frozenset({400, 401})
-"""Refusals of RFC 6749 5.2 that some servers send without its JSON. Any other status without it,
-such as 403 and 404, may be the page of a proxy, and says nothing about the login."""
 
-CLOSE_TIMEOUT_S = 3.0
-"""Seconds that a renewal has to come to its end once nobody wants it any more."""
+CLOSE_TIMEOUT_S = 3.0  # seconds that a renewal has to come to its end once nobody wants it any more
 
+# Seconds that tokens of another program's have to be good for, so that they are taken.
 REFRESH_SKEW_S = 1.0
-"""Seconds that tokens of another program's have to be good for, so that they are taken."""
 
 
 class UserGrant:

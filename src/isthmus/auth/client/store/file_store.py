@@ -1,8 +1,7 @@
-"""Tokens in a file that is encrypted, for every program of a user that knows its key.
+"""Encrypted file of tokens, for every program of a user that knows its key.
 
-Locks that programs share: whoever holds one is alone with what it is about.
-
-The operating system keeps them, so that they end with the program that holds them, however it ends.
+Programs that share a file take turns by locks. The operating system keeps them, so that they end
+with the program that holds them, however it ends.
 """
 
 import asyncio
@@ -31,7 +30,6 @@ from isthmus.store.files import replace_file
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
-
 __all__ = [
     "FileTokenStore",
     "StoreBusy",
@@ -43,7 +41,12 @@ __all__ = [
 ]
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
-"""Bytes that a file of tokens may have."""
+
+LOCK_POLL_S = 0.02  # between two looks at a lock that somebody else holds
+
+
+class StoreBusy(AuthError):
+    """Another program holds a lock on the tokens, and does not let go of it."""
 
 
 class FileTokenStore:
@@ -207,12 +210,7 @@ def make_private_folder(folder: Path) -> None:
         raise StoreBroken(f"{folder} cannot be made: {error.strerror}") from error
 
 
-LOCK_POLL_S = 0.02
-"""Seconds between two looks at a lock that somebody else holds."""
-
-
-class StoreBusy(AuthError):
-    """Another program holds a lock on the tokens, and does not let go of it."""
+# Locks
 
 
 def make_file_lock(path: Path) -> "BaseFileLock":

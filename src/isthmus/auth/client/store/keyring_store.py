@@ -32,14 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["DefaultTokenStore", "default_store", "find_state_folder"]
 
 KEY_VARIABLE = "ISTHMUS_STORE_KEY"
-KEYRING_SERVICE, KEYRING_ENTRY = "isthmus", "token store"
-"""What the keyring calls our one entry."""
+KEYRING_SERVICE, KEYRING_ENTRY = "isthmus", "token store"  # what the keyring calls our one entry
 
-KEYRING_TIMEOUT_S = 15.0
-"""Seconds for the keyring to answer; the user may have to unlock it."""
+KEYRING_TIMEOUT_S = 15.0  # seconds for the keyring to answer; the user may have to unlock it
 
+# The priority from which on keyring recommends a backend; below it some write in clear.
 MIN_KEYRING_PRIORITY = 1
-"""The priority from which on keyring recommends a backend; below it some write in clear."""
 
 T = TypeVar("T")
 

@@ -103,8 +103,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"
         return Key(self.issuer, self.client_id, redirect=self.redirect)
 
 
-Record: TypeAlias = Tokens | Registration
-"""What a store keeps."""
+Record: TypeAlias = Tokens | Registration  # what a store keeps
 
 
 class Key(msgspec.Struct, frozen=True):

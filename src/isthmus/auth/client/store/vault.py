@@ -22,13 +22,13 @@ __all__ = ["RecordVault", "StoreBroken", "StoreKey", "format_token_file", "parse
 
 FILE_FORMAT, FILE_VERSION = "isthmus-tokens", 1
 
+# Bytes, or characters: what ``secrets.token_urlsafe(32)`` makes is enough, a password is not.
 MIN_KEY_CHARS = 32
-"""Bytes, or characters: what ``secrets.token_urlsafe(32)`` makes is enough, a password is not."""
 
 ID_SIZE, NONCE_SIZE, TAG_SIZE = 4, 12, 16
 
+# A secret of 32 bytes or characters or more; of several, the first seals and the others open.
 StoreKey: TypeAlias = bytes | str | Secret | Sequence[bytes | str | Secret]
-"""A secret of 32 bytes or characters or more; of several, the first seals and the others open."""
 
 
 class StoreBroken(AuthError):
