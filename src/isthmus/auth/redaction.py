@@ -72,7 +72,7 @@ class LogRedaction(logging.Filter):
 
 
 def _redact_attribute(value: Any) -> Any:
-    """What hangs on a record: as it is, or as the text that is left of it."""
+    """An attribute of a record: as it is, or as the text that is left of it."""
     text = value if isinstance(value, str) else repr(value)
     clean = redact_log(text)
     return value if clean == text else clean

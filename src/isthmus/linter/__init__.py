@@ -1,4 +1,4 @@
-"""A linter and a doctor: what a server says, held clause by clause against its revision.
+"""Linter and doctor: the messages of a server, held clause by clause against its revision.
 
 The rules are data (:mod:`~isthmus.linter.rules.catalog`) and judge what was observed; they do no I/O. Who
 observes is :mod:`~isthmus.linter.doctor.doctor`, which talks to a server, or

@@ -1,1 +1,1 @@
-"""The MCP client as an OAuth client: how it comes by tokens, and keeps them."""
+"""OAuth client of an MCP client: discovery, registration, grants, and the store of its tokens."""

@@ -1,4 +1,4 @@
-"""Who may issue tokens for an MCP server, and where: what the servers' metadata say, checked.
+"""Discovery of the authorization server of an MCP server, from metadata that are checked.
 
 Two documents lead to a token endpoint. The protected resource's names its authorization servers
 (RFC 9728), and an authorization server's names its endpoints (RFC 8414, or OpenID Connect's way).
@@ -43,7 +43,7 @@ MAX_ISSUERS = 10  # authorization servers of one resource that are looked at
 
 
 class Compat(msgspec.Struct, frozen=True, kw_only=True):
-    """What is put up with for servers that do not keep to the specification.
+    """Exceptions for servers that do not keep to the specification.
 
     Attributes:
         cross_origin_metadata: the challenge may name metadata of another origin than the server's.
@@ -68,7 +68,7 @@ STRICT_COMPAT = Compat()  # what is put up with unless somebody says otherwise
 
 
 class ResourceMetadata(msgspec.Struct):
-    """What a protected resource says of itself (RFC 9728)."""
+    """Protected resource metadata (RFC 9728)."""
 
     resource: str
     authorization_servers: list[str] | None = None
@@ -78,7 +78,7 @@ class ResourceMetadata(msgspec.Struct):
 
 
 class ServerMetadata(msgspec.Struct, kw_only=True):
-    """What an authorization server says of itself (RFC 8414, OpenID Connect Discovery).
+    """Authorization server metadata (RFC 8414, OpenID Connect Discovery).
 
     Attributes:
         issuer: its name, as it spells it.
@@ -99,12 +99,12 @@ class ServerMetadata(msgspec.Struct, kw_only=True):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """How clients may authenticate at the token endpoint; empty where it does not say."""
+        """The ways to authenticate at the token endpoint; empty where it does not say."""
         return tuple(self.token_endpoint_auth_methods_supported or ())
 
 
 class DiscoveryResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Where tokens for an MCP server are to be had.
+    """The authorization server of an MCP server, and the resource to ask it for.
 
     Attributes:
         resource: what they are asked for.
@@ -160,7 +160,7 @@ class Discovery:
     async def find(
         self, announced: str | None = None, *, prefer: str | None = None
     ) -> DiscoveryResult:
-        """Where tokens are to be had.
+        """Find the authorization server.
 
         Args:
             announced: where the server's challenge says its metadata stand.
@@ -265,7 +265,7 @@ class Discovery:
         return any(is_same_resource(one, resource) for one in allowed)
 
     async def _chosen(self, resource: ResourceMetadata, prefer: str | None) -> ServerMetadata:
-        """One of the authorization servers: one that knows us, or the first that can be used."""
+        """Choose the authorization server that knows us, or the first that can be used."""
         # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-location
         named = (resource.authorization_servers or [])[:MAX_ISSUERS]
         rank = {prefer: 0} if prefer is not None else {}
@@ -313,7 +313,7 @@ class Discovery:
         return server
 
     def _secure(self, server: ServerMetadata) -> None:
-        """Nothing is sent where anybody on the way could read it."""
+        """Refuse endpoints on whose way anybody could read what is sent."""
         local = is_loopback(split_url(self._url).host)
         for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
             url = getattr(server, name)
@@ -346,7 +346,7 @@ class Discovery:
     # 2025-03-26
 
     async def _without(self) -> DiscoveryResult:
-        """What holds where a server publishes nothing about itself."""
+        """Fall back to the rules of 2025-03-26, for a server that publishes no metadata."""
         base = origin_of(self._url)
         if not self._compat.legacy:
             raise DiscoveryFailed(

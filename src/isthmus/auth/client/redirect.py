@@ -249,7 +249,7 @@ class LoopbackListener:
             writer.close()
 
     def _judged(self, head: bytes) -> tuple[str, str]:
-        """What to answer to a request; takes the response where it is the one waited for."""
+        """Judge a request, and take its parameters where they are those waited for; the answer to it."""
         line, _, rest = head.decode("latin-1").partition("\r\n")
         method, _, target = line.partition(" ")
         target = target.partition(" ")[0]
@@ -301,7 +301,7 @@ class ByHand:
         self._visit = visit
 
     async def open(self, before: str | None = None) -> "ByHand":  # noqa: ARG002 - nothing to choose
-        """Nothing has to be prepared."""
+        """Do nothing: nothing has to be prepared."""
         return self
 
     async def visit(self, url: str, state: Secret, show: ShowUrl) -> AuthorizationParams:  # noqa: ARG002 - as above
@@ -318,7 +318,7 @@ class ByHand:
         return params
 
     async def close(self) -> None:
-        """Nothing has to be closed."""
+        """Do nothing: nothing has to be closed."""
 
 
 def parse_params(query: str) -> AuthorizationParams | None:

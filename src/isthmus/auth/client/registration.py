@@ -36,7 +36,7 @@ class Preregistered(Protocol):
 
     @property
     def identity(self) -> ClientIdentity:
-        """Who it is there."""
+        """Its identity there."""
         ...
 
 
@@ -95,7 +95,7 @@ class StaticClient:
 
 
 class ClientProfile(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client says of itself to whoever registers it.
+    """Client metadata: what a program says of itself when it is registered.
 
     Attributes:
         name: for the user, when they are asked.
@@ -112,7 +112,7 @@ class ClientProfile(msgspec.Struct, frozen=True, kw_only=True):
     clients: Mapping[str, Preregistered] = {}
 
     def known(self, issuer: str) -> ClientIdentity | None:
-        """Who it is at an issuer where it was registered beforehand."""
+        """Its identity at an issuer where it was registered beforehand; None elsewhere."""
         for named, client in self.clients.items():
             if is_same_issuer(named, issuer):
                 return client.identity
@@ -146,7 +146,7 @@ class Registrar:
         self._now = now
 
     async def kept(self, issuer: str) -> Registration | None:
-        """What an issuer gave the client when it registered itself, as long as it is good."""
+        """The client's registration at an issuer, as long as it is good."""
         for key in reversed(await self._store.keys()):
             if (key.issuer, key.redirect) == (issuer, self._uri):
                 record = await self._good(key)
@@ -190,7 +190,7 @@ class Registrar:
     async def identity(
         self, place: DiscoveryResult, landing: str, kept: Registration | None
     ) -> ClientIdentity:
-        """Who the client is at an authorization server, which is told of it if need be.
+        """The client's identity at an authorization server, where it is registered if need be.
 
         Args:
             place: the server.
@@ -287,7 +287,7 @@ class Registrar:
         landing: str,
         asked: Mapping[str, Any],
     ) -> Registration:
-        """What a server made of the client, if that is of any use."""
+        """Check the client information response."""
         try:
             made = msgspec.convert(read, RegistrationResponse)
         except msgspec.ValidationError as error:
@@ -318,7 +318,7 @@ class Registrar:
 
 
 class RegistrationResponse(msgspec.Struct):
-    """What a server answers to a registration (RFC 7591 3.2.1)."""
+    """Client information response (RFC 7591 3.2.1)."""
 
     client_id: str
     client_secret: str | None = None
@@ -333,7 +333,7 @@ class RegistrationResponse(msgspec.Struct):
 def choose_auth_method(
     made: RegistrationResponse, server: ServerMetadata, asked: Mapping[str, Any]
 ) -> str:
-    """How a client authenticates where its registration does not say."""
+    """Choose how a client authenticates where its registration does not say."""
     if not made.client_secret:
         return str(asked["token_endpoint_auth_method"])
     # RFC 7591 2: Basic, if nothing is said
@@ -341,7 +341,7 @@ def choose_auth_method(
 
 
 def make_identity(registration: Registration) -> ClientIdentity:
-    """Who a client is that registered itself."""
+    """The identity of a client that registered itself."""
     return ClientIdentity(
         client_id=registration.client_id, method=registration.method, secret=registration.secret
     )

@@ -216,7 +216,7 @@ class RedactedResponse:
 
 
 class PendingRequest:
-    """One request, and what has been tried for it."""
+    """A request that waits for its response, and what has been tried for it."""
 
     def __init__(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
@@ -230,7 +230,7 @@ class PendingRequest:
     def want(
         self, before: Tokens | None, challenges: list[Challenge], *, more: bool = False
     ) -> TokenDemand:
-        """What new tokens are wanted for."""
+        """The demand for new tokens that a refusal makes."""
         return TokenDemand(
             before=before,
             scopes=join_scopes(challenges),
@@ -256,7 +256,7 @@ class PendingRequest:
 
     @property
     def operation(self) -> str:
-        """What it is about: a method, and the name of its target."""
+        """The method of its message, and the name of its target."""
         found = []
         for one in read_messages(self.body):
             params = one.get("params")
@@ -272,7 +272,7 @@ def read_messages(body: bytes | None) -> list[dict[str, Any]]:
 
 
 def read_challenges(headers: Mapping[str, str]) -> list[Challenge]:
-    """What a refusal asks for."""
+    """The challenges of a refusal."""
     every = getattr(headers, "getall", None)  # there may be several headers of the name
     if every is not None:
         return parse_challenges(every("WWW-Authenticate", []))
@@ -281,13 +281,13 @@ def read_challenges(headers: Mapping[str, str]) -> list[Challenge]:
 
 
 def join_scopes(challenges: list[Challenge]) -> frozenset[str] | None:
-    """All scopes that challenges name; None where they name none."""
+    """The scopes of all challenges; None where they name none."""
     named = [scopes for c in challenges if (scopes := filter_scopes(c.scopes or ()))]
     return frozenset().union(*named) if named else None
 
 
 def find_metadata_url(challenges: list[Challenge]) -> str | None:
-    """Where the server says that its metadata stand."""
+    """The URL of the resource's metadata, where a challenge names one."""
     return next((url for c in challenges if (url := c.params.get("resource_metadata"))), None)
 
 
@@ -307,7 +307,7 @@ async def drain_response(response: Response) -> None:
 
 
 class SharedSession(msgspec.Struct):
-    """What all connections to one MCP server share, and how many there are."""
+    """The session that all connections to one MCP server share, and their number."""
 
     session: AuthSession
     proofs: DpopProofs
@@ -387,7 +387,7 @@ class SharedSessions:
         )
 
     def context(self, url: str) -> object:
-        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to a URL carry just now; see ``Authorization``."""
         shared = self._shared.get(url)
         tokens = None if shared is None else shared.session.tokens
         return None if tokens is None else tokens.access

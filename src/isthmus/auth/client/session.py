@@ -40,7 +40,7 @@ MAX_OPERATIONS = 1000  # operations that are remembered
 
 
 class TokenDemand(msgspec.Struct, frozen=True, kw_only=True):
-    """What new tokens are wanted for.
+    """The reason why new tokens are wanted.
 
     Attributes:
         before: the tokens that did not do, or None where there were none.
@@ -123,7 +123,7 @@ class TokenFlight:
 
 
 class AuthSession:
-    """What a client knows of its authorization at one MCP server.
+    """The tokens of a client at one MCP server, and their renewal.
 
     Args:
         grant: gets tokens.

@@ -58,7 +58,7 @@ TOKEN_ERROR_HINTS: Mapping[str, str] = {  # what helps, by the code of RFC 6749 
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a token request.
+    """Token response.
 
     Attributes:
         access: the token.
@@ -200,7 +200,7 @@ def make_tokens(
     now: float,
     account: str,
 ) -> Tokens:
-    """What a token request brought, as it is kept."""
+    """The tokens of a token response, as they are kept."""
     server = place.server
     check_token_type(granted, server.issuer, proofs)
     return Tokens(

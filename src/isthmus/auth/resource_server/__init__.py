@@ -1,1 +1,1 @@
-"""The MCP server as an OAuth resource server: whose token it is, and what it allows."""
+"""Resource server: verifiers of access tokens, challenges, and protected resource metadata."""

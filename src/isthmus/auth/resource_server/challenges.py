@@ -1,4 +1,4 @@
-"""What somebody is told who may not: a status, a challenge, and how to go on from there."""
+"""Challenges: the refusals of a resource server, with their status and WWW-Authenticate (RFC 6750)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a request brings along: exactly one token, in the one place where it may be."""
+"""Credentials of a request: exactly one token, in the Authorization header and nowhere else."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Access tokens that only their issuer can read: it is asked (RFC 7662)."""
+"""Token introspection (RFC 7662): the issuer is asked about tokens that only it can read."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -123,7 +123,7 @@ class IntrospectionVerifier:
         )
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
-        """Whose a token is; None where it is not active, or not for this resource.
+        """The principal of a token; None where it is not active, or not for this resource.
 
         Raises:
             VerifierUnavailable: the authorization server does not answer, or does not let us ask.
@@ -184,7 +184,7 @@ class IntrospectionVerifier:
         return said
 
     def _principal(self, answer: Mapping[str, Any], resource: str) -> Principal:
-        """Who sent it.
+        """The principal that an answer names.
 
         Raises:
             InvalidToken: it is not for here, or not now.

@@ -1,4 +1,4 @@
-"""Access tokens that are JWTs of an issuer whose keys are public: RFC 9068, and what came before."""
+"""JWT verifier: access tokens signed by an issuer whose keys are public (RFC 9068, and earlier ones)."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -153,7 +153,7 @@ class JWTVerifier:
         return Jwks(lambda: discover_jwks_uri(self.issuer, asked), asked)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
-        """Whose a token is; None where it is none of this issuer for this resource.
+        """The principal of a token; None where it is none of this issuer for this resource.
 
         Raises:
             VerifierUnavailable: the issuer's keys are not to be had.
@@ -195,7 +195,7 @@ class JWTVerifier:
         return True
 
     def _principal(self, claims: Claims, resource: str) -> Principal:
-        """Who sent it, after all that its signature does not say.
+        """The principal that the claims name, after all checks beside the signature.
 
         Raises:
             InvalidToken: it is not for here, not now, or no access token.

@@ -1,4 +1,4 @@
-"""The page that tells clients whom to ask for tokens: protected resource metadata (RFC 9728)."""
+"""Protected resource metadata (RFC 9728): the page that tells clients whom to ask for tokens."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -72,7 +72,7 @@ def list_metadata_paths(resource: str, *, alone: bool) -> list[str]:
 
 
 def make_metadata_page(members: Mapping[str, Any]) -> AsgiApp:
-    """What serves the metadata."""
+    """The ASGI app that serves the metadata."""
     body = msgspec.json.encode(members)
 
     async def serve(scope: Scope, _receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""DPoP proofs that were taken, kept where other processes and the next start know them (RFC 9449 11.1)."""
+"""Replay stores: DPoP proofs that were taken, for other processes and the next start (RFC 9449 11.1)."""
 
 import os
 import time

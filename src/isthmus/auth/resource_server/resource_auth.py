@@ -251,7 +251,7 @@ class ResourceAuth:
     # Who
 
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
-        """Who sends a request, by its token; see ``Authorizer.admit``."""
+        """Find who sends a request, by its token; see ``Authorizer.admit``."""
         headers = scope["headers"]
         try:
             found = read_credentials(headers, self._max_token_bytes)
@@ -284,7 +284,7 @@ class ResourceAuth:
         return self._dpop == "allow" or (scheme == "dpop") == (self._dpop == "require")
 
     def _unbound(self, found: Credentials, principal: Principal) -> Principal | Refusal:
-        """What comes without a proof of a key is bound to none."""
+        """Refuse a bound token that comes as a bearer token."""
         if found.scheme == "dpop":
             return self._challenges.invalid("dpop", "the access token is not bound to a key")
         if principal.jkt is None:
@@ -344,7 +344,7 @@ class ResourceAuth:
             raise InvalidProof(PROOF_USED_BEFORE)
 
     def _url(self, scope: Scope) -> str:
-        """What a request was sent to as its client spells it, which no header is believed for."""
+        """The URL of a request as its client spells it, for which no header is believed."""
         path: str = scope["path"]
         prefix: str = scope.get("root_path", "").rstrip("/")
         whole = path if not prefix or path.startswith(prefix) else prefix + path

@@ -75,7 +75,7 @@ class TokenVerifier(Protocol):
     """
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
-        """Whose it is; None where it is no token for this resource, whatever the reason.
+        """The principal of a token; None where it is no token for this resource, whatever the reason.
 
         Args:
             presented: the token.
@@ -123,7 +123,7 @@ class ByIssuer:
         self._other = other
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
-        """Whose a token is; None where its issuer is unknown, or says no.
+        """The principal of a token; None where its issuer is unknown, or says no.
 
         Raises:
             VerifierUnavailable: its issuer's verifier cannot tell now.
@@ -180,7 +180,7 @@ class StaticTokens:
         self._clock = clock
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:  # noqa: ARG002 - they are for this server
-        """Whose a token is; None where nobody's."""
+        """The principal of a token; None where it is unknown."""
         given = sha256_digest(presented.token)
         found = None
         for known, principal in self._known:

@@ -212,7 +212,7 @@ class FreshOAuth:
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to a URL carry just now; see ``Authorization``."""
         return self.sessions.context(url)
 
     def _make_grant(self, url: str, proofs: DpopProofs) -> "FreshGrant":

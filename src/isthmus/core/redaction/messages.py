@@ -51,12 +51,12 @@ FORMS = (
 
 @cache
 def _compile_forms() -> re.Pattern[str]:
-    """All of them in one, made when something is logged."""
+    """All forms in one pattern, compiled when something is logged."""
     return re.compile("|".join(FORMS))
 
 
 class Redact(msgspec.Struct, frozen=True):
-    """What is taken out of log messages; ``Server(redact=Redact(names=["iban"]))``.
+    """Takes secrets out of log messages; ``Server(redact=Redact(names=["iban"]))``.
 
     Args:
         names: names of members that are secrets, beside those every server knows; case, and what
@@ -83,7 +83,7 @@ def _compile_patterns(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
 
 
 class RedactionWalk:
-    """One walk over one message."""
+    """A walk over one message."""
 
     __slots__ = ("_names", "_patterns")
 
@@ -127,7 +127,7 @@ class RedactionWalk:
 
 
 def _blank_match(found: re.Match[str]) -> str:
-    """What was found, without the secret in it."""
+    """The text of a match, without the secret in it."""
     kind = found.lastgroup or ""
     start, end = found.span(kind)
     text = found[0]

@@ -167,7 +167,7 @@ def redact_text(text: str, *, chance: bool = True) -> str:
 
 
 def _hide_value(found: re.Match[str]) -> str:
-    """What a name says, and in the place of the secret a sign; quotes around it stay."""
+    """The name of a match, and a sign in place of the secret; quotes around it stay."""
     name, value = found.group(1), found.group(2)
     quote = value[0] if value[0] in "\"'" and value.find(value[0], 1) == len(value) - 1 else ""
     if not quote and value.startswith("\\"):

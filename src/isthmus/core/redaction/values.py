@@ -64,7 +64,7 @@ class Redactor:
         return self.without(self.strip(value, pointers), self.known())
 
     def text(self, text: str) -> str:
-        """One text without secrets."""
+        """A text without secrets."""
         return _redact_text(text, self.known(), chance=True)
 
     def strip(self, value: Any, pointers: Sequence[str] = ()) -> Any:
@@ -138,7 +138,7 @@ def _redact_value(value: Any, known: Sequence[str], depth: int) -> Any:
 
 
 def _write_number(value: object) -> str:
-    """How a number is written; one that nobody would take for a secret is not."""
+    """The digits of a number; none for one that nobody would take for a secret."""
     return "" if isinstance(value, int) and abs(value) >= MAX_SECRET_NUMBER else str(value)
 
 
@@ -172,7 +172,7 @@ def _is_named_beside(value: Mapping[Any, Any]) -> bool:
 
 
 def _describe_strange(value: Any, known: Sequence[str]) -> Any:
-    """What is no plain data: nothing is known of it but its type, or its text where it has one."""
+    """A value that is no plain data, as its type or its size."""
     if is_live_secret(value):
         return REDACTED
     if isinstance(value, bytes | bytearray | memoryview):
@@ -181,7 +181,7 @@ def _describe_strange(value: Any, known: Sequence[str]) -> Any:
 
 
 def _blank_value(value: Any, depth: int) -> Any:
-    """What a name calls secret: nothing of it stays but its shape."""
+    """A value whose name calls it secret: nothing of it stays but its shape."""
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return value
     if depth > 0 and isinstance(value, Mapping):

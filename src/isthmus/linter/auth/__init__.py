@@ -1,1 +1,1 @@
-"""Auth."""
+"""Authorization doctor: the way to a token, examined hop by hop."""

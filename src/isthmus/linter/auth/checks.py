@@ -1,4 +1,4 @@
-"""What must hold on the way to a token, one table for each document that says something about it.
+"""Checks of authorization, as data: a table for each document on the way to a token.
 
 Every check looks at one observation and gives the words for what is wrong with it, or None. What it
 rests on, and how it is mended, stands beside it.
@@ -54,7 +54,7 @@ class AuthFault(msgspec.Struct, frozen=True):
 
 
 class AuthObservation(msgspec.Struct):
-    """What was observed, as far as a check may need it.
+    """An observation on the way to a token, as far as a check may need it.
 
     Attributes:
         url: the MCP server.
@@ -81,13 +81,13 @@ class AuthObservation(msgspec.Struct):
 
     @property
     def pointer(self) -> str | None:
-        """Where the challenge says that the metadata stand."""
+        """The URL of the metadata that the challenge names."""
         challenge = self.bearer
         return None if challenge is None else challenge.params.get("resource_metadata")
 
 
 class AuthCheck(msgspec.Struct, frozen=True):
-    """One thing that must hold.
+    """A condition that must hold, and its clause.
 
     Attributes:
         wrong: gives the words for what is wrong, or None.
@@ -103,7 +103,7 @@ class AuthCheck(msgspec.Struct, frozen=True):
 
 
 def find_faults(checks: Sequence[AuthCheck], seen: AuthObservation) -> Iterator[AuthFault]:
-    """What is wrong with an observation."""
+    """Find the faults of an observation."""
     for check in checks:
         words = check.wrong(seen)
         if words is not None:

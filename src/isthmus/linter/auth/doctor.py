@@ -1,4 +1,4 @@
-"""Walks the way to a token hop by hop, and says at which one it ends, and why.
+"""Authorization doctor: walks the way to a token hop by hop, and says where it ends and why.
 
 The client stops at the first thing that cannot be believed. A person who wants to mend it needs
 more: every hop that was reached, what was found there, and the clause that says otherwise. Nothing
@@ -71,7 +71,7 @@ INITIALIZE_HEADERS = {
 
 
 class Hop(msgspec.Struct):
-    """One step on the way to a token.
+    """A step on the way to a token.
 
     Attributes:
         name: one of :data:`HOPS`.
@@ -276,7 +276,7 @@ class AuthDoctor:
         )
 
     async def _legacy(self, hop: Hop) -> None:
-        """What clients of 2025-03-26 would find, where there is no metadata of a resource."""
+        """Look for the metadata that clients of 2025-03-26 use, where a resource has none."""
         place = well_known_url(origin_of(self._seen.url), "oauth-authorization-server")
         document = await self._document(Hop(hop.name), place)
         if document is not None:
@@ -369,7 +369,7 @@ class AuthDoctor:
     async def _fetched(
         self, hop: Hop, url: str, body: bytes | None = None, token: Secret | None = None
     ) -> Fetched | None:
-        """What stands at a URL, or what it answers; None, with a fault, where nobody does."""
+        """Fetch a URL; None, with a fault, where nobody answers."""
         headers = INITIALIZE_HEADERS if body is not None else {"accept": "application/json"}
         if token is not None:
             headers = {**headers, "authorization": f"Bearer {token.reveal()}"}
@@ -410,7 +410,7 @@ def find_clause(error: IsthmusError) -> str:
 
 
 def describe_tokens(tokens: Tokens | Secret) -> list[str]:
-    """What may be said of tokens."""
+    """Describe tokens without their text."""
     if isinstance(tokens, Secret):
         return ["a token that was given"]
     scopes = quote_foreign(", ".join(sorted(tokens.scopes))) or "none named"

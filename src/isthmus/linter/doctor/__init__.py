@@ -1,1 +1,1 @@
-"""Doctor."""
+"""Doctor of MCP servers: probes, the sessions that carry them, and recordings."""

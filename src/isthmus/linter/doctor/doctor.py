@@ -43,7 +43,7 @@ Calls = Mapping[str, Any]  # tools to call, by name, and their arguments
 
 
 class Report(msgspec.Struct):
-    """What was found.
+    """The findings of an examination, and the revisions that the server speaks.
 
     Attributes:
         spoken: the revisions that the server speaks, by name, newest first.
@@ -99,7 +99,7 @@ class ProbeSession(Protocol):
 
 
 class ProbeTarget(Protocol):
-    """Where a server is."""
+    """The address of a server, where probe sessions are opened."""
 
     over: Any
     loopback: bool
@@ -113,7 +113,7 @@ class ProbeTarget(Protocol):
         ...
 
     def noise(self) -> list[str]:
-        """What came on the last connection that is no message."""
+        """Lines of the last connection that are no messages."""
         ...
 
 
@@ -288,7 +288,7 @@ class Doctor:
         return session
 
     async def _before(self, visit: ServerVisit) -> None:
-        """What is asked on a connection without a handshake."""
+        """Ask what is asked on a connection without a handshake."""
         probes = [probe for probe in PROBES if probe.when == "before" and probe.suits(visit)]
         if not probes:
             return
@@ -387,14 +387,14 @@ class Doctor:
         return {"jsonrpc": "2.0", "id": id, "method": probe.method, "params": params}
 
     def _meta(self, visit: ServerVisit) -> bytes:
-        """What a request of a revision states about itself, for one that is spelled out."""
+        """The ``_meta`` of a request of a revision, for one that is spelled out."""
         if visit.revision not in MODERN:
             return b""
         return b'"_meta":' + msgspec.json.encode(make_request_meta(visit.revision))
 
 
 def make_request_meta(revision: Revision) -> dict[str, Any]:
-    """What a modern request of ours states."""
+    """The ``_meta`` of a modern request of ours."""
     return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: CLIENT_IDENTITY, CLIENT_CAPABILITIES: {}}
 
 

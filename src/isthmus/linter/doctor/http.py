@@ -87,10 +87,10 @@ class HttpProbeSession:
         return await self._post(method, msgspec.json.encode(message), message=message)
 
     async def wait_lost(self) -> None:
-        """Nothing is open between two requests, so nothing is lost."""
+        """None: nothing is open between two requests."""
 
     async def close(self) -> None:
-        """Nothing is open between two requests."""
+        """Do nothing: nothing is open between two requests."""
 
     async def _post(
         self,
@@ -247,5 +247,5 @@ class HttpTarget:
         )
 
     def noise(self) -> list[str]:
-        """Nothing: HTTP has a place for everything."""
+        """None: HTTP has a place for everything."""
         return []

@@ -163,7 +163,7 @@ class LineProbeSession:
                 outcome.others.append(message)
 
     async def _until(self, outcome: ProbeOutcome, id: Any) -> None:
-        """Everything up to the answer of the fence, and a moment longer."""
+        """Hear everything up to the answer of the fence, and a moment longer."""
         passed = False
         while True:
             try:
@@ -213,6 +213,6 @@ class LineTarget:
         return LineProbeSession(self._channel, conversation, timeout)
 
     def noise(self) -> list[str]:
-        """What a launched server wrote that is no message."""
+        """Lines that a launched server wrote that are no messages."""
         lines: Sequence[bytes] = getattr(self._channel, "noise", ())
         return [line.decode(errors="replace") for line in lines]

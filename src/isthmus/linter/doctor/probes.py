@@ -1,4 +1,4 @@
-"""What a server is asked: harmless questions, as data.
+"""Probes: the harmless questions that a server is asked, as data.
 
 None of them calls a tool that the server has. Names that begin with ``isthmus-check`` are meant
 not to exist anywhere.
@@ -24,7 +24,7 @@ ProbeHeaders: TypeAlias = Mapping[str, str | None]
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """One question.
+    """A question to a server.
 
     Attributes:
         name: what its outcome is known by.

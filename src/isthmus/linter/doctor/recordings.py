@@ -1,4 +1,4 @@
-"""Conversations that others recorded, read from text.
+"""Recordings: conversations that others recorded, read from text.
 
 Four forms are taken. A **transcript** has lines ``C {…}`` and ``S {…}`` under headings ``## …``, as
 in :mod:`isthmus.testing.transcript`, with its placeholders. **JSON Lines** and a **JSON array** hold
@@ -82,7 +82,7 @@ RecordedEntry: TypeAlias = tuple[int, Side | None, Any]
 def _make_conversation(
     entries: list[RecordedEntry], revision: Revision | None, judged: tuple[Side, ...]
 ) -> ObservedConversation:
-    """What was said; the first revision that is stated holds for what came before, too."""
+    """Make a conversation; the first revision that is stated holds for what came before, too."""
     first = _replay(entries, ObservedConversation(revision))
     return _replay(entries, ObservedConversation(revision, judged, first.revision))
 
@@ -133,7 +133,7 @@ def _mark_placeholders(value: Any) -> Any:
 
 
 def _parse_entries(text: str) -> Iterator[tuple[int, Any]]:
-    """What the text holds, with its lines; in an array, its places."""
+    """The messages of a text with their lines; in an array, with their places."""
     whole = _decode_json(text)
     if isinstance(whole, list):
         yield from enumerate(whole, 1)
@@ -154,7 +154,7 @@ def _decode_json(text: str) -> Any:
 
 
 def _unwrap_entry(entry: Any) -> tuple[Side | None, Any]:
-    """Who said it, if that is said, and the message itself."""
+    """The side that said a message, if an entry says it, and the message itself."""
     if not isinstance(entry, dict) or "jsonrpc" in entry:
         return None, entry
     message = next((entry[name] for name in MESSAGE_NAMES if name in entry), entry)
@@ -170,7 +170,7 @@ def _unwrap_entry(entry: Any) -> tuple[Side | None, Any]:
 
 
 def _guess_sender(message: Any, conversation: ObservedConversation) -> Side:
-    """Who will have said a message."""
+    """The side that will have said a message."""
     if not isinstance(message, dict):
         return "client"
     method = message.get("method")

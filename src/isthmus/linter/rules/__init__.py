@@ -1,1 +1,1 @@
-"""Rules."""
+"""Rules of the linter as data, and what they judge: conversations and visits."""

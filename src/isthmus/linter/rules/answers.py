@@ -63,7 +63,7 @@ WANTS_HANDSHAKE = re.compile(  # how servers say that a request comes too early
 
 
 def _read_refusal(outcome: ProbeOutcome) -> str:
-    """What a refusal says to a person."""
+    """The words of a refusal."""
     error = outcome.reply.get("error") if isinstance(outcome.reply, dict) else None
     told = str(error.get("message", "")) if isinstance(error, dict) else ""
     return told or outcome.body.decode(errors="replace")

@@ -98,7 +98,7 @@ ASKED_CHANGES = {"toolsListChanged", "promptsListChanged"}
 
 
 def _check_output_schemas(visit: ServerVisit) -> Iterator[Violation]:
-    """What tools gave, held against their output schemas."""
+    """Hold the results of tools against their output schemas."""
     from isthmus.client.model.schema_validation import (
         SchemaValidator,  # slow, and needed where tools are called only
     )

@@ -1,4 +1,4 @@
-"""Every rule there is, and how to apply them."""
+"""Catalogue of all rules, and the functions that apply them."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -47,12 +47,12 @@ def _match_rules(name: str) -> set[str]:
 
 
 def judge(conversation: ObservedConversation, wanted: Collection[str]) -> Iterator[Finding]:
-    """What is wrong with a conversation."""
+    """Find what is wrong with a conversation."""
     yield from _judge_rules(CONVERSATION_RULES, conversation, wanted)
 
 
 def judge_visit(visit: ServerVisit, wanted: Collection[str]) -> Iterator[Finding]:
-    """What is wrong with a server in one revision."""
+    """Find what is wrong with a server in one revision."""
     for conversation in visit.conversations:
         yield from judge(conversation, wanted)
     rules = VISIT_RULES if visit.over == "http" else (*ANSWER_RULES, *CAPABILITY_RULES)

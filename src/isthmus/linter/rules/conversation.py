@@ -1,4 +1,4 @@
-"""A conversation as it was: who said what, in which revision, in answer to what."""
+"""Observed conversation: messages with their side, their revision, and what they answer."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
@@ -29,7 +29,7 @@ MESSAGE_OVERHEAD_BYTES = 500  # bytes that a message costs beside its own
 
 
 class ObservedMessage(msgspec.Struct, eq=False):
-    """One message.
+    """A message as it was observed.
 
     Attributes:
         number: its line in a recording, or its place in the conversation.

@@ -104,7 +104,7 @@ def _check_unasked_answers(conversation: ObservedConversation) -> Iterator[Viola
 
 
 def identify_message(said: ObservedMessage) -> int:
-    """Which message of the conversation it is."""
+    """A number that no other message of the conversation has."""
     return id(said)
 
 
@@ -112,7 +112,7 @@ def identify_message(said: ObservedMessage) -> int:
 
 
 def _find_message_flaws(said: ObservedMessage) -> list[Flaw]:
-    """What does not fit, in a message of a method that its revision has."""
+    """Find what does not fit, in a message of a method that its revision has."""
     row = METHODS.get(said.method)
     if said.kind == "error":
         return find_flaws(said.message["error"], ErrorBody, said.revision, "$.error")

@@ -1,4 +1,4 @@
-"""What a rule is, and what comes of applying one."""
+"""Lint rule: what must hold, the violations of it, and the findings that report them."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One place where a rule is broken.
+    """A place where a rule is broken.
 
     Attributes:
         where: the message, request or thing, in words, with a JSON path where there is one.
@@ -44,7 +44,7 @@ RuleCheck: TypeAlias = Callable[[Any], Iterator[Violation]]
 
 
 class LintRule(msgspec.Struct, frozen=True, eq=False):
-    """One thing that must hold.
+    """A condition that must hold, and its clause.
 
     Attributes:
         id: its name: ``area.subject``.
@@ -164,7 +164,7 @@ def fold_findings(findings: Sequence[Finding]) -> list[FoldedFinding]:
 
 
 def _make_fold_key(finding: Finding) -> tuple[str, ...]:
-    """What findings have in common that are folded into one."""
+    """The key that findings share that are folded into one."""
     if finding.rule == SURPLUS_RULE:
         member = QUOTED.search(finding.said)
         return finding.rule, member[0] if member else finding.said, str(finding.side)

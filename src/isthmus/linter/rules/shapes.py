@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """One thing that is not as the revision has it.
+    """A part of a value that is not as the revision has it.
 
     Attributes:
         path: where, as a JSON path: ``$.tools[3].name``.
@@ -48,7 +48,7 @@ class Flaw(msgspec.Struct, frozen=True):
 
 
 def find_flaws(value: Any, shape: Any, revision: Revision, path: str = "$") -> list[Flaw]:
-    """Everything about ``value`` that does not fit ``shape`` in ``revision``.
+    """Find everything about ``value`` that does not fit ``shape`` in ``revision``.
 
     Args:
         value: decoded JSON. Text in angle brackets beside a member ``"..."``, or anywhere in a
@@ -173,7 +173,7 @@ MISSES_KIND = 1_000_000
 
 
 def _count_misses(found: list[Flaw], path: str) -> int:
-    """How far a value is from an alternative."""
+    """Count how far a value is from an alternative."""
     if any(flaw.path == path and flaw.kind == "unfit" for flaw in found):
         return MISSES_KIND
     return sum(flaw.kind != "unknown" for flaw in found)
@@ -252,7 +252,7 @@ def _list_members(
 
 
 def _explain_unknown(shape: type, name: str, revision: Revision) -> str:
-    """What to say of a member that the revision does not have."""
+    """Explain a member that the revision does not have."""
     having = [r.name for r in REVISIONS if r.knows(shape) and name in _list_members(shape, r)[0]]
     if not having:
         return f"no revision has a member {name!r} here"

@@ -1,4 +1,4 @@
-"""One visit to a server: what was asked of it in one revision, and what came of each question."""
+"""Visit to a server in one revision: the probes that were asked, and their outcomes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class ProbeOutcome(msgspec.Struct, eq=False):
-    """What came of one question.
+    """The outcome of one probe.
 
     Attributes:
         probe: the question's name.
@@ -65,7 +65,7 @@ class ProbeOutcome(msgspec.Struct, eq=False):
 
     @property
     def told(self) -> str:
-        """What came, in words."""
+        """The outcome in words."""
         if self.lost is not None:
             return f"the connection ended: {self.lost}"
         if self.code is not None:
@@ -113,7 +113,7 @@ class ServerVisit(msgspec.Struct, eq=False):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the server says it offers."""
+        """The capabilities that the server declares."""
         declared = self.opening.get("capabilities")
         return declared if isinstance(declared, dict) else {}
 
@@ -125,7 +125,7 @@ class ServerVisit(msgspec.Struct, eq=False):
         return part is not None and part is not False
 
     def of(self, *probes: str) -> Iterator[ProbeOutcome]:
-        """What came of some questions; those that were not asked are left out."""
+        """The outcomes of some probes; those that were not asked are left out."""
         return (self.outcomes[name] for name in probes if name in self.outcomes)
 
     def heard(self, *probes: str) -> Iterator[ProbeOutcome]:

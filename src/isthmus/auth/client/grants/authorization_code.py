@@ -1,4 +1,4 @@
-"""The authorization code flow: to the user, back from the user, and a code for tokens.
+"""Authorization code flow with PKCE: the request, the response, and the form that exchanges the code.
 
 What is sent along is recorded before the user leaves, and whatever comes back is held against the
 record before any of it is used: the state, then who says it, and only then what it says.
@@ -42,7 +42,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     proof_key: str | None = None
 
     def url(self) -> str:
-        """Where the user is sent to.
+        """The URL that the user is sent to.
 
         Raises:
             AuthUnsafe: the authorization server names no usable endpoint.
@@ -101,7 +101,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
         return Secret(params["code"])
 
     def form(self, code: Secret) -> dict[str, str]:
-        """What is sent to the token endpoint for a code."""
+        """The form that exchanges a code at the token endpoint."""
         return {
             "grant_type": "authorization_code",
             "code": code.reveal(),

@@ -58,7 +58,7 @@ class BearerToken:
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to a URL carry just now; see ``Authorization``."""
         return self.sessions.context(url)
 
     def _warn_of_plain_http(self, url: str) -> None:
@@ -98,7 +98,7 @@ class BearerTokenGrant:
         return self._make_tokens(await self._token.current())
 
     async def refresh(self, tokens: Tokens, want: TokenDemand) -> Tokens | None:  # noqa: ARG002
-        """Nothing: there is nothing to refresh it with."""
+        """None: a given token has no refresh token."""
         return None
 
     async def obtain(self, want: TokenDemand) -> Tokens:
@@ -125,7 +125,7 @@ class BearerTokenGrant:
         return self._make_tokens(current)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _make_tokens(self, token: Secret) -> Tokens:
         return Tokens(

@@ -80,7 +80,7 @@ class ClientCredentials:
         return self._client.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to a URL carry just now; see ``Authorization``."""
         return self._client.sessions.context(url)
 
     async def _ask(self, attempt: TokenAttempt) -> TokenResponse:

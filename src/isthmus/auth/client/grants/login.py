@@ -1,4 +1,4 @@
-"""What an application says of its user's login: settings, and what it is told and asked on the way."""
+"""User login: its settings, and the steps that an application is told of and asked about."""
 
 import time
 from collections.abc import Awaitable, Callable, Collection
@@ -20,7 +20,7 @@ __all__ = ["ApproveScopes", "OnStatus", "ScopeRequest", "Status", "UserLogin"]
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What is going on while a client gets tokens.
+    """A step on the way to tokens.
 
     Attributes:
         step: ``"discovering"``, ``"registering"``, ``"authorizing"``, ``"exchanging"``,
@@ -39,7 +39,7 @@ OnStatus: TypeAlias = Callable[[Status], object]
 
 
 class ScopeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user is about to be asked for.
+    """Scopes that a user is about to be asked for.
 
     Attributes:
         url: the MCP server.
@@ -63,7 +63,7 @@ ApproveScopes: TypeAlias = Callable[
 
 
 class UserLogin:
-    """How a user logs in, for all MCP servers that one program reaches; see :class:`OAuth`.
+    """The settings of a user's login, for all MCP servers that one program reaches; see :class:`OAuth`.
 
     Args:
         profile: what the program says of itself.
@@ -118,7 +118,7 @@ class UserLogin:
 
     @property
     def store(self) -> TokenStore:
-        """Where tokens and registrations are kept."""
+        """The store of tokens and registrations."""
         if self._store is None:
             from isthmus.auth.client.store.keyring_store import default_store
 

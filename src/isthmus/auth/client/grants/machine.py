@@ -230,7 +230,7 @@ class MachineGrant:
         return tokens
 
     def _scopes(self, place: DiscoveryResult, want: TokenDemand) -> frozenset[str]:
-        """What is asked for: what the application says, and else what the server does."""
+        """The scopes to ask for: the application's, or else the server's."""
         # spec 2026-07-28 basic/authorization#scope-selection-strategy: the challenge's, or else
         # what the resource lists, or else none
         first, wanted = self._client.scopes, want.scopes

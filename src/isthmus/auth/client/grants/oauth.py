@@ -130,7 +130,7 @@ class OAuth:
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to a URL carry just now; see ``Authorization``."""
         return self.sessions.context(url)
 
     def document(self) -> dict[str, Any]:
@@ -264,7 +264,7 @@ class StoredLogin:
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """What stands for the tokens that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to a URL carry just now; see ``Authorization``."""
         return self.sessions.context(url)
 
 

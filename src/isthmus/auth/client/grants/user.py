@@ -247,7 +247,7 @@ class UserGrant:
         return await self._obtained(want, again=False)
 
     def _same_issuer(self, place: DiscoveryResult, before: Tokens | None) -> Tokens | None:
-        """What was granted before, as far as it is of the same authorization server.
+        """The tokens granted before, where they are of the same authorization server.
 
         Raises:
             IssuerChanged: the client was registered by hand with the one before.
@@ -331,7 +331,7 @@ class UserGrant:
     async def _scopes(
         self, place: DiscoveryResult, want: TokenDemand, before: Tokens | None
     ) -> frozenset[str]:
-        """What the user is asked for; nothing leaves it to the authorization server."""
+        """The scopes that the user is asked for; none leaves them to the authorization server."""
         # spec 2026-07-28 basic/authorization#scope-selection-strategy: the challenge's, or else
         # what the resource lists, or else none
         first = self._login.scopes

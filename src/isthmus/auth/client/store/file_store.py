@@ -92,7 +92,7 @@ class FileTokenStore:
         return f"FileTokenStore({str(self._path)!r})"
 
     async def get(self, key: Key) -> Record | None:
-        """What is kept under a key.
+        """The record that is kept under a key.
 
         Raises:
             StoreBroken: the file, or this record, is not as it was written.
@@ -190,7 +190,7 @@ def read_token_file(path: Path) -> TokenFile:
 
 
 def read_keys(path: Path) -> list[Key]:
-    """What a file has records of, which can be read without any secret.
+    """The keys of the records in a file, which can be read without any secret.
 
     Raises:
         StoreBroken: as :func:`read_token_file`.
@@ -283,7 +283,7 @@ def try_lock(lock: "BaseFileLock", path: Path) -> bool:
 
 
 def make_store_busy(path: Path, seconds: float) -> StoreBusy:
-    """What is raised when a lock was waited for in vain."""
+    """The exception for a lock that was waited for in vain."""
     return StoreBusy(
         f"another program has held {path} for {seconds:g} s while it renews tokens: wait for it, or "
         "end it if it hangs; the lock ends with it"

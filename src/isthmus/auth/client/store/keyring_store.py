@@ -1,4 +1,4 @@
-"""Where tokens are kept unless somebody says otherwise: a file whose key is in the system's keyring.
+"""Default token store: an encrypted file whose key is in the system's keyring.
 
 The keyring holds one key of 32 bytes and nothing else, since some cannot hold a token (Windows ends
 at 2,560 bytes). Where there is no keyring, as on a server, ``ISTHMUS_STORE_KEY`` has the key; where
@@ -76,7 +76,7 @@ class DefaultTokenStore:
         return f"DefaultTokenStore({self._store or 'not asked yet'})"
 
     async def chosen(self) -> FileTokenStore | MemoryTokenStore:
-        """Where records go; a store in memory where there is no place for them.
+        """The store that was chosen; one in memory where there is no place for a file.
 
         Raises:
             StoreBroken: there is a file, and the keyring has its key no more.
@@ -94,7 +94,7 @@ class DefaultTokenStore:
         return self._store
 
     async def get(self, key: Key) -> Record | None:
-        """What is kept under a key; no keyring is asked where nothing is."""
+        """The record that is kept under a key; no keyring is asked where there is none."""
         if self._store is None and key not in await self.keys():
             return None
         return await (await self.chosen()).get(key)
@@ -148,7 +148,7 @@ class DefaultTokenStore:
         return self._environ.get(KEY_VARIABLE, "").replace(",", " ").split()
 
     def _path(self) -> Path:
-        """Where the file is, if there is one: another for each place that its key comes from."""
+        """The path of the file: another for each place that its key comes from."""
         folder = self._folder or find_state_folder(self._environ, sys.platform)
         return folder / ("tokens-by-variable.json" if self._given() else "tokens.json")
 
@@ -198,7 +198,7 @@ def create_file_key(backend: "KeyringBackend", path: Path) -> str:
 
 
 def default_store() -> DefaultTokenStore:
-    """Where tokens are kept unless somebody says otherwise.
+    """The default token store.
 
     That is, in this order: a file whose key is in ``ISTHMUS_STORE_KEY`` (several keys with spaces
     between them: the first encrypts); a file whose key is in the system's keyring; memory. Nothing

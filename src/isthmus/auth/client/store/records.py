@@ -1,4 +1,4 @@
-"""What a client keeps of authorization: tokens and registrations, and where it keeps them.
+"""Records of a token store: tokens and registrations, their keys, and a store in memory.
 
 A :class:`TokenStore` holds both under a :class:`Key`, so that one encrypted file, or one keyring,
 is all that a program needs. What is kept says by itself how it is renewed: after a restart nothing
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
-    """What an authorization server granted a client for one resource.
+    """Tokens that an authorization server granted a client for one resource.
 
     Attributes:
         access: goes with every request to the resource, and nowhere else.
@@ -68,12 +68,12 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
 
     @property
     def key(self) -> "Key":
-        """What they are kept under: the one MCP server they go to, among others."""
+        """The key they are kept under, with the one MCP server they go to."""
         return Key(self.issuer, self.client_id, self.server or self.resource, self.account)
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"):
-    """What an authorization server made of a client that registered itself.
+    """Registration of a client that registered itself at an authorization server.
 
     Attributes:
         issuer: which server it was, as its metadata spell it; nobody else is shown any of this.
@@ -99,7 +99,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"
 
     @property
     def key(self) -> "Key":
-        """What it is kept under."""
+        """The key it is kept under."""
         return Key(self.issuer, self.client_id, redirect=self.redirect)
 
 
@@ -107,7 +107,7 @@ Record: TypeAlias = Tokens | Registration  # what a store keeps
 
 
 class Key(msgspec.Struct, frozen=True):
-    """What a record is kept under.
+    """Key that a record is kept under.
 
     Tokens have a client, a resource and perhaps an account; registrations a client and a redirect.
 
@@ -135,7 +135,7 @@ class TokenStore(Protocol):
     """Keeps records for a client; the same ones for every program that shares it."""
 
     async def get(self, key: Key) -> Record | None:
-        """What is kept under a key."""
+        """The record that is kept under a key."""
         ...
 
     async def put(self, key: Key, record: Record) -> None:
@@ -171,7 +171,7 @@ class MemoryTokenStore:
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, key: Key) -> Record | None:
-        """What is kept under a key."""
+        """The record that is kept under a key."""
         return self._records.get(key)
 
     async def put(self, key: Key, record: Record) -> None:

@@ -1,4 +1,4 @@
-"""The file that a client keeps its tokens in, as bytes: every record sealed, and bound to its place.
+"""Vault: the bytes of a file of tokens, with every record sealed and bound to its key.
 
 The file is JSON, so that a newer format, a torn file and somebody else's file can be told apart.
 Under each :class:`~isthmus.auth.client.store.records.Key` stands one record, sealed by AES-256-GCM with
@@ -187,7 +187,7 @@ def parse_record_key(text: str) -> Key:
 
 
 def make_associated_data(name: bytes, text: str) -> bytes:
-    """What a sealed record belongs to: this format, one secret and one key."""
+    """The associated data of a sealed record: the format, the secret's id and the key."""
     return b"%s %d %s %s" % (FILE_FORMAT.encode(), FILE_VERSION, name, text.encode())
 
 
@@ -200,7 +200,7 @@ def decode_sealed(sealed: str) -> bytes:
 
 
 def read_cipher_id(sealed: str) -> bytes:
-    """Which secret sealed a record."""
+    """The id of the secret that sealed a record."""
     return decode_sealed(sealed)[:ID_SIZE]
 
 
