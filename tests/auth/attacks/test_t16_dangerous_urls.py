@@ -50,7 +50,7 @@ async def test_no_endpoint_makes_a_login_url_of_it(url):
     """Ours: what metadata name is put together with a query before it is opened."""
     server = ServerMetadata(issuer="https://a.example", authorization_endpoint=url)
     login = AuthorizationRequest(
-        place=DiscoveryResult(resource="https://mcp.example", server=server),
+        discovered=DiscoveryResult(resource="https://mcp.example", server=server),
         identity=ClientIdentity(client_id="c"),
         redirect_uri="http://127.0.0.1:1/callback",
         scopes=frozenset(),

@@ -240,7 +240,7 @@ async def test_without_any_metadata_the_origin_has_the_endpoints():
 
     assert "https://mcp.example/token" == place.server.token_endpoint
     assert shelf.asked[-1] == "https://mcp.example/.well-known/oauth-authorization-server"
-    discovery.proves_code(place)
+    discovery.check_pkce(place)
 
 
 @pytest.mark.covers("auth.client.pkce-must-be-listed")
@@ -252,8 +252,8 @@ def test_whoever_says_no_s256_is_not_used():
         issuer="https://login.example", code_challenge_methods_supported=["plain"]
     )
 
-    discovery.proves_code(DiscoveryResult(resource=URL, server=silent))
+    discovery.check_pkce(DiscoveryResult(resource=URL, server=silent))
     with pytest.raises(AuthUnsafe, match="S256"):
-        discovery.proves_code(DiscoveryResult(resource=URL, server=plain))
+        discovery.check_pkce(DiscoveryResult(resource=URL, server=plain))
     with pytest.raises(AuthUnsafe, match="S256"):
-        found({})[0].proves_code(DiscoveryResult(resource=URL, server=silent))
+        found({})[0].check_pkce(DiscoveryResult(resource=URL, server=silent))

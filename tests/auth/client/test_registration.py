@@ -136,10 +136,10 @@ async def test_a_registration_is_kept_under_its_issuer_as_it_is_spelt():
     await made.identity(place(), LANDING, None)
 
     assert [Key(ISSUER, "made", redirect="http://127.0.0.1:0/callback")] == await store.keys()
-    assert "made" == (await made.kept(ISSUER)).client_id
-    assert await made.kept(f"{ISSUER}/") is None
+    assert "made" == (await made.load(ISSUER)).client_id
+    assert await made.load(f"{ISSUER}/") is None
     made._now = lambda: 2000.0
-    assert await made.kept(ISSUER) is None
+    assert await made.load(ISSUER) is None
 
 
 async def test_a_registration_for_another_port_is_not_used():
@@ -161,10 +161,10 @@ async def test_two_logins_at_once_leave_two_clients_that_both_work():
         await one.identity(place(), f"http://127.0.0.1:{port}/callback", None)
     tokens = Tokens(access=Secret("a"), issuer=ISSUER, client_id="first", resource="r")
 
-    assert "first" == (await one.of(tokens)).client_id
-    assert "second" == (await one.kept(ISSUER)).client_id
+    assert "first" == (await one.find_identity(tokens)).client_id
+    assert "second" == (await one.load(ISSUER)).client_id
     await one.doubt(ISSUER, "second")
-    assert "first" == (await one.kept(ISSUER)).client_id
+    assert "first" == (await one.load(ISSUER)).client_id
 
 
 async def test_a_web_application_says_that_it_is_one():
@@ -188,7 +188,7 @@ async def test_tokens_are_renewed_by_the_client_they_were_issued_to():
 
     async def of(issuer, client_id):
         tokens = Tokens(access=Secret("a"), issuer=issuer, client_id=client_id, resource="r")
-        return await one.of(tokens)
+        return await one.find_identity(tokens)
 
     assert Secret("s-1") == (await of("https://known.example/", "known")).secret
     assert await of("https://known.example", "other") is None

@@ -172,21 +172,21 @@ class Discovery:
         """
         try:
             async with asyncio.timeout(DISCOVERY_TIMEOUT_S):
-                return await self._found(announced, prefer)
+                return await self._find(announced, prefer)
         except TimeoutError:
             raise DiscoveryFailed(
                 f"whoever {self._url} names as its authorization servers did not say within "
                 f"{DISCOVERY_TIMEOUT_S:g} s what they are: try again later"
             ) from None
 
-    async def _found(self, announced: str | None, prefer: str | None) -> DiscoveryResult:
+    async def _find(self, announced: str | None, prefer: str | None) -> DiscoveryResult:
         if self._issuer is not None:
             server = await self.server(self._issuer)
             return DiscoveryResult(resource=canonical_resource(self._url), server=server)
-        resource = await self._resource(announced)
+        resource = await self._fetch_resource(announced)
         if resource is None:
-            return await self._without()
-        server = await self._chosen(resource, prefer)
+            return await self._find_legacy()
+        server = await self._choose_server(resource, prefer)
         return DiscoveryResult(
             resource=resource.resource,
             server=server,
@@ -202,24 +202,26 @@ class Discovery:
 
     # The resource
 
-    async def _resource(self, announced: str | None) -> ResourceMetadata | None:
+    async def _fetch_resource(self, announced: str | None) -> ResourceMetadata | None:
         """The metadata of the MCP server; None where it has none."""
         # spec 2026-07-28 basic/authorization/authorization-server-discovery#protected-resource-metadata-discovery-requirements:
         # what the challenge names, or else the well-known URI of the path and then the root's
         if announced is not None:
-            return self._checked(await self._document(self._announced(announced)), announced)
+            return self._check_resource(
+                await self._fetch_document(self._check_announced(announced)), announced
+            )
         suffix = "oauth-protected-resource"
         places = [
             well_known_url(self._url.partition("?")[0], suffix),
             well_known_url(origin_of(self._url), suffix),
         ]
         for place in dict.fromkeys(places):
-            document = await self._document(place, optional=True)
+            document = await self._fetch_document(place, optional=True)
             if document is not None:
-                return self._checked(document, place)
+                return self._check_resource(document, place)
         return None
 
-    def _announced(self, url: str) -> str:
+    def _check_announced(self, url: str) -> str:
         try:
             same = origin_of(url) == origin_of(self._url)
         except ValueError as error:
@@ -232,7 +234,7 @@ class Discovery:
             )
         return url
 
-    def _checked(self, document: Any, place: str) -> ResourceMetadata:
+    def _check_resource(self, document: Any, place: str) -> ResourceMetadata:
         """Metadata that are about this server."""
         metadata = convert_metadata(document, ResourceMetadata, place)
         # spec 2025-06-18 basic/authorization#server-metadata-discovery, RFC 9728 3.3: what is
@@ -264,7 +266,9 @@ class Discovery:
         allowed = self._compat.parent_resources
         return any(is_same_resource(one, resource) for one in allowed)
 
-    async def _chosen(self, resource: ResourceMetadata, prefer: str | None) -> ServerMetadata:
+    async def _choose_server(
+        self, resource: ResourceMetadata, prefer: str | None
+    ) -> ServerMetadata:
         """Choose the authorization server that knows us, or the first that can be used."""
         # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-location
         named = (resource.authorization_servers or [])[:MAX_ISSUERS]
@@ -292,16 +296,16 @@ class Discovery:
         except ValueError as error:
             raise AuthUnsafe(f"{self._url} names an issuer that cannot be one: {error}") from None
         for place in places:
-            document = await self._document(place, optional=True)
+            document = await self._fetch_document(place, optional=True)
             if document is not None:
-                return self._usable(
+                return self._check_server(
                     convert_metadata(document, ServerMetadata, place), issuer, place
                 )
         raise DiscoveryFailed(
             f"{quote_foreign(issuer)} publishes no metadata at {', '.join(map(quote_foreign, places))}"
         )
 
-    def _usable(self, server: ServerMetadata, issuer: str, place: str) -> ServerMetadata:
+    def _check_server(self, server: ServerMetadata, issuer: str, place: str) -> ServerMetadata:
         # spec 2026-07-28 basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery:
         # the issuer MUST be identical, or the metadata MUST NOT be used
         if not is_same_issuer(server.issuer, issuer):
@@ -309,10 +313,10 @@ class Discovery:
                 f"the metadata at {quote_foreign(place)} are those of {quote_foreign(server.issuer)} and not of "
                 f"{quote_foreign(issuer)}: none of their endpoints is used"
             )
-        self._secure(server)
+        self._check_endpoints(server)
         return server
 
-    def _secure(self, server: ServerMetadata) -> None:
+    def _check_endpoints(self, server: ServerMetadata) -> None:
         """Refuse endpoints on whose way anybody could read what is sent."""
         local = is_loopback(split_url(self._url).host)
         for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
@@ -326,7 +330,7 @@ class Discovery:
                     "nothing is sent there"
                 )
 
-    def proves_code(self, place: DiscoveryResult) -> None:
+    def check_pkce(self, place: DiscoveryResult) -> None:
         """See to it that codes are bound to us by PKCE.
 
         Raises:
@@ -345,7 +349,7 @@ class Discovery:
 
     # 2025-03-26
 
-    async def _without(self) -> DiscoveryResult:
+    async def _find_legacy(self) -> DiscoveryResult:
         """Fall back to the rules of 2025-03-26, for a server that publishes no metadata."""
         base = origin_of(self._url)
         if not self._compat.legacy:
@@ -356,9 +360,11 @@ class Discovery:
         resource = canonical_resource(self._url)
         # spec 2025-03-26 basic/authorization#authorization-base-url: the origin, without the path
         place = well_known_url(base, "oauth-authorization-server")
-        document = await self._document(place, optional=True)
+        document = await self._fetch_document(place, optional=True)
         if document is not None:
-            server = self._usable(convert_metadata(document, ServerMetadata, place), base, place)
+            server = self._check_server(
+                convert_metadata(document, ServerMetadata, place), base, place
+            )
             listed = server.code_challenge_methods_supported is not None
             return DiscoveryResult(resource=resource, server=server, legacy=not listed)
         # spec 2025-03-26 basic/authorization#fallbacks-for-servers-without-metadata-discovery
@@ -368,12 +374,12 @@ class Discovery:
             token_endpoint=f"{base}/token",
             registration_endpoint=f"{base}/register",
         )
-        self._secure(server)
+        self._check_endpoints(server)
         return DiscoveryResult(resource=resource, server=server, legacy=True)
 
     # Documents
 
-    async def _document(self, url: str, *, optional: bool = False) -> Any:
+    async def _fetch_document(self, url: str, *, optional: bool = False) -> Any:
         """A JSON document; None where there is none, and that is no fault."""
         answer = await self._network.fetch(
             "GET", url, headers={"accept": "application/json", **VERSION_HEADER}

@@ -186,9 +186,7 @@ class LoopbackListener:
     async def bind(self, address: str, port: int) -> int:
         """Listen on one address more; the port."""
         try:
-            server = await asyncio.start_server(
-                self._served, address, port, limit=MAX_REQUEST_BYTES
-            )
+            server = await asyncio.start_server(self._serve, address, port, limit=MAX_REQUEST_BYTES)
         except OSError as error:
             # Without IPv6 a browser takes the other address. Where somebody else listens it may not.
             if address == "::1" and self._servers and error.errno != errno.EADDRINUSE:
@@ -223,7 +221,7 @@ class LoopbackListener:
         for server in servers:
             await server.wait_closed()
 
-    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request, and close the connection."""
         task = asyncio.current_task()
         if task is None:  # coroutines run in tasks; type checkers do not know it
@@ -238,7 +236,7 @@ class LoopbackListener:
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(render_page(*self._judged(head)))
+                writer.write(render_page(*self._judge(head)))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever that was, it was not the browser
@@ -248,7 +246,7 @@ class LoopbackListener:
             self._connections.pop(task, None)
             writer.close()
 
-    def _judged(self, head: bytes) -> tuple[str, str]:
+    def _judge(self, head: bytes) -> tuple[str, str]:
         """Judge a request, and take its parameters where they are those waited for; the answer to it."""
         line, _, rest = head.decode("latin-1").partition("\r\n")
         method, _, target = line.partition(" ")

@@ -111,7 +111,7 @@ class ClientProfile(msgspec.Struct, frozen=True, kw_only=True):
     key: Any = None
     clients: Mapping[str, Preregistered] = {}
 
-    def known(self, issuer: str) -> ClientIdentity | None:
+    def find_identity(self, issuer: str) -> ClientIdentity | None:
         """Its identity at an issuer where it was registered beforehand; None elsewhere."""
         for named, client in self.clients.items():
             if is_same_issuer(named, issuer):
@@ -138,23 +138,23 @@ class Registrar:
         network: Network,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._program = program
+        self._profile = program
         self._redirect = redirect
         self._uri = redirect.uri
         self._store = store
         self._network = network
         self._now = now
 
-    async def kept(self, issuer: str) -> Registration | None:
+    async def load(self, issuer: str) -> Registration | None:
         """The client's registration at an issuer, as long as it is good."""
         for key in reversed(await self._store.keys()):
             if (key.issuer, key.redirect) == (issuer, self._uri):
-                record = await self._good(key)
+                record = await self._load_valid(key)
                 if record is not None and not record.doubted:
                     return record
         return None
 
-    async def _good(self, key: Key) -> Registration | None:
+    async def _load_valid(self, key: Key) -> Registration | None:
         record = await self._store.get(key)
         if not isinstance(record, Registration):
             return None
@@ -176,24 +176,24 @@ class Registrar:
         else:
             await self._store.delete(key)
 
-    async def of(self, tokens: Tokens) -> ClientIdentity | None:
+    async def find_identity(self, tokens: Tokens) -> ClientIdentity | None:
         """The client that some tokens were issued to; None where it is no more."""
-        told = self._program.known(tokens.issuer)
+        told = self._profile.find_identity(tokens.issuer)
         if told is not None:
             return told if told.client_id == tokens.client_id else None
-        if tokens.client_id == self._program.metadata_url:
-            return self._documented()
+        if tokens.client_id == self._profile.metadata_url:
+            return self._make_document_identity()
         # Logins that went on at once have registered several, and each renews its own tokens.
-        kept = await self._good(Key(tokens.issuer, tokens.client_id, redirect=self._uri))
+        kept = await self._load_valid(Key(tokens.issuer, tokens.client_id, redirect=self._uri))
         return None if kept is None else make_identity(kept)
 
     async def identity(
-        self, place: DiscoveryResult, landing: str, kept: Registration | None
+        self, discovered: DiscoveryResult, landing: str, kept: Registration | None
     ) -> ClientIdentity:
         """The client's identity at an authorization server, where it is registered if need be.
 
         Args:
-            place: the server.
+            discovered: the server.
             landing: the redirect URI that will be used.
             kept: what the server gave before.
 
@@ -204,12 +204,12 @@ class Registrar:
         """
         # spec 2026-07-28 basic/authorization/client-registration: pre-registered, document,
         # dynamic registration, and at last the user
-        server = place.server
-        told = self._program.known(server.issuer)
+        server = discovered.server
+        told = self._profile.find_identity(server.issuer)
         if told is not None:
             return told
-        if self._program.metadata_url is not None and server.client_id_metadata_document_supported:
-            return self._documented()
+        if self._profile.metadata_url is not None and server.client_id_metadata_document_supported:
+            return self._make_document_identity()
         if kept is not None and kept.redirect_uri == landing:
             return make_identity(kept)
         if server.registration_endpoint:
@@ -222,13 +222,13 @@ class Registrar:
             f"OAuth(clients={{{quote_foreign(server.issuer)!r}: StaticClient(…)}})"
         )
 
-    def _documented(self) -> ClientIdentity:
-        url, key = self._program.metadata_url or "", self._program.key
+    def _make_document_identity(self) -> ClientIdentity:
+        url, key = self._profile.metadata_url or "", self._profile.key
         return ClientIdentity(client_id=url, method="private_key_jwt" if key else "none", key=key)
 
     async def _register(self, server: ServerMetadata, endpoint: str, landing: str) -> Registration:
         """Register, and keep what comes of it."""
-        document = self._document(server, landing)
+        document = self._make_document(server, landing)
         answer = await self._network.fetch(
             "POST",
             endpoint,
@@ -237,23 +237,23 @@ class Registrar:
         )
         read = parse_members(answer.body)
         if answer.status not in {200, 201}:
-            raise self._refused(server.issuer, answer.status, read)
-        registration = self._checked(read, server, landing, document)
+            raise self._make_refusal(server.issuer, answer.status, read)
+        registration = self._check_response(read, server, landing, document)
         await self._store.put(registration.key, registration)
         return registration
 
-    def _document(self, server: ServerMetadata, landing: str) -> dict[str, Any]:
+    def _make_document(self, server: ServerMetadata, landing: str) -> dict[str, Any]:
         grants = ["authorization_code"]
         # spec 2026-07-28 basic/authorization#refresh-tokens: SHOULD be there
         if "refresh_token" in (server.grant_types_supported or ["refresh_token"]):
             grants.append("refresh_token")
-        key = self._program.key
+        key = self._profile.key
         able = {*AUTH_METHODS} if key is not None else {*AUTH_METHODS} - {"private_key_jwt"}
         method = next(
             (m for m in PREFERRED_AUTH_METHODS if m in able and m in server.methods), "none"
         )
         document: dict[str, Any] = {
-            "client_name": self._program.name,
+            "client_name": self._profile.name,
             "redirect_uris": [landing],
             "grant_types": grants,
             "response_types": ["code"],
@@ -262,13 +262,13 @@ class Registrar:
             # MUST be said
             "application_type": "native" if self._redirect.native else "web",
         }
-        if self._program.uri is not None:
-            document["client_uri"] = self._program.uri
+        if self._profile.uri is not None:
+            document["client_uri"] = self._profile.uri
         if method == "private_key_jwt":
             document["jwks"] = {"keys": [dict(key.jwk)]}
         return document
 
-    def _refused(self, issuer: str, status: int, read: Mapping[str, Any]) -> AuthRefused:
+    def _make_refusal(self, issuer: str, status: int, read: Mapping[str, Any]) -> AuthRefused:
         error, more = read.get("error"), read.get("error_description")
         why = ": ".join(quote_foreign(one) for one in (error, more) if isinstance(one, str) and one)
         # spec 2026-07-28 basic/authorization/client-registration#application-type-and-redirect-uri-constraints:
@@ -280,7 +280,7 @@ class Registrar:
             quote_foreign(error) if isinstance(error, str) else "",
         )
 
-    def _checked(
+    def _check_response(
         self,
         read: Mapping[str, Any],
         server: ServerMetadata,

@@ -92,19 +92,19 @@ class AuthorizedRequests:
             return await self._requests.send(method, url, headers, body)
         request = PendingRequest(method, url, headers, body)
         try:
-            return await self._authorized(request)
+            return await self._send_authorized(request)
         except AuthError as error:
             if request.patient:
                 raise
             # Who goes on by itself looks after connections, and nobody could answer for this.
             raise ConnectionLost(str(error)) from error
 
-    async def _authorized(self, request: "PendingRequest") -> Response:
+    async def _send_authorized(self, request: "PendingRequest") -> Response:
         session = self._session
         tokens = session.tokens if session.fresh else await session.ready(self._clocks)
-        response = await self._sent(request, tokens)
+        response = await self._send_once(request, tokens)
         if response.status in {401, 403}:
-            return await self._again(request, tokens, response)
+            return await self._retry(request, tokens, response)
         if session.untried and tokens is not None:
             session.worked(tokens)
         return response
@@ -118,7 +118,7 @@ class AuthorizedRequests:
         finally:
             await self._requests.close()
 
-    async def _sent(self, request: "PendingRequest", tokens: Tokens | None) -> Response:
+    async def _send_once(self, request: "PendingRequest", tokens: Tokens | None) -> Response:
         headers = request.headers
         if tokens is not None:
             # spec 2026-07-28 basic/authorization#token-requirements: in every request, in the
@@ -132,13 +132,13 @@ class AuthorizedRequests:
             return RedactedResponse(response, tokens.access.reveal())
         return response
 
-    async def _again(
+    async def _retry(
         self, request: "PendingRequest", tokens: Tokens | None, response: Response
     ) -> Response:
         """Do what a refusal asks for, as often as that leads anywhere."""
         for _ in range(MAX_SENDS - 1):
             try:
-                better = await self._better(request, tokens, response)
+                better = await self._get_better_tokens(request, tokens, response)
                 if better is None:
                     return response
                 await drain_response(response)
@@ -146,14 +146,14 @@ class AuthorizedRequests:
                 response.close()
                 raise
             tokens = better
-            response = await self._sent(request, tokens)
+            response = await self._send_once(request, tokens)
             if response.status not in {401, 403}:
                 self._session.worked(tokens)
                 self._step_ups.worked(request.operation)
                 return response
         return response
 
-    async def _better(
+    async def _get_better_tokens(
         self, request: "PendingRequest", tokens: Tokens | None, response: Response
     ) -> Tokens | None:
         """Tokens with which to send a request again; None where that helps nothing."""
@@ -162,7 +162,7 @@ class AuthorizedRequests:
         if challenges and not ours:
             return None  # it wants something that tokens are not
         if response.status == 403:
-            return await self._more(request, tokens, ours)
+            return await self._step_up(request, tokens, ours)
         if tokens is not None and not request.nonced and wants_nonce(ours):
             request.nonced = True
             return tokens
@@ -172,7 +172,7 @@ class AuthorizedRequests:
         want = request.want(tokens, ours)
         return await self._session.renewed(want, self._clocks, patient=request.patient)
 
-    async def _more(
+    async def _step_up(
         self, request: "PendingRequest", tokens: Tokens | None, challenges: list[Challenge]
     ) -> Tokens | None:
         """Tokens with the scopes that a request takes."""

@@ -148,7 +148,7 @@ class AuthSession:
     @property
     def fresh(self) -> bool:
         """Whether the tokens at hand can be sent as they are."""
-        return self._loaded and (self.tokens is None or not self._due(self.tokens))
+        return self._loaded and (self.tokens is None or not self._is_due(self.tokens))
 
     async def ready(self, clocks: Clocks | None = None) -> Tokens | None:
         """The tokens to send, renewed where their end is near; None where there are none.
@@ -157,10 +157,10 @@ class AuthSession:
             IsthmusError: they are over, and could not be renewed this time.
         """
         if not self._loaded:
-            await self._fly(self._load, clocks)
+            await self._join_flight(self._load, clocks)
         waits = self._flight is not None and self._flight.asks_user  # whoever must, waits later
-        if self.tokens is not None and self._due(self.tokens) and not waits:
-            await self._fly(self._renew_in_time, clocks)
+        if self.tokens is not None and self._is_due(self.tokens) and not waits:
+            await self._join_flight(self._renew_in_time, clocks)
         return self.tokens
 
     async def renewed(
@@ -183,13 +183,13 @@ class AuthSession:
             if self._flight.asks_user and not patient:
                 return None
             await self._flight.join(clocks)
-        if not self._serve(want):
+        if not self._has_other_tokens(want):
             asks_user = self._grant.asks_user and patient
             may = patient or not self._grant.asks_user
-            await self._fly(lambda: self._renew(want, may=may), clocks, asks_user=asks_user)
-        return self.tokens if self._serve(want) else None
+            await self._join_flight(lambda: self._renew(want, may=may), clocks, asks_user=asks_user)
+        return self.tokens if self._has_other_tokens(want) else None
 
-    def _serve(self, want: TokenDemand) -> bool:
+    def _has_other_tokens(self, want: TokenDemand) -> bool:
         """Whether the tokens at hand are others than those that did not do."""
         return self.tokens is not None and self.tokens is not want.before
 
@@ -213,7 +213,7 @@ class AuthSession:
 
     # Flights
 
-    async def _fly(
+    async def _join_flight(
         self,
         work: Callable[[], Coroutine[Any, Any, None]],
         clocks: Clocks | None,
@@ -226,13 +226,13 @@ class AuthSession:
                 raise ConnectionLost("the client was closed while it got authorization")
             if self._flight is None:
                 self._flight = TokenFlight(work(), asks_user=asks_user)
-                self._flight.task.add_done_callback(self._landed)
+                self._flight.task.add_done_callback(self._end_flight)
             flight = self._flight
             await flight.join(clocks)
             if not flight.task.cancelled():  # by the last one who had waited for it
                 return
 
-    def _landed(self, task: asyncio.Task[None]) -> None:
+    def _end_flight(self, task: asyncio.Task[None]) -> None:
         self._flight = None
         if not task.cancelled():
             task.exception()  # seen, though nobody may be left who waits for it
@@ -247,9 +247,9 @@ class AuthSession:
         if tokens is None:
             return
         try:
-            await self._refreshed(tokens, TokenDemand(before=tokens, challenged=False))
+            await self._refresh(tokens, TokenDemand(before=tokens, challenged=False))
         except IsthmusError:
-            if self._over(tokens):
+            if self._is_over(tokens):
                 raise
             self._not_before = self._now() + REFRESH_RETRY_S
 
@@ -262,17 +262,17 @@ class AuthSession:
                 f"{tokens.resource}: do the two agree on who issues, and for which URL?"
             )
         old = None if want.more or self.untried else tokens
-        if old is not None and await self._refreshed(old, want):
+        if old is not None and await self._refresh(old, want):
             return
         if may:
             self.tokens, self.untried = await self._grant.obtain(want), "obtained"
 
-    async def _refreshed(self, tokens: Tokens, want: TokenDemand) -> bool:
+    async def _refresh(self, tokens: Tokens, want: TokenDemand) -> bool:
         """Refresh; False where that leads nowhere."""
         newer = await self._grant.refresh(tokens, want)
         if newer is not None:
             self.tokens, self.untried = newer, "refreshed"
-        elif want.challenged or self._over(tokens):
+        elif want.challenged or self._is_over(tokens):
             self.tokens = None
         else:  # good for a while, and not to be tried again
             self.tokens = msgspec.structs.replace(tokens, refresh=None)
@@ -280,7 +280,7 @@ class AuthSession:
 
     # Time
 
-    def _due(self, tokens: Tokens) -> bool:
+    def _is_due(self, tokens: Tokens) -> bool:
         if tokens.expires_at is None or (tokens.refresh is None and self._grant.asks_user):
             return False  # the server says when they do no more
         now, life = self._now(), tokens.expires_at - tokens.issued_at
@@ -289,7 +289,7 @@ class AuthSession:
         )
         return now >= max(due, self._not_before)
 
-    def _over(self, tokens: Tokens) -> bool:
+    def _is_over(self, tokens: Tokens) -> bool:
         return tokens.expires_at is not None and self._now() >= tokens.expires_at
 
 

@@ -193,7 +193,7 @@ async def request_token(
 def make_tokens(
     granted: TokenResponse,
     *,
-    place: DiscoveryResult,
+    discovered: DiscoveryResult,
     client_id: str,
     asked: frozenset[str],
     proofs: DpopProofs,
@@ -201,13 +201,13 @@ def make_tokens(
     account: str,
 ) -> Tokens:
     """The tokens of a token response, as they are kept."""
-    server = place.server
+    server = discovered.server
     check_token_type(granted, server.issuer, proofs)
     return Tokens(
         access=granted.access,
         issuer=server.issuer,
         client_id=client_id,
-        resource=place.resource,
+        resource=discovered.resource,
         kind=granted.kind,
         refresh=granted.refresh,
         issued_at=now,
@@ -219,7 +219,7 @@ def make_tokens(
         methods=server.methods,
         proof_key=proofs.secret if granted.kind == "DPoP" else None,
         account=account,
-        server=place.below,
+        server=discovered.below,
     )
 
 

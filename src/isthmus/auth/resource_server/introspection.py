@@ -138,14 +138,14 @@ class IntrospectionVerifier:
             )
         answer = await self._flights.run(name, lambda: self._ask(presented.token))
         try:
-            principal = self._principal(answer, resource)
+            principal = self._make_principal(answer, resource)
         except InvalidToken as error:
             log.debug("an access token was refused: %s", error)
             self._remembered.pop(name, None)
             return None
         if known is not None and known.principal == principal:
             principal = known.principal  # so that the streams opened with it are still known
-        self._remember(name, principal, presented, resource)
+        self._remember_answer(name, principal, presented, resource)
         return principal
 
     async def lasts(self, principal: Principal) -> bool:
@@ -183,7 +183,7 @@ class IntrospectionVerifier:
             )
         return said
 
-    def _principal(self, answer: Mapping[str, Any], resource: str) -> Principal:
+    def _make_principal(self, answer: Mapping[str, Any], resource: str) -> Principal:
         """The principal that an answer names.
 
         Raises:
@@ -213,7 +213,7 @@ class IntrospectionVerifier:
             jkt=read_key_binding(answer),
         )
 
-    def _remember(
+    def _remember_answer(
         self, name: bytes, principal: Principal, presented: Presented, resource: str
     ) -> None:
         until = self._clock() + self._times[0]

@@ -167,7 +167,7 @@ class JWTVerifier:
             return known.principal
         try:
             claims = await self._believed(presented)
-            principal = self._principal(claims, resource)
+            principal = self._make_principal(claims, resource)
         except KeysUnavailable as error:
             if not self._may_be_good(presented, resource):
                 return None
@@ -188,13 +188,13 @@ class JWTVerifier:
         """Whether a token would be good for here if one of the issuer's keys had signed it."""
         try:
             parsed = read_token(presented.token)
-            self._principal(Claims(parsed.claims, parsed.header), resource)
+            self._make_principal(Claims(parsed.claims, parsed.header), resource)
         except InvalidToken as error:
             log.debug("an access token was refused: %s", error)
             return False
         return True
 
-    def _principal(self, claims: Claims, resource: str) -> Principal:
+    def _make_principal(self, claims: Claims, resource: str) -> Principal:
         """The principal that the claims name, after all checks beside the signature.
 
         Raises:

@@ -264,7 +264,7 @@ class ResourceAuth:
             scheme=found.scheme,
             token=Secret(found.token),
             method=scope.get("method", "GET"),
-            url=self._url(scope),
+            url=self._make_url(scope),
             proof=proof,
             limit=self._max_token_bytes,
         )
@@ -278,12 +278,12 @@ class ResourceAuth:
             return self._challenges.invalid(found.scheme, "the access token is not valid here")
         if found.scheme == "dpop" and principal.jkt is not None:
             return await self._proven(presented, principal)
-        return self._unbound(found, principal)
+        return self._check_unbound(found, principal)
 
     def _takes(self, scheme: str) -> bool:
         return self._dpop == "allow" or (scheme == "dpop") == (self._dpop == "require")
 
-    def _unbound(self, found: Credentials, principal: Principal) -> Principal | Refusal:
+    def _check_unbound(self, found: Credentials, principal: Principal) -> Principal | Refusal:
         """Refuse a bound token that comes as a bearer token."""
         if found.scheme == "dpop":
             return self._challenges.invalid("dpop", "the access token is not bound to a key")
@@ -317,7 +317,7 @@ class ResourceAuth:
             if found.jkt != principal.jkt:
                 return self._challenges.invalid("dpop", "the access token is bound to another key")
             # What nothing will be done for is not remembered: keys can be made without end.
-            await self._take(found, now)
+            await self._take_proof(found, now)
         except (StoreUnavailable, StoreFull):
             return self._challenges.unavailable(RETRY_AFTER_S)
         except NonceNeeded as flaw:
@@ -327,7 +327,7 @@ class ResourceAuth:
             return self._challenges.invalid("dpop", str(flaw), "invalid_dpop_proof")
         return principal
 
-    async def _take(self, proof: "DpopProof", now: float) -> None:
+    async def _take_proof(self, proof: "DpopProof", now: float) -> None:
         """Take a proof, once.
 
         Raises:
@@ -343,7 +343,7 @@ class ResourceAuth:
         if stored is not None and not await stored.first(proof.jkt, proof.jti, proof.until):
             raise InvalidProof(PROOF_USED_BEFORE)
 
-    def _url(self, scope: Scope) -> str:
+    def _make_url(self, scope: Scope) -> str:
         """The URL of a request as its client spells it, for which no header is believed."""
         path: str = scope["path"]
         prefix: str = scope.get("root_path", "").rstrip("/")

@@ -245,7 +245,7 @@ class FreshGrant:
         """New tokens, and a note of them."""
         login = self._auth.login
         tokens = self._auth.got = await self._user.obtain(want)
-        known = login.profile.known(tokens.issuer)
+        known = login.profile.find_identity(tokens.issuer)
         if known is not None:  # so that other commands can refresh
             record = make_registration(tokens, known, login.redirect.uri)
             await login.store.put(record.key, record)
@@ -265,7 +265,7 @@ class PortableProgram(ClientProfile, frozen=True, kw_only=True):
 
     client: Preregistered
 
-    def known(self, issuer: str) -> ClientIdentity | None:  # noqa: ARG002 - it is the same everywhere
+    def find_identity(self, issuer: str) -> ClientIdentity | None:  # noqa: ARG002 - it is the same everywhere
         """The identity of the client at an issuer."""
         return self.client.identity
 

@@ -131,18 +131,18 @@ class AuthDoctor:
 
     async def examine(self) -> list[Hop]:
         """Walk as far as there is a way; every hop, in order."""
-        if await self._server():
-            self._challenge()
-            issuers = await self._resource()
-            if await self._issuer(issuers):
-                self._registration()
+        if await self._ask_server():
+            self._judge_challenge()
+            issuers = await self._find_resource()
+            if await self._find_issuer(issuers):
+                self._judge_registration()
             if self._login is not None:
-                await self._token(self._login)
+                await self._get_token(self._login)
         return list(self.hops.values())
 
     # Hops
 
-    async def _server(self) -> bool:
+    async def _ask_server(self) -> bool:
         """Ask without a token; True where somebody answers."""
         hop, url = self.hops["server"], self._seen.url
         hop.url = url
@@ -152,7 +152,7 @@ class AuthDoctor:
                 f"{SECURITY_PAGE}#communication-security",
                 "serve it by https: tokens are sent to it",
             )
-        answer = await self._fetched(hop, url, INITIALIZE_BODY)
+        answer = await self._fetch(hop, url, INITIALIZE_BODY)
         if answer is None:
             return False
         self._seen.status = answer.status
@@ -178,7 +178,7 @@ class AuthDoctor:
             hop.settle()
         return True
 
-    def _challenge(self) -> None:
+    def _judge_challenge(self) -> None:
         """Look at what the server asks for."""
         hop, seen = self.hops["challenge"], self._seen
         hop.url = seen.url
@@ -195,7 +195,7 @@ class AuthDoctor:
                 "answer 401 with WWW-Authenticate to a request without a token",
             )
 
-    async def _resource(self) -> list[str]:
+    async def _find_resource(self) -> list[str]:
         """Find the metadata of the resource; gives the issuers that are named there."""
         hop, seen = self.hops["resource metadata"], self._seen
         places = self._resource_places()
@@ -234,12 +234,12 @@ class AuthDoctor:
         ]
         return list(dict.fromkeys(places))
 
-    async def _issuer(self, issuers: list[str]) -> bool:
+    async def _find_issuer(self, issuers: list[str]) -> bool:
         """Find the metadata of an authorization server; True where one can be used."""
         hop, seen = self.hops["issuer metadata"], self._seen
         if not issuers:
             if seen.status == 401 and self.hops["resource metadata"].verdict == "problem":
-                await self._legacy(hop)
+                await self._find_legacy(hop)
             return False
         for issuer in issuers:
             trial = Hop(hop.name, url=quote_foreign(issuer))
@@ -275,7 +275,7 @@ class AuthDoctor:
             "serve it at the first of these",
         )
 
-    async def _legacy(self, hop: Hop) -> None:
+    async def _find_legacy(self, hop: Hop) -> None:
         """Look for the metadata that clients of 2025-03-26 use, where a resource has none."""
         place = well_known_url(origin_of(self._seen.url), "oauth-authorization-server")
         document = await self._document(Hop(hop.name), place)
@@ -283,7 +283,7 @@ class AuthDoctor:
             hop.url, hop.found = place, ["clients of 2025-03-26 find an authorization server here"]
             hop.settle()
 
-    def _registration(self) -> None:
+    def _judge_registration(self) -> None:
         """Look at how a client gets a name there."""
         hop, seen = self.hops["registration"], self._seen
         hop.url = seen.where
@@ -294,7 +294,7 @@ class AuthDoctor:
             hop.found.insert(0, "a client that is registered already")
         hop.judge(REGISTRATION_CHECKS, seen)
 
-    async def _token(self, login: Login) -> None:
+    async def _get_token(self, login: Login) -> None:
         """Get a token, and send a request with it."""
         hop = self.hops["token"]
         try:
@@ -311,7 +311,7 @@ class AuthDoctor:
     async def _call(self, token: Secret) -> None:
         hop, url = self.hops["call"], self._seen.url
         hop.url = url
-        answer = await self._fetched(hop, url, INITIALIZE_BODY, token)
+        answer = await self._fetch(hop, url, INITIALIZE_BODY, token)
         if answer is None:
             return
         hop.found.append(f"with the token it answers {answer.status}")
@@ -330,7 +330,7 @@ class AuthDoctor:
 
     async def _document(self, hop: Hop, url: str) -> Mapping[str, Any] | None:
         """The JSON object at a URL; None where there is none, with a fault where that is one."""
-        answer = await self._fetched(hop, url)
+        answer = await self._fetch(hop, url)
         if answer is None:
             return None
         kind = answer.headers.get("content-type", "nothing").partition(";")[0]
@@ -366,7 +366,7 @@ class AuthDoctor:
         )
         return None
 
-    async def _fetched(
+    async def _fetch(
         self, hop: Hop, url: str, body: bytes | None = None, token: Secret | None = None
     ) -> Fetched | None:
         """Fetch a URL; None, with a fault, where nobody answers."""

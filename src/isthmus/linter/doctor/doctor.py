@@ -185,17 +185,17 @@ class Doctor:
             reason = await self._open(session, visit)
             if reason is not None:
                 return reason
-            await self._list(session, visit)
+            await self._read_lists(session, visit)
             for when in ("during", "end"):
                 for probe in PROBES:
                     if probe.when == when and probe.suits(visit):
-                        session = await self._probe(session, probe, visit)
+                        session = await self._ask_probe(session, probe, visit)
                 if when == "during":
-                    session = await self._call(session, visit)
+                    session = await self._call_tools(session, visit)
         finally:
             await session.close()
             visit.noise = self._target.noise()
-        await self._before(visit)
+        await self._ask_before(visit)
         return None
 
     async def _enter(self, visit: ServerVisit) -> ProbeSession:
@@ -216,7 +216,7 @@ class Doctor:
                 "clientInfo": CLIENT_IDENTITY,
             }
         probe = Probe(method, method, params)
-        outcome = await session.ask(probe, self._request(probe, params, visit))
+        outcome = await session.ask(probe, self._make_request(probe, params, visit))
         visit.outcomes[method] = outcome
         result = outcome.result
         if outcome.lost is not None:
@@ -237,16 +237,16 @@ class Doctor:
             visit.outcomes[INITIALIZED_METHOD] = await session.tell(INITIALIZED_METHOD)
         return None
 
-    async def _list(self, session: ProbeSession, visit: ServerVisit) -> None:
+    async def _read_lists(self, session: ProbeSession, visit: ServerVisit) -> None:
         """Read every list that was declared, to its end."""
         for method, kind in LISTS.items():
             capability = method.partition("/")[0]
             if not visit.declares(capability):
                 continue
             name = {"resourceTemplates": "resource templates"}.get(kind, kind)
-            await self._pages(session, visit, method, kind, f"the list of {name}")
+            await self._read_pages(session, visit, method, kind, f"the list of {name}")
 
-    async def _pages(
+    async def _read_pages(
         self, session: ProbeSession, visit: ServerVisit, method: str, kind: str, name: str
     ) -> None:
         seen: set[str] = set()
@@ -255,7 +255,7 @@ class Doctor:
         for page in range(MAX_PAGES):
             params = {} if cursor is None else {"cursor": cursor}
             probe = Probe(name if page == 0 else f"{name}, page {page + 1}", method, params)
-            outcome = await session.ask(probe, self._request(probe, params, visit))
+            outcome = await session.ask(probe, self._make_request(probe, params, visit))
             visit.outcomes[probe.name] = outcome
             listed = outcome.result.get(kind) if outcome.result else None
             items += [item for item in listed or () if isinstance(item, dict)]
@@ -268,7 +268,7 @@ class Doctor:
             seen.add(str(cursor))
         visit.paging[method] = f"it did not end within {MAX_PAGES} pages"
 
-    async def _call(self, session: ProbeSession, visit: ServerVisit) -> ProbeSession:
+    async def _call_tools(self, session: ProbeSession, visit: ServerVisit) -> ProbeSession:
         """Call the tools that may be called; gives the conversation to go on with."""
         calls = dict(self._calls)
         if self._call_read_only:
@@ -280,14 +280,14 @@ class Doctor:
             patience = self._timeout * CALL_TIMEOUT_FACTOR
             probe = Probe(f"calling {name}", "tools/call", timeout=patience)
             params = {"name": name, "arguments": arguments}
-            visit.called[name] = await session.ask(probe, self._request(probe, params, visit))
+            visit.called[name] = await session.ask(probe, self._make_request(probe, params, visit))
             if visit.called[name].silent and session.one_connection:
-                session = await self._anew(
+                session = await self._reopen(
                     session, visit, probe.name
                 )  # this one may be busy for long
         return session
 
-    async def _before(self, visit: ServerVisit) -> None:
+    async def _ask_before(self, visit: ServerVisit) -> None:
         """Ask what is asked on a connection without a handshake."""
         probes = [probe for probe in PROBES if probe.when == "before" and probe.suits(visit)]
         if not probes:
@@ -298,13 +298,13 @@ class Doctor:
         try:
             for probe in probes:
                 if probe.method == "initialize" and opened:  # a second one would be refused as such
-                    session = await self._anew(session, visit, probe.name, opens=False)
+                    session = await self._reopen(session, visit, probe.name, opens=False)
                 opened = opened or probe.method == "initialize"
-                session = await self._probe(session, probe, visit, reopen=False)
+                session = await self._ask_probe(session, probe, visit, reopen=False)
         finally:
             await session.close()
 
-    async def _probe(
+    async def _ask_probe(
         self, session: ProbeSession, probe: Probe, visit: ServerVisit, *, reopen: bool = True
     ) -> ProbeSession:
         """Ask one question; gives the conversation to go on with."""
@@ -313,17 +313,17 @@ class Doctor:
         silent = sum(one.silent for one in visit.outcomes.values())
         if params is None or lost >= MAX_LOST or silent >= MAX_SILENT:
             return session
-        visit.outcomes[probe.name] = outcome = await self._sent(session, probe, params, visit)
+        visit.outcomes[probe.name] = outcome = await self._send(session, probe, params, visit)
         before, self._asked_last = self._asked_last, probe
         if outcome.lost is None or not session.one_connection:
             return session
         self._asked_last = None
-        session = await self._anew(session, visit, probe.name, opens=reopen)
+        session = await self._reopen(session, visit, probe.name, opens=reopen)
         if before is not None and reopen:
-            session = await self._blame(session, before, probe, visit)
+            session = await self._find_culprit(session, before, probe, visit)
         return session
 
-    async def _anew(
+    async def _reopen(
         self, session: ProbeSession, visit: ServerVisit, name: str, *, opens: bool = True
     ) -> ProbeSession:
         """Another conversation in place of one that is of no use any more."""
@@ -334,7 +334,7 @@ class Doctor:
             raise ConnectionLost(f"the server is gone after {name}")
         return session
 
-    async def _blame(
+    async def _find_culprit(
         self, session: ProbeSession, before: Probe, probe: Probe, visit: ServerVisit
     ) -> ProbeSession:
         """Find out which of two questions the server fell over: each is asked by itself.
@@ -342,51 +342,55 @@ class Doctor:
         A server may answer the one, and be gone while the next one is on its way.
         """
         lost = visit.outcomes[probe.name]
-        alone = await self._again(session, probe, visit)
+        alone = await self._ask_alone(session, probe, visit)
         if alone.lost is not None:
             visit.outcomes[probe.name] = alone
-            return await self._anew(session, visit, probe.name)
+            return await self._reopen(session, visit, probe.name)
         visit.outcomes[probe.name] = alone
-        session = await self._anew(session, visit, probe.name)
-        earlier = await self._again(session, before, visit)
+        session = await self._reopen(session, visit, probe.name)
+        earlier = await self._ask_alone(session, before, visit)
         if earlier.lost is None:
             name = f"{before.name}, then {probe.name}"
             visit.outcomes[name] = msgspec.structs.replace(lost, probe=name)
             return session
         visit.outcomes[before.name].lost = earlier.lost
-        return await self._anew(session, visit, before.name)
+        return await self._reopen(session, visit, before.name)
 
-    async def _again(self, session: ProbeSession, probe: Probe, visit: ServerVisit) -> ProbeOutcome:
+    async def _ask_alone(
+        self, session: ProbeSession, probe: Probe, visit: ServerVisit
+    ) -> ProbeOutcome:
         """Ask a question once more, and see whether the server is still there a moment later."""
         params = probe.params(visit) if callable(probe.params) else probe.params or {}
-        outcome = await self._sent(session, probe, params, visit)
+        outcome = await self._send(session, probe, params, visit)
         if outcome.lost is None and session.one_connection:
             outcome.lost = await session.wait_lost()
         return outcome
 
-    async def _sent(
+    async def _send(
         self, session: ProbeSession, probe: Probe, params: Any, visit: ServerVisit
     ) -> ProbeOutcome:
         fence_probe = Probe("fence", "server/discover" if visit.revision in MODERN else "ping")
         if probe.raw or probe.verb != "POST":
-            data = probe.raw.replace(b"%(meta)s", self._meta(visit))
-            fence = self._request(fence_probe, {}, visit)
+            data = probe.raw.replace(b"%(meta)s", self._encode_meta(visit))
+            fence = self._make_request(fence_probe, {}, visit)
             return await session.say(probe, data, None, fence)
-        message = self._request(probe, params, visit)
+        message = self._make_request(probe, params, visit)
         if not probe.note:
             return await session.ask(probe, message)
         del message["id"]
-        fence = self._request(fence_probe, {}, visit)
+        fence = self._make_request(fence_probe, {}, visit)
         return await session.say(probe, msgspec.json.encode(message), message, fence)
 
-    def _request(self, probe: Probe, params: dict[str, Any], visit: ServerVisit) -> dict[str, Any]:
+    def _make_request(
+        self, probe: Probe, params: dict[str, Any], visit: ServerVisit
+    ) -> dict[str, Any]:
         """A request, in the way of its revision."""
         id = next(self._ids) if probe.id is None else probe.id
         if visit.revision in MODERN:
             params = {"_meta": make_request_meta(visit.revision), **params}
         return {"jsonrpc": "2.0", "id": id, "method": probe.method, "params": params}
 
-    def _meta(self, visit: ServerVisit) -> bytes:
+    def _encode_meta(self, visit: ServerVisit) -> bytes:
         """The ``_meta`` of a request of a revision, for one that is spelled out."""
         if visit.revision not in MODERN:
             return b""

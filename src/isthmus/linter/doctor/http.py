@@ -125,7 +125,7 @@ class HttpProbeSession:
                     verb, self._url, {k: v for k, v in sent.items() if v is not None}, body
                 )
                 try:
-                    await self._take(outcome, response, message, verb, stops)
+                    await self._read_response(outcome, response, message, verb, stops)
                 finally:
                     response.close()
         except TimeoutError:
@@ -150,7 +150,7 @@ class HttpProbeSession:
             usual["mcp-session-id"] = self.session
         return usual
 
-    async def _take(
+    async def _read_response(
         self, outcome: ProbeOutcome, response: Response, message: Any, verb: str, stops: str
     ) -> None:
         """Read a response as far as it matters."""
@@ -160,23 +160,25 @@ class HttpProbeSession:
         id = message.get("id") if isinstance(message, dict) else None
         if kind == "text/event-stream":
             if verb != "GET":
-                await self._stream(outcome, response, id, stops)
+                await self._read_stream(outcome, response, id, stops)
             return
         body = await response.read(MAX_RESPONSE_BYTES)
         if body and (kind == "application/json" or body[:1] in (b"{", b"[")):
-            self._keep(outcome, body, id)
+            self._keep_message(outcome, body, id)
         if outcome.reply is None:
             outcome.body = body[:MAX_BODY_BYTES]
 
-    async def _stream(self, outcome: ProbeOutcome, response: Response, id: Any, stops: str) -> None:
+    async def _read_stream(
+        self, outcome: ProbeOutcome, response: Response, id: Any, stops: str
+    ) -> None:
         events = SseParser(limit=MAX_RESPONSE_BYTES)
         while piece := await response.piece():
             for event in events.feed(piece):
                 data = getattr(event, "data", b"")
-                if data and self._keep(outcome, data, id, stops):
+                if data and self._keep_message(outcome, data, id, stops):
                     return
 
-    def _keep(self, outcome: ProbeOutcome, data: bytes, id: Any, stops: str = "") -> bool:
+    def _keep_message(self, outcome: ProbeOutcome, data: bytes, id: Any, stops: str = "") -> bool:
         """Take down a message; True where nothing more is waited for."""
         self.conversation.add("server", data)
         if self.conversation.endless:

@@ -77,7 +77,7 @@ class LineProbeSession:
         async with self._observing(outcome):
             await self._send(data)
             await self._send(msgspec.json.encode(fence))
-            await self._until(outcome, fence["id"])
+            await self._hear_until(outcome, fence["id"])
         return outcome
 
     async def tell(self, method: str) -> ProbeOutcome:
@@ -162,7 +162,7 @@ class LineProbeSession:
             else:
                 outcome.others.append(message)
 
-    async def _until(self, outcome: ProbeOutcome, id: Any) -> None:
+    async def _hear_until(self, outcome: ProbeOutcome, id: Any) -> None:
         """Hear everything up to the answer of the fence, and a moment longer."""
         passed = False
         while True:

@@ -160,7 +160,7 @@ class ObservedConversation:
             try:
                 message = msgspec.json.decode(message)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                return self._broken(side, number, None, f"it is no JSON: {error}")
+                return self._add_broken(side, number, None, f"it is no JSON: {error}")
         if isinstance(message, list) and not batched:
             whole = ObservedMessage(number, side, "batch", message, self.revision)
             self.said.append(whole)
@@ -169,24 +169,24 @@ class ObservedConversation:
             return whole
         flaw = _find_envelope_flaw(message)
         if flaw:
-            return self._broken(side, number, message, flaw)
-        said = self._placed(side, message, number)
+            return self._add_broken(side, number, message, flaw)
+        said = self._add_placed(side, message, number)
         said.batched = batched
         self.said.append(said)
         return said
 
-    def _broken(self, side: Side, number: int, message: Any, flaw: str) -> ObservedMessage:
+    def _add_broken(self, side: Side, number: int, message: Any, flaw: str) -> ObservedMessage:
         said = ObservedMessage(number, side, "broken", message, self.revision, flaw=flaw)
         self.said.append(said)
         if isinstance(message, dict) and message.get("id") is not None and "method" in message:
             self._asked[side, make_id_key(message["id"])] = said  # it may be refused under its id
         return said
 
-    def _placed(self, side: Side, message: dict[str, Any], number: int) -> ObservedMessage:
+    def _add_placed(self, side: Side, message: dict[str, Any], number: int) -> ObservedMessage:
         if "method" in message:
             kind: Kind = "request" if "id" in message else "notification"
             said = ObservedMessage(number, side, kind, message, self.revision)
-            said.revision = self._stated(said)
+            said.revision = self._find_revision(said)
             if message.get("id") is not None:
                 self._asked[side, make_id_key(message["id"])] = said
             return said
@@ -198,10 +198,10 @@ class ObservedConversation:
             asked.answers += 1
             said.revision = asked.revision
             if kind == "result" and asked.answers == 1:
-                self._learn(said)
+                self._learn_answer(said)
         return said
 
-    def _stated(self, said: ObservedMessage) -> Revision:
+    def _find_revision(self, said: ObservedMessage) -> Revision:
         """The revision a message says it is in."""
         meta = said.params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
@@ -217,20 +217,20 @@ class ObservedConversation:
             wanted = BY_NAME.get(str(said.params.get("protocolVersion")))
             self._session = wanted if wanted not in MODERN else None
         if said.method == "initialize":
-            self._declare("client", said.params)
+            self._declare_capabilities("client", said.params)
         return self.revision
 
-    def _learn(self, said: ObservedMessage) -> None:
+    def _learn_answer(self, said: ObservedMessage) -> None:
         """Keep what an answer settles."""
         if said.method == "initialize" and said.side == "server":
             chosen = BY_NAME.get(str(said.result.get("protocolVersion")))
             if chosen is not None and self.pinned is None:
                 self._session = said.revision = chosen
-            self._declare("server", said.result)
+            self._declare_capabilities("server", said.result)
         elif said.method == "server/discover":
-            self._declare("server", said.result)
+            self._declare_capabilities("server", said.result)
 
-    def _declare(self, side: Side, where: Mapping[str, Any]) -> None:
+    def _declare_capabilities(self, side: Side, where: Mapping[str, Any]) -> None:
         declared = where.get("capabilities")
         if isinstance(declared, dict):
             self.capabilities[side] = declared

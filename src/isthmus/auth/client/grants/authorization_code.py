@@ -24,7 +24,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one user's way to an authorization server and back.
 
     Attributes:
-        place: whom they were sent to, with metadata that were checked, and for what resource.
+        discovered: whom they were sent to, with metadata that were checked, and for what resource.
         identity: which client sent them.
         redirect_uri: where they are to come back to.
         scopes: what is asked for; nothing leaves it to the server.
@@ -33,7 +33,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
         proof_key: the thumbprint of the key that the code is bound to, or None.
     """
 
-    place: DiscoveryResult
+    discovered: DiscoveryResult
     identity: ClientIdentity
     redirect_uri: str
     scopes: frozenset[str]
@@ -47,9 +47,9 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             AuthUnsafe: the authorization server names no usable endpoint.
         """
-        endpoint = self.place.server.authorization_endpoint
+        endpoint = self.discovered.server.authorization_endpoint
         if "#" in endpoint:
-            issuer = quote_foreign(self.place.server.issuer)
+            issuer = quote_foreign(self.discovered.server.issuer)
             raise AuthUnsafe(f"the authorization_endpoint of {issuer} has a fragment")
         check_browser_url(endpoint)  # before there is a state in it
         fields = {
@@ -63,7 +63,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
             "code_challenge_method": "S256",
             # spec 2026-07-28 basic/authorization#resource-parameter-implementation: in both
             # requests, whether or not the server knows it
-            "resource": self.place.resource,
+            "resource": self.discovered.resource,
         }
         if self.scopes:
             fields["scope"] = " ".join(sorted(self.scopes))
@@ -78,7 +78,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
             AuthUnsafe: it is not from whom we asked.
             AuthRefused: the user, or the server, said no.
         """
-        server = self.place.server
+        server = self.discovered.server
         issuer, stated = server.issuer, params.get("iss")
         # spec 2026-07-28 basic/authorization#authorization-response-validation: compared as it
         # is, advertised or not, and before anything else in the answer is looked at
@@ -107,7 +107,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
             "code": code.reveal(),
             "redirect_uri": self.redirect_uri,
             "code_verifier": self.verifier.reveal(),
-            "resource": self.place.resource,
+            "resource": self.discovered.resource,
         }
 
 

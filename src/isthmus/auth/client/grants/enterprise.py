@@ -122,8 +122,8 @@ class EnterpriseManaged:
         fields = {
             "grant_type": EXCHANGE_GRANT,
             "requested_token_type": ID_JAG_URN,
-            "audience": attempt.place.server.issuer,
-            "resource": attempt.place.resource,
+            "audience": attempt.discovered.server.issuer,
+            "resource": attempt.discovered.resource,
             "subject_token": Secret(await self._subject_token()).reveal(),
             "subject_token_type": self._kind,
         }

@@ -88,7 +88,7 @@ class JwtBearer:
 
     async def _ask(self, attempt: TokenAttempt) -> TokenResponse:
         """Ask for a token, once for each JWT."""
-        jwt = Secret(await self._assertion(attempt.place.server.issuer))
+        jwt = Secret(await self._assertion(attempt.discovered.server.issuer))
         if self._refused is not None and self._refused[0] == jwt:
             before = self._refused[1]
             raise AuthRefused(f"{before}; the same assertion is not presented again", before.error)

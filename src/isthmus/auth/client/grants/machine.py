@@ -29,13 +29,13 @@ class TokenAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to get a token.
 
     Attributes:
-        place: where, and for what resource.
+        discovered: where, and for what resource.
         scopes: what is asked for; nothing leaves it to the authorization server.
         network: sends requests.
         proofs: binds the token to a key, where it is to be bound.
     """
 
-    place: DiscoveryResult
+    discovered: DiscoveryResult
     scopes: frozenset[str]
     network: Network
     proofs: DpopProofs
@@ -57,10 +57,10 @@ class TokenAttempt(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             AuthError: it says no, or nothing of use.
         """
-        server, asked = self.place.server, self.scopes if scopes is None else scopes
+        server, asked = self.discovered.server, self.scopes if scopes is None else scopes
         # spec 2026-07-28 basic/authorization#resource-parameter-implementation: in every token
         # request, whether or not the server knows it
-        fields = {**form, "resource": self.place.resource}
+        fields = {**form, "resource": self.discovered.resource}
         if asked:
             fields["scope"] = " ".join(sorted(asked))
         return await request_token(
@@ -202,24 +202,24 @@ class MachineGrant:
 
     async def _request(self, want: TokenDemand, before: frozenset[str]) -> Tokens:
         self._client.tokens.pop(self._url, None)
-        place = await self._discovery.find(
+        discovered = await self._discovery.find(
             want.metadata, prefer=want.before.issuer if want.before else None
         )
-        if not place.server.token_endpoint:
+        if not discovered.server.token_endpoint:
             raise AuthUnsafe(
-                f"the metadata of {quote_foreign(place.server.issuer)} name no token_endpoint"
+                f"the metadata of {quote_foreign(discovered.server.issuer)} name no token_endpoint"
             )
-        self._client.check_issuer(place.server.issuer, self._url)
-        self._bind(place)
-        scopes = self._scopes(place, want) | before
+        self._client.check_issuer(discovered.server.issuer, self._url)
+        self._choose_key(discovered)
+        scopes = self._choose_scopes(discovered, want) | before
         asking = TokenAttempt(
-            place=place, scopes=scopes, network=self._network, proofs=self._proofs
+            discovered=discovered, scopes=scopes, network=self._network, proofs=self._proofs
         )
         granted = await self._client.ask(asking)
-        self._client.bind_issuer(place.server.issuer)
+        self._client.bind_issuer(discovered.server.issuer)
         tokens = make_tokens(
             granted,
-            place=place,
+            discovered=discovered,
             client_id=self._client.identity.client_id,
             asked=scopes,
             proofs=self._proofs,
@@ -229,20 +229,20 @@ class MachineGrant:
         self._client.tokens[self._url] = tokens
         return tokens
 
-    def _scopes(self, place: DiscoveryResult, want: TokenDemand) -> frozenset[str]:
+    def _choose_scopes(self, discovered: DiscoveryResult, want: TokenDemand) -> frozenset[str]:
         """The scopes to ask for: the application's, or else the server's."""
         # spec 2026-07-28 basic/authorization#scope-selection-strategy: the challenge's, or else
         # what the resource lists, or else none
         first, wanted = self._client.scopes, want.scopes
         if wanted is None:
-            wanted = first if first is not None else (place.scopes or frozenset())
+            wanted = first if first is not None else (discovered.scopes or frozenset())
         # spec 2026-07-28 basic/authorization#step-up-authorization-flow: and those of before
         granted = want.before.scopes if want.more and want.before else frozenset[str]()
         return wanted | (first or frozenset()) | granted
 
-    def _bind(self, place: DiscoveryResult) -> None:
+    def _choose_key(self, discovered: DiscoveryResult) -> None:
         """Have a key for tokens to be bound to, where the resource wants that."""
-        if place.bound and self._proofs.key is None:
+        if discovered.bound and self._proofs.key is None:
             from isthmus.auth.tokens.dpop import (
                 DpopKey,  # the JOSE library is loaded where it is needed
             )

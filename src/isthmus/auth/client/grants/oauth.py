@@ -227,7 +227,9 @@ async def revoke_tokens(login: UserLogin, tokens: Tokens) -> None:
         server = await Discovery(tokens.resource, network, compat=login.compat).server(
             tokens.issuer
         )
-        identity = await Registrar(login.profile, login.redirect, login.store, network).of(tokens)
+        identity = await Registrar(
+            login.profile, login.redirect, login.store, network
+        ).find_identity(tokens)
         endpoint = server.revocation_endpoint or ""
         # spec 2026-07-28 basic/authorization/security-considerations#communication-security
         if identity is None or not is_secure(endpoint):

@@ -70,7 +70,7 @@ class UserGrant:
             url,
             network,
             authorization_server=login.authorization_server,
-            known=lambda issuer: login.profile.known(issuer) is not None,
+            known=lambda issuer: login.profile.find_identity(issuer) is not None,
             compat=login.compat,
         )
         self._last: Tokens | None = None  # whose issuer the next ones are held against
@@ -92,14 +92,14 @@ class UserGrant:
         ]
         for key in sorted(keys, key=lambda one: -len(one.resource)):
             record = await store.get(key)
-            if isinstance(record, Tokens) and self._expected(record.issuer):
+            if isinstance(record, Tokens) and self._is_expected(record.issuer):
                 if record.server:
                     self._discovery.accept_parent(record.resource)
                 self._last = record
                 return record
         return None
 
-    def _expected(self, issuer: str) -> bool:
+    def _is_expected(self, issuer: str) -> bool:
         named = self._login.authorization_server
         return named is None or is_same_issuer(named, issuer)
 
@@ -110,14 +110,14 @@ class UserGrant:
         if want.challenged and self._login.authorization_server is None:
             # spec 2026-07-28 basic/authorization/client-registration#authorization-server-binding:
             # the server may name another authorization server by now
-            place = await self._discovery.find(want.metadata, prefer=tokens.issuer)
-            if place.server.issuer != tokens.issuer:
+            discovered = await self._discovery.find(want.metadata, prefer=tokens.issuer)
+            if discovered.server.issuer != tokens.issuer:
                 return None
-            self._server = place.server
+            self._server = discovered.server
         self._login.report("refreshing", self._url)
         if self._renewal is None:
-            self._renewal = asyncio.create_task(self._renewed(tokens))
-            self._renewal.add_done_callback(self._ended)
+            self._renewal = asyncio.create_task(self._renew(tokens))
+            self._renewal.add_done_callback(self._end_renewal)
         # Whoever gives up waiting does not end it: the server may have taken the refresh token,
         # and what it answers is the only one that is good from then on.
         try:
@@ -127,21 +127,25 @@ class UserGrant:
                 raise
             return None
 
-    def _ended(self, renewal: asyncio.Task[Tokens | None]) -> None:
+    def _end_renewal(self, renewal: asyncio.Task[Tokens | None]) -> None:
         self._renewal = None
         if not renewal.cancelled():
             renewal.exception()  # seen, though nobody may be left who waits for it
 
-    async def _renewed(self, tokens: Tokens) -> Tokens | None:
+    async def _renew(self, tokens: Tokens) -> Tokens | None:
         async with self._login.store.lock(tokens.key):
             kept = self._unkept or await self._login.store.get(tokens.key)
-            if isinstance(kept, Tokens) and kept.access != tokens.access and not self._over(kept):
+            if (
+                isinstance(kept, Tokens)
+                and kept.access != tokens.access
+                and not self._is_over(kept)
+            ):
                 return kept  # another program has been here
             # what is there no more was logged out of
-            return await self._refreshed(kept) if isinstance(kept, Tokens) else None
+            return await self._refresh(kept) if isinstance(kept, Tokens) else None
 
-    async def _refreshed(self, tokens: Tokens) -> Tokens | None:
-        identity, refresh = await self._registrar.of(tokens), tokens.refresh
+    async def _refresh(self, tokens: Tokens) -> Tokens | None:
+        identity, refresh = await self._registrar.find_identity(tokens), tokens.refresh
         if identity is None or refresh is None:
             return None
         self._proofs.load(tokens)
@@ -190,11 +194,11 @@ class UserGrant:
             expires_at=None if granted.expires_in is None else now + granted.expires_in,
             scopes=tokens.scopes if granted.scopes is None else granted.scopes,
         )
-        await self._keep(newer)
+        await self._store_tokens(newer)
         self._login.report("ready", self._url)
         return newer
 
-    async def _keep(self, newer: Tokens) -> None:
+    async def _store_tokens(self, newer: Tokens) -> None:
         """Keep tokens whose forerunners are good no more; here, where the store cannot."""
         self._unkept = newer
         try:
@@ -211,7 +215,7 @@ class UserGrant:
         else:
             self._unkept = None
 
-    def _over(self, tokens: Tokens) -> bool:
+    def _is_over(self, tokens: Tokens) -> bool:
         end = tokens.expires_at
         return end is not None and self._login.now() + REFRESH_SKEW_S >= end
 
@@ -219,16 +223,18 @@ class UserGrant:
 
     async def obtain(self, want: TokenDemand) -> Tokens:
         """New tokens, after the user has logged in, and keep them."""
-        return await self._obtained(want, again=True)
+        return await self._obtain(want, again=True)
 
-    async def _obtained(self, want: TokenDemand, *, again: bool) -> Tokens:
+    async def _obtain(self, want: TokenDemand, *, again: bool) -> Tokens:
         self._login.report("discovering", self._url)
         before = want.before or self._last
-        place = await self._discovery.find(want.metadata, prefer=before.issuer if before else None)
-        issuer, same = place.server.issuer, self._same_issuer(place, before)
-        kept = await self._registrar.kept(issuer)
+        discovered = await self._discovery.find(
+            want.metadata, prefer=before.issuer if before else None
+        )
+        issuer, same = discovered.server.issuer, self._keep_issuer(discovered, before)
+        kept = await self._registrar.load(issuer)
         try:
-            tokens = await self._logged_in(place, want, same, kept)
+            tokens = await self._log_in(discovered, want, same, kept)
         except AuthRefused as error:
             # what the server has forgotten is registered anew, once
             if not again or error.error != "invalid_client" or kept is None:
@@ -244,19 +250,22 @@ class UserGrant:
                 await self._login.store.delete(before.key)
             return tokens
         await self._registrar.doubt(issuer, kept.client_id)
-        return await self._obtained(want, again=False)
+        return await self._obtain(want, again=False)
 
-    def _same_issuer(self, place: DiscoveryResult, before: Tokens | None) -> Tokens | None:
+    def _keep_issuer(self, discovered: DiscoveryResult, before: Tokens | None) -> Tokens | None:
         """The tokens granted before, where they are of the same authorization server.
 
         Raises:
             IssuerChanged: the client was registered by hand with the one before.
         """
-        if before is None or before.issuer == place.server.issuer:
+        if before is None or before.issuer == discovered.server.issuer:
             return before
         # spec 2026-07-28 basic/authorization/client-registration#authorization-server-binding
-        program, issuer = self._login.profile, place.server.issuer
-        if program.known(before.issuer) is not None and program.known(issuer) is None:
+        program, issuer = self._login.profile, discovered.server.issuer
+        if (
+            program.find_identity(before.issuer) is not None
+            and program.find_identity(issuer) is None
+        ):
             raise IssuerChanged(
                 f"{self._url} now names {quote_foreign(issuer)} as its authorization server, and this "
                 f"client is registered with {quote_foreign(before.issuer)}: if that is right, register it "
@@ -266,22 +275,22 @@ class UserGrant:
             )
         return None
 
-    async def _logged_in(
+    async def _log_in(
         self,
-        place: DiscoveryResult,
+        discovered: DiscoveryResult,
         want: TokenDemand,
         before: Tokens | None,
         kept: Registration | None,
     ) -> Tokens:
-        self._discovery.proves_code(place)
-        scopes = await self._scopes(place, want, before)
-        self._bind(place)
+        self._discovery.check_pkce(discovered)
+        scopes = await self._choose_scopes(discovered, want, before)
+        self._choose_key(discovered)
         landing = await self._login.redirect.open(kept.redirect_uri if kept else None)
         try:
             self._login.report("registering", self._url)
-            identity = await self._registrar.identity(place, landing.uri, kept)
+            identity = await self._registrar.identity(discovered, landing.uri, kept)
             login = AuthorizationRequest(
-                place=place,
+                discovered=discovered,
                 identity=identity,
                 redirect_uri=landing.uri,
                 scopes=scopes,
@@ -289,47 +298,47 @@ class UserGrant:
             )
             url = login.url()
             self._login.report("authorizing", self._url, url)
-            params = await landing.visit(url, login.state, self._show)
+            params = await landing.visit(url, login.state, self._open_page)
         finally:
             await landing.close()
-        return await self._exchanged(login, identity, params)
+        return await self._exchange(login, identity, params)
 
-    async def _show(self, url: str) -> None:
+    async def _open_page(self, url: str) -> None:
         await visit_in_browser(self._login.open_browser, url)
 
-    async def _exchanged(
+    async def _exchange(
         self, login: AuthorizationRequest, identity: ClientIdentity, params: AuthorizationParams
     ) -> Tokens:
         """Tokens for what the user came back with, kept."""
-        code, place = login.code(params), login.place
+        code, discovered = login.code(params), login.discovered
         self._login.report("exchanging", self._url)
         granted = await request_token(
             self._network,
-            place.server.token_endpoint,
+            discovered.server.token_endpoint,
             login.form(code),
             identity,
-            issuer=place.server.issuer,
-            methods=place.server.methods,
+            issuer=discovered.server.issuer,
+            methods=discovered.server.methods,
             proofs=self._proofs,
         )
         tokens = make_tokens(
             granted,
-            place=place,
+            discovered=discovered,
             client_id=identity.client_id,
             asked=login.scopes,
             proofs=self._proofs,
             now=self._login.now(),
             account=self._login.account,
         )
-        if self._must_bind(place):
+        if self._must_bind(discovered):
             check_bound(granted, tokens.issuer)
         self._last, self._unkept = tokens, None
         await self._login.store.put(tokens.key, tokens)
         self._login.report("ready", self._url)
         return tokens
 
-    async def _scopes(
-        self, place: DiscoveryResult, want: TokenDemand, before: Tokens | None
+    async def _choose_scopes(
+        self, discovered: DiscoveryResult, want: TokenDemand, before: Tokens | None
     ) -> frozenset[str]:
         """The scopes that the user is asked for; none leaves them to the authorization server."""
         # spec 2026-07-28 basic/authorization#scope-selection-strategy: the challenge's, or else
@@ -337,7 +346,7 @@ class UserGrant:
         first = self._login.scopes
         wanted = want.scopes
         if wanted is None:
-            wanted = first if first is not None else (place.scopes or frozenset())
+            wanted = first if first is not None else (discovered.scopes or frozenset())
         scopes = wanted | (first or frozenset())
         granted = frozenset[str]()
         if before is not None:
@@ -345,13 +354,13 @@ class UserGrant:
             granted = before.scopes
             scopes |= before.asked | granted
         # spec 2026-07-28 basic/authorization#refresh-tokens: only where the server lists it
-        if scopes and "offline_access" in (place.server.scopes_supported or ()):
+        if scopes and "offline_access" in (discovered.server.scopes_supported or ()):
             scopes |= {"offline_access"}
-        return await self._approved(place, scopes, granted, want)
+        return await self._ask_approval(discovered, scopes, granted, want)
 
-    async def _approved(
+    async def _ask_approval(
         self,
-        place: DiscoveryResult,
+        discovered: DiscoveryResult,
         scopes: frozenset[str],
         granted: frozenset[str],
         want: TokenDemand,
@@ -359,7 +368,7 @@ class UserGrant:
         approved = await self._login.approve_scopes(
             ScopeRequest(
                 url=self._url,
-                issuer=place.server.issuer,
+                issuer=discovered.server.issuer,
                 scopes=scopes,
                 granted=granted,
                 operation=want.operation if want.more else "",
@@ -374,24 +383,24 @@ class UserGrant:
             )
         return approved
 
-    def _must_bind(self, place: DiscoveryResult) -> bool:
-        return self._login.dpop == "require" or place.bound
+    def _must_bind(self, discovered: DiscoveryResult) -> bool:
+        return self._login.dpop == "require" or discovered.bound
 
-    def _bind(self, place: DiscoveryResult) -> None:
+    def _choose_key(self, discovered: DiscoveryResult) -> None:
         """Have a key for tokens to be bound to, where they are to be.
 
         Raises:
             AuthUnsafe: they must be, and the authorization server cannot.
         """
-        listed = place.server.dpop_signing_alg_values_supported or ()
-        able, must = "ES256" in listed, self._must_bind(place)
-        if must and not able and place.server.dpop_signing_alg_values_supported is not None:
+        listed = discovered.server.dpop_signing_alg_values_supported or ()
+        able, must = "ES256" in listed, self._must_bind(discovered)
+        if must and not able and discovered.server.dpop_signing_alg_values_supported is not None:
             raise AuthUnsafe(
-                f"{quote_foreign(place.server.issuer)} takes no proofs signed with ES256, so it cannot "
+                f"{quote_foreign(discovered.server.issuer)} takes no proofs signed with ES256, so it cannot "
                 "bind tokens to a key, and dpop='require' wants that"
             )
         # A server that takes no bound tokens would refuse ours, however well they were issued.
-        if self._login.dpop == "off" or not (must or (able and place.proofs)):
+        if self._login.dpop == "off" or not (must or (able and discovered.proofs)):
             self._proofs.key = None
             return
         if self._proofs.key is not None:

@@ -85,7 +85,7 @@ class DefaultTokenStore:
         while self._store is None:
             task = self._choosing
             if task is None or task.get_loop() is not asyncio.get_running_loop():
-                task = self._choosing = asyncio.create_task(self._choose())
+                task = self._choosing = asyncio.create_task(self._choose_store())
             try:
                 await asyncio.shield(task)  # whoever gives up does not give up for the others
             finally:
@@ -113,7 +113,7 @@ class DefaultTokenStore:
         if self._store is not None:
             return await self._store.keys()
         try:
-            return await asyncio.to_thread(read_keys, self._path())
+            return await asyncio.to_thread(read_keys, self._find_path())
         except NoHomeFolder:
             return []
 
@@ -123,13 +123,13 @@ class DefaultTokenStore:
         async with (await self.chosen()).lock(key):
             yield
 
-    async def _choose(self) -> None:
-        given = self._given()
+    async def _choose_store(self) -> None:
+        given = self._read_keys()
         if given:  # what somebody said comes before what is found
-            self._store = FileTokenStore(self._path(), [Secret(key) for key in given])
+            self._store = FileTokenStore(self._find_path(), [Secret(key) for key in given])
             return
         try:
-            self._store = await run_in_thread(self._patience, self._by_keyring)
+            self._store = await run_in_thread(self._patience, self._open_by_keyring)
         except KeyringUnusable as error:
             reason = str(error)
         except TimeoutError:
@@ -143,18 +143,18 @@ class DefaultTokenStore:
         )
         self._store = MemoryTokenStore()
 
-    def _given(self) -> list[str]:
+    def _read_keys(self) -> list[str]:
         """The keys that the environment names."""
         return self._environ.get(KEY_VARIABLE, "").replace(",", " ").split()
 
-    def _path(self) -> Path:
+    def _find_path(self) -> Path:
         """The path of the file: another for each place that its key comes from."""
         folder = self._folder or find_state_folder(self._environ, sys.platform)
-        return folder / ("tokens-by-variable.json" if self._given() else "tokens.json")
+        return folder / ("tokens-by-variable.json" if self._read_keys() else "tokens.json")
 
-    def _by_keyring(self) -> FileTokenStore:
+    def _open_by_keyring(self) -> FileTokenStore:
         try:
-            path = self._path()
+            path = self._find_path()
         except NoHomeFolder as error:
             raise KeyringUnusable(str(error)) from None
         backend = find_keyring()

@@ -109,7 +109,7 @@ class RecordVault:
 
     def seal(self, key: Key, record: Record) -> str:
         """A record as it stands in the file under its key."""
-        return self._sealed(key.text, pack_record(record))
+        return self._seal(key.text, pack_record(record))
 
     def open(self, key: Key, sealed: str, where: str) -> Record:
         """The record that stands under a key.
@@ -118,7 +118,7 @@ class RecordVault:
             StoreBroken: it was changed, belongs under another key, or another secret sealed it.
         """
         try:
-            return unpack_record(self._opened(key.text, sealed, where))
+            return unpack_record(self._open(key.text, sealed, where))
         except msgspec.DecodeError:
             raise StoreBroken(
                 f"what {where} holds for {key.issuer} is of another isthmus: log in again"
@@ -132,16 +132,16 @@ class RecordVault:
         for text, sealed in sheet.records.items():
             if read_cipher_id(sealed) in self._ciphers and read_cipher_id(sealed) != self._newest:
                 try:
-                    data = self._opened(text, sealed, where)
+                    data = self._open(text, sealed, where)
                 except StoreBroken:
                     continue
-                sheet.records[text] = self._sealed(text, data)
+                sheet.records[text] = self._seal(text, data)
 
     def knows(self, sealed: str) -> bool:
         """Whether one of the secrets here sealed this."""
         return read_cipher_id(sealed) in self._ciphers
 
-    def _sealed(self, text: str, data: bytes) -> str:
+    def _seal(self, text: str, data: bytes) -> str:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(NONCE_SIZE)
@@ -149,7 +149,7 @@ class RecordVault:
         sealed = cipher.encrypt(nonce, data, make_associated_data(self._newest, text))
         return urlsafe_b64encode(self._newest + nonce + sealed).decode()
 
-    def _opened(self, text: str, sealed: str, where: str) -> bytes:
+    def _open(self, text: str, sealed: str, where: str) -> bytes:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
