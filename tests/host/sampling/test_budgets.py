@@ -26,13 +26,13 @@ async def test_what_an_answer_may_take_is_charged_before_and_put_right_after(sta
     """We demand: two answers at once cannot overspend together."""
     budgets = SamplingBudgets(state)
     first = await budgets.charge("a", LIMITS, SMALL, 100, 300)
-    assert (1, 400, 700) == await budgets.used("a")
+    assert (1, 400, 700) == await budgets.read_today("a")
     second = await budgets.charge("a", LIMITS, SMALL, 100, 300)
     assert (300, 100) == (first.max_tokens, second.max_tokens)
-    assert (2, 600, 1000) == await budgets.used("a")
+    assert (2, 600, 1000) == await budgets.read_today("a")
     await budgets.settle(first, 110, 120)
-    assert (2, 310, 420) == await budgets.used("a")
-    assert (0, 0, 0) == await budgets.used("b")
+    assert (2, 310, 420) == await budgets.read_today("a")
+    assert (0, 0, 0) == await budgets.read_today("b")
 
 
 async def test_an_empty_account_says_when_it_is_filled(state):
@@ -41,7 +41,7 @@ async def test_an_empty_account_says_when_it_is_filled(state):
     with pytest.raises(Exhausted, match=r"0 of 1000 tokens and \$0\.0000 of \$0\.001") as error:
         await budgets.charge("a", LIMITS, LARGE, 1000, 10)
     assert 43_200 == error.value.retry_after
-    assert (0, 0, 0) == await budgets.used("a")
+    assert (0, 0, 0) == await budgets.read_today("a")
 
 
 async def test_a_price_that_nobody_knows_costs_nothing_and_counts_in_tokens(state):
@@ -69,7 +69,7 @@ async def test_what_was_counted_is_there_after_a_restart(tmp_path):
     state = HostState(tmp_path, clock=lambda: NOON)
     budgets = SamplingBudgets(state)
     await budgets.load()
-    assert (1, 400, 700) == await budgets.used("a")
+    assert (1, 400, 700) == await budgets.read_today("a")
     assert SamplingAllowance(tokens=300, cost=None) == budgets.allowance("run", "a", "small")
     assert None is budgets.allowance("run", "b", "small")
     await state.close()

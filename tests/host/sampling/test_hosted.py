@@ -79,7 +79,7 @@ async def test_a_no_ends_the_call_or_is_an_error_to_the_server(revision):
             result = await host.call("notes__summary", {"text": "long"})
             assert result.is_error
         # a person refuses: the budget is not touched
-        assert (0, 0, 0) == await host.sampler.budgets.used("notes")
+        assert (0, 0, 0) == await host.sampler.budgets.read_today("notes")
     assert [] == provider.asked
 
 

@@ -198,7 +198,7 @@ async def test_a_person_may_have_it_written_anew():
     ) as at:
         assert "three" == read_written_text(await at.answer())
         assert 3 == len(at.provider.asked)
-        assert 3 == (await at.sampler.budgets.used("notes"))[0]
+        assert 3 == (await at.sampler.budgets.read_today("notes"))[0]
 
 
 # --- remembered
@@ -447,7 +447,7 @@ async def test_the_tokens_of_a_day_last_over_a_restart():
     async with open_sampling_desk(rules=FREE, state=state, script="x " * 60) as at:
         await at.answer(asking=asking)
     async with open_sampling_desk(rules=FREE, state=state, script="x " * 200) as at:
-        assert (1, 61) == (await at.sampler.budgets.used("notes"))[:2]
+        assert (1, 61) == (await at.sampler.budgets.read_today("notes"))[:2]
         result = await at.answer(asking=asking, max_tokens=100)
         assert ("maxTokens", 63) == (result.stop_reason, len(read_written_text(result).split()))
         with pytest.raises(Exhausted, match="130 tokens") as error:
@@ -464,7 +464,7 @@ async def test_a_stream_that_goes_over_the_budget_is_stopped():
     endless = Scripted(" ".join(["word"] * 5000), deaf=True)
     async with open_sampling_desk(rules=FREE, provider=endless) as at:
         result = await at.answer(asking=make_asker(tokens=30), max_tokens=1000)
-        used = await at.sampler.budgets.used("notes")
+        used = await at.sampler.budgets.read_today("notes")
     assert "maxTokens" == result.stop_reason
     assert len(read_written_text(result)) < 30 * 4
     assert used[1] >= 30
@@ -477,7 +477,7 @@ async def test_the_money_of_a_day_is_counted():
         asking = make_asker(cost=0.0002, origin="result")
         await at.answer(asking=asking, max_tokens=1000)
         assert at.provider.asked[0].max_tokens < 100
-        _, _, cost = await at.sampler.budgets.used("notes")
+        _, _, cost = await at.sampler.budgets.read_today("notes")
         assert 1 * 1 + 1 * 2 == cost
         with pytest.raises(Exhausted, match=r"\$0\.0000 of \$1e-06"):
             await at.answer(asking=make_asker(cost=0.000001, origin="result"))
@@ -542,7 +542,7 @@ async def test_a_server_has_two_requests_under_way_and_the_others_wait():
         assert 1 == at.sampler._slots["notes"].waiting
         gate.set()
         await asyncio.gather(*tasks)
-        assert 3 == (await at.sampler.budgets.used("notes"))[0]
+        assert 3 == (await at.sampler.budgets.read_today("notes"))[0]
 
 
 # --- what goes wrong
@@ -559,7 +559,7 @@ async def test_a_provider_that_fails_is_told_to_the_server_without_its_words():
         assert -32603 == error.value.code
         with pytest.raises(ProviderError, match="sk-1"):
             await at.answer(asking=make_asker(origin="result"))
-        assert (2, 0, 0) == await at.sampler.budgets.used("notes")
+        assert (2, 0, 0) == await at.sampler.budgets.read_today("notes")
 
 
 async def test_a_cancelled_request_is_charged_for_what_was_written():
@@ -567,11 +567,11 @@ async def test_a_cancelled_request_is_charged_for_what_was_written():
     async with open_sampling_desk(rules=FREE, script=Slow("word", float("inf"))) as at:
         task = asyncio.ensure_future(at.answer())
         await until(lambda: at.provider.asked)
-        assert (1, 106) == (await at.sampler.budgets.used("notes"))[:2]
+        assert (1, 106) == (await at.sampler.budgets.read_today("notes"))[:2]
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (1, 0) == (await at.sampler.budgets.used("notes"))[:2]
+        assert (1, 0) == (await at.sampler.budgets.read_today("notes"))[:2]
 
 
 async def test_a_provider_that_does_not_answer_is_left_alone_for_a_while():

@@ -194,10 +194,10 @@ async def test_what_may_be_done_twice_is_done_once_more_on_a_new_connection():
                 await until(lambda: supervisor.servers["a"].state != "ready")
             return len(await client.list_tools())
 
-        assert 2 == await supervisor.repeatable("a", "", work)
+        assert 2 == await supervisor.run_repeatable("a", "", work)
         assert tries[0] is not tries[1]
         with pytest.raises(ConnectionLost):
-            await supervisor.repeatable("a", "", work)
+            await supervisor.run_repeatable("a", "", work)
     assert 4 == len(tries)
 
 

@@ -70,7 +70,7 @@ class ToolOffer(Struct, frozen=True, kw_only=True):
     found: int = 0
 
     @property
-    def told(self) -> str:
+    def missing(self) -> str:
         """The missing tools and servers, and the reasons, in words for a person."""
         return describe_missing(self.left_out, self.absent, why=True)
 

@@ -292,7 +292,7 @@ class Conversation:
     async def _rounds(self, turn: "ConversationTurn") -> Why:
         offer = await self._offered()
         if offer.note and offer.note != self._noted:
-            turn.put(Noted(offer.told))
+            turn.put(Noted(offer.missing))
         self._noted = offer.note
         for number in range(self._max_rounds + 1):
             if self._spent():

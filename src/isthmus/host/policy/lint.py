@@ -137,17 +137,17 @@ def _decides(
 
 
 def _is_same(one: RuleCondition, other: RuleCondition) -> bool:
-    return one.named() == other.named()
+    return one.conditions() == other.conditions()
 
 
 def _covers(broad: PolicyRule, narrow: PolicyRule) -> bool:
     """Whether the broad rule surely fits whatever the narrow one fits."""
     if broad.unless is not None or broad.obligations.max_calls is not None:
         return False
-    said = narrow.when.named()
+    said = narrow.when.conditions()
     return set(broad.where) <= set(narrow.where) and all(
         key in said and _is_wider(key, value, said[key])
-        for key, value in broad.when.named().items()
+        for key, value in broad.when.conditions().items()
     )
 
 

@@ -123,7 +123,7 @@ class RuleCondition(Struct, frozen=True, kw_only=True, omit_defaults=True):
     workspace: tuple[str, ...] = ()
     unattended: bool | None = None
 
-    def named(self) -> dict[str, Any]:
+    def conditions(self) -> dict[str, Any]:
         """The circumstances that are named, by their keys."""
         return {
             key: value
@@ -184,7 +184,7 @@ def find_problems(rule: PolicyRule, layer: LayerName) -> Iterator[str]:
     yield from _check_polarity(rule)
     if rule.unless is not None:
         yield from _check_words(rule.unless, "unless")
-        if not rule.unless.named():
+        if not rule.unless.conditions():
             yield "unless is empty, and so would always fit: name a circumstance, or leave it out"
         if rule.effect == "deny":
             yield (
@@ -269,7 +269,7 @@ def rule_to_data(rule: PolicyRule) -> dict[str, Any]:
 
 
 def _condition_to_data(when: RuleCondition) -> dict[str, Any]:
-    named = when.named()
+    named = when.conditions()
     if when.annotations:
         named["annotations"] = dict(when.annotations)
     return {key: list(v) if isinstance(v, tuple) else v for key, v in named.items()}

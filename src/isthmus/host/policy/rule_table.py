@@ -136,7 +136,7 @@ class CompiledRule:
     def __init__(self, rule: PolicyRule, layer: LayerName) -> None:
         self.rule = rule
         self.layer = layer
-        self.count = len(rule.when.named()) + len(rule.where)
+        self.count = len(rule.when.conditions()) + len(rule.where)
         self._forbids = rule.effect != "allow"
         self._named = _TargetMatcher(rule.when)
         self._tests = tuple(_make_tests(rule.when))

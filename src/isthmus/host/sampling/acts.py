@@ -148,7 +148,7 @@ class SamplingRequestAct(Act[SampledText]):
         review = trace.obligations.review
         if trace.effect == "ask":
             return review != "after"
-        if not trace.grant and not self._sampler.granted(self._asking, attempt, trace):
+        if not trace.grant and not self._sampler.is_granted(self._asking, attempt, trace):
             return review is None or review in REVIEWS_BEFORE
         allowance = self._sampler.budgets.allowance(attempt.run, attempt.server, attempt.object)
         if allowance is None:
@@ -213,7 +213,7 @@ class SamplingRequestAct(Act[SampledText]):
             )
             answer = self._asking.attempt("sampling.respond", attempt.object, act.described())
             answer = structs.replace(answer, parent=attempt.id, run=attempt.run)
-            if not act.wants and not self._sampler.ruled(answer, make_facts(self._asking)):
+            if not act.wants and not self._sampler.has_rule(answer, make_facts(self._asking)):
                 return result
             seen = await self._sampler.pipeline.run(answer, act)
             if seen is not None:
@@ -334,7 +334,7 @@ class SamplingResponseAct(Act[CreateMessageResult | None]):
         return (
             self.wants
             and not trace.grant
-            and not self._sampler.granted(self._asking, attempt, trace)
+            and not self._sampler.is_granted(self._asking, attempt, trace)
         )
 
     def payload(self, attempt: Attempt, trace: Trace) -> SamplingWritten:  # noqa: ARG002 - as called

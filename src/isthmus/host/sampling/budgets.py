@@ -90,7 +90,7 @@ class SamplingBudgets:
         for run, server, model, tokens, cost in await self._state.write(work):
             self._allowed[run, server, model] = SamplingAllowance(tokens=tokens, cost=cost)
 
-    async def used(self, server: str) -> tuple[int, int, int]:
+    async def read_today(self, server: str) -> tuple[int, int, int]:
         """Requests, tokens and micro-dollars of a server today."""
         day = self._today()
         row: tuple[int, int, int] | None = await self._state.read(

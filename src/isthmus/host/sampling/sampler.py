@@ -178,11 +178,11 @@ class Sampler:
         await self.budgets.settle(charge, written.tokens_in + written.tokens_out, cost or 0)
         return written, cost
 
-    def ruled(self, attempt: Attempt, facts: Facts) -> bool:
+    def has_rule(self, attempt: Attempt, facts: Facts) -> bool:
         """Whether any rule of the policy is about an attempt."""
         return bool(self.pipeline.policy.decide(attempt, facts).matches)
 
-    def granted(self, asking: ServerQuestion, attempt: Attempt, trace: Trace) -> bool:
+    def is_granted(self, asking: ServerQuestion, attempt: Attempt, trace: Trace) -> bool:
         """Whether a person has said yes to this before, where policy allows it in any case.
 
         Without a grant they would be asked, since a review is the default.
@@ -337,7 +337,7 @@ class Sampler:
         attempt = asking.attempt("context.share", include, {"includeContext": include})
         facts = make_facts(asking)
         # spec 2026-07-28 client/sampling#context-inclusion: the client MAY ignore this field
-        if not self.ruled(attempt, facts):
+        if not self.has_rule(attempt, facts):
             return plain, ()
         budget = max((model.context for model in self.models), default=0) // CONTEXT_DIVISOR
         found = await self.context.gather(asking, everybody=include == "allServers", budget=budget)

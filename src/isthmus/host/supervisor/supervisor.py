@@ -179,7 +179,7 @@ class Supervisor:
         """
         return ConnectionUse(self, name, isolation, again=again)
 
-    async def repeatable(
+    async def run_repeatable(
         self, name: str, isolation: str, work: Callable[[Client], Awaitable[R]]
     ) -> R:
         """Do what may be done twice, such as a list or a read: once more, if a connection breaks.

@@ -295,7 +295,7 @@ class ReadAct(UneditableAct[ReadResourceResult]):
         async def read(client: Client) -> ReadResourceResult:
             return await client.read_resource(attempt.object, fresh=self._fresh)
 
-        use = self.servers.supervisor.repeatable
+        use = self.servers.supervisor.run_repeatable
         return await use(attempt.server, attempt.isolation, read)
 
     def redact(self, result: ReadResourceResult, pointers: tuple[str, ...]) -> ReadResourceResult:
@@ -368,7 +368,7 @@ class PromptAct(ServerAct[GetPromptResult]):
         async def get(client: Client) -> GetPromptResult:
             return await client.get_prompt(attempt.object, attempt.arguments)
 
-        use = self.servers.supervisor.repeatable
+        use = self.servers.supervisor.run_repeatable
         return await use(attempt.server, attempt.isolation, get)
 
     def outcome(self, result: GetPromptResult) -> ActOutcome:
@@ -422,5 +422,5 @@ class CompletionAct(ServerAct[Completion]):
                 self._ref, typed["argument"], typed["value"], context=typed["context"] or None
             )
 
-        use = self.servers.supervisor.repeatable
+        use = self.servers.supervisor.run_repeatable
         return await use(attempt.server, attempt.isolation, complete)
