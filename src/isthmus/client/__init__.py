@@ -1,4 +1,4 @@
-"""Clients: one object per connection, whatever the server speaks and wherever it is.
+"""MCP clients: one object per connection, whatever the server speaks and wherever it is.
 
 Names are imported when they are first used: a command line that only serves reads modules of this
 package, too.

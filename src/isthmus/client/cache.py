@@ -1,4 +1,4 @@
-"""Answers that may be given twice: what a server allows to keep, for as long as it says.
+"""Response cache: answers that a server allows to be kept, for as long as it says.
 
 Since 2026-07-28 lists, reads and ``server/discover`` say how long they stay fresh and who may
 share them (server/utilities/caching). Private answers belong to one connection and the tokens it
@@ -193,7 +193,7 @@ class ResponseCache:
         return any(store.has(group) for store, group in self._stores(method))
 
     def changes(self, method: str) -> int:
-        """How often answers to a method have become stale so far: by a change, or by other tokens."""
+        """The number of times that answers to a method became stale: by a change, or by other tokens."""
         self._be_of_now()
         return self._owners + self._changes.get(method, 0)
 

@@ -418,7 +418,7 @@ class PagedResult(Protocol):
 
     @property
     def next_cursor(self) -> str | UnsetType:
-        """Where the next page begins; UNSET on the last one."""
+        """The cursor of the next page; UNSET on the last one."""
         ...
 
 
@@ -462,7 +462,7 @@ async def collect_pages(
 
 
 def _find_header_name(method: str, params: Struct | Mapping[str, Any] | None) -> str | None:
-    """What the ``Mcp-Name`` header of a request says: a tool's name, a URI, a task's id; or None."""
+    """The value of a request's ``Mcp-Name`` header: a tool's name, a URI, a task's id; or None."""
     row = METHODS.get(method)
     if row is None or row.named_by is None or params is None:
         return None
@@ -475,7 +475,7 @@ def _find_header_name(method: str, params: Struct | Mapping[str, Any] | None) ->
 
 
 def encode_model(value: Any) -> Any:
-    """What msgspec does not know by itself: pydantic models."""
+    """Encode what msgspec does not know by itself: pydantic models."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
     raise TypeError(f"{type(value).__name__} is no JSON")

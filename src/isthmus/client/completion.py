@@ -1,4 +1,4 @@
-"""Completion while somebody types: not a request for every keystroke, and none for the same twice."""
+"""Completion while somebody types: debounced, and answered from what is known."""
 
 import asyncio
 import time

@@ -1,10 +1,9 @@
-"""One connection: how it opens, how calls go out on it, and how it ends.
+"""Connection of a client: it opens, carries calls with their rounds of questions, and ends.
 
 :class:`Connection` is what :class:`~isthmus.client.client.Client` is made of. It owns the one task
 that runs the peer; everything else runs in the tasks of whoever calls, so a connection may be
-used from any task, and closed by any, in any order.
-
-Trace context: a call says which trace it belongs to, where OpenTelemetry is at work.
+used from any task, and closed by any, in any order. Where OpenTelemetry is at work, each call says
+which trace it belongs to.
 """
 
 import asyncio
@@ -170,7 +169,7 @@ class Connection:
     # Being open
 
     def settled(self) -> Agreement:
-        """What was agreed.
+        """The agreement with the server.
 
         Raises:
             OutOfPhase: nothing yet.
@@ -493,7 +492,7 @@ def ignore_event(_what: object) -> None:
 
 
 def wrap_progress(peer: Peer, told: OnProgress) -> ProgressCallback:
-    """What is told of the progress of one call: in order, and only of what is progress."""
+    """A callback for the progress of one call: in order, and only for what is progress."""
     return only_increasing(CallbackQueue(told, peer.start))
 
 

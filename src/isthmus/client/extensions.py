@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CustomMethods:
-    """What serves a server's own requests, and who is told of its own notifications.
+    """Handlers of a server's own requests and notifications.
 
     Args:
         routes: the handlers of the specification's requests.
@@ -42,7 +42,7 @@ class CustomMethods:
         self._around = () if around is None else (around,)
 
     def router(self) -> Router:
-        """What serves and hears all of it, and whatever is added later."""
+        """The router for all of it, and for whatever is added later."""
         return Router(
             self._routes, self._notices, sender="server", extra=self._rows, middleware=self._around
         )

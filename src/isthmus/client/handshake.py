@@ -1,15 +1,11 @@
-"""Opening one conversation: dial, and walk through the negotiation to its end.
+"""Handshake of a connection: dial, negotiate the revision, and start a new session where one ends.
 
 What to try, and what an outcome means, is decided in :mod:`isthmus.core.negotiation`, which does no
 I/O. This is the other half: it dials, sends, waits, and says what came of it.
 
-What each target spoke last time, so that the next connection need not find out again.
-
 Spec 2026-07-28 basic/versioning: the era is a property of the server, which clients SHOULD
 remember for the lifetime of the process or origin, and find out anew when the memory turns out
 wrong. It is remembered per endpoint: the same server may differ between its transports.
-
-New sessions: one for all who need one, where the server has ended the one before.
 """
 
 import asyncio
@@ -181,7 +177,7 @@ class ConnectionOpener:
             self._clocks.remove(clock)
 
     def _last_words(self) -> str:
-        """What a launched server wrote to standard error, which mostly says what it lacks."""
+        """The last words of a launched server on standard error, which mostly says what it lacks."""
         channel = None if self.link is None else self.link.peer.channel
         words: Callable[[], str] = getattr(channel, "last_words", str)
         return words()
@@ -326,7 +322,7 @@ def take_delivery(peer: Peer, delivery: Delivery, frame: Frame) -> None:
 
 
 def classify_error(error: PeerError | CallTimedOut, attempt: OpeningAttempt) -> OpeningOutcome:
-    """What an exception means for the negotiation."""
+    """The outcome that an exception means for the negotiation."""
     if isinstance(error, Refused):
         return OpeningError(error.code, error.message, error.data, error.status)
     if isinstance(error, HttpRefused):
@@ -340,7 +336,7 @@ MAX_KNOWN_TARGETS = 1024
 
 
 class KnownTarget(msgspec.Struct, frozen=True):
-    """What was found out about a target.
+    """A target as it was last time.
 
     Attributes:
         revision: what it spoke; None where nothing is known.
@@ -357,7 +353,7 @@ _KNOWN_TARGETS: OrderedDict[Hashable, KnownTarget] = OrderedDict()
 
 
 def recall_target(key: Hashable) -> KnownTarget:
-    """What this target spoke last time; nothing for one never met, or without a name."""
+    """A target as it was last time; nothing for one never met, or without a name."""
     return UNKNOWN_TARGET if key is None else _KNOWN_TARGETS.get(key, UNKNOWN_TARGET)
 
 

@@ -1,4 +1,4 @@
-"""What a client hears from its server unasked: log messages, changes, pages that are done."""
+"""Notifications that a client gets from its server: log messages, changes, pages that are done."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -157,7 +157,7 @@ class Notifications:
         teller(what)
 
     def telling(self, told: Callable[[Any], Any] | None) -> Callable[[Any], None] | None:
-        """What tells a function, where there is one."""
+        """A callback that tells a function in order, where there is one."""
         return None if told is None else partial(self.tell, told)
 
     def _teller(self, told: Callable[[Any], Any], *, once: bool = False) -> CallbackQueue:
@@ -168,7 +168,7 @@ class Notifications:
     def notices(
         self, page_done: Callable[[ElicitationCompleteParams], None]
     ) -> dict[str, NoticeHandler]:
-        """What to do about each notification.
+        """Handlers of the notifications.
 
         Args:
             page_done: told that a page elsewhere was dealt with.

@@ -1,4 +1,4 @@
-"""Changes on a server, as one stream of them in either era.
+"""Subscriptions to changes on a server, as one stream of them in either era.
 
 This is the client's half of the *Changes* seam. Modern servers tell on the stream of a
 ``subscriptions/listen`` request what that request asked for; legacy servers tell everybody about
@@ -116,7 +116,7 @@ class ChangeStream:
 
 
 class ChangeSubscriptions:
-    """Who listens on one connection.
+    """Streams of changes and subscriptions on one connection.
 
     Args:
         on_change: told of every change that reaches the client, once however many streams it
@@ -283,7 +283,7 @@ class ChangeSubscriptions:
 
 
 def limit_to_offered(wanted: SubscriptionFilter, offered: ServerCapabilities) -> SubscriptionFilter:
-    """What a server of up to 2025-11-25 tells of those things: what it said it would."""
+    """The part of a filter that a server of up to 2025-11-25 said it would tell of."""
     absent = {
         f"{kind}_list_changed": UNSET
         for kind in ("tools", "prompts", "resources")

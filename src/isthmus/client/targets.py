@@ -1,6 +1,8 @@
-"""What a client may be pointed at, and how to get a channel to it.
+"""Targets of a client: URLs, commands, scripts, entries of ``mcpServers``, servers and channels.
 
-Variables of the environment in configurations: ``${VAR}``, ``${VAR:-default}``, ``${env:VAR}``.
+:func:`resolve_target` makes a :class:`Target` of each, which knows how to get a channel. In an entry
+of ``mcpServers`` variables of the environment are filled in: ``${VAR}``, ``${VAR:-default}``,
+``${env:VAR}``.
 """
 
 import asyncio
@@ -47,7 +49,7 @@ class InMemoryServer(Protocol):
 
     @property
     def router(self) -> Router:
-        """What serves its requests."""
+        """The router of its requests."""
         ...
 
 
@@ -85,7 +87,7 @@ def resolve_target(
     connect_timeout: float,
     auth: "Authorization | None" = None,
 ) -> Target:
-    """What a client was pointed at, as somewhere to connect to.
+    """A target of any kind, as somewhere to connect to.
 
     Args:
         target: any of the kinds there are.
@@ -142,7 +144,7 @@ def resolve_revision(revision: str | Revision | None, era: EraChoice = "auto") -
 def resolve_local(
     target: Any, headers: Mapping[str, str] | None, auth: "Authorization | None"
 ) -> Target:
-    """What is reached without HTTP, and has neither headers nor tokens.
+    """A target that is reached without HTTP, and has neither headers nor tokens.
 
     Raises:
         UsageError: it is given some, or nobody knows what it is.
@@ -175,7 +177,7 @@ def resolve_url(
     connect_timeout: float,
     auth: "Authorization | None" = None,
 ) -> Target | None:
-    """What a URL leads to; None where it is none of those we know.
+    """The target that a URL leads to; None where it is none of those we know.
 
     Raises:
         UsageError: it is not written as it must be, or cannot have headers.
@@ -233,7 +235,7 @@ def http_target(
 
 
 def make_context_getter(auth: "Authorization | None", url: str) -> Callable[[], object]:
-    """What gives the authorization that requests to a URL carry just now."""
+    """A function that gives the authorization that requests to a URL carry just now."""
     found = getattr(auth, "context", None)
     return (lambda: None) if found is None else lambda: found(url)
 

@@ -73,7 +73,7 @@ _decode_call_result = METHODS["tools/call"].decode_result
 
 
 class AnsweredQuestions:
-    """Which questions of a task were answered, over whatever connection.
+    """Questions of a task that were answered, over whatever connection.
 
     Args:
         names: their names; those that are answered now are added.
@@ -243,7 +243,7 @@ class TaskTracker:
     # What the server says
 
     def notices(self) -> dict[str, NoticeHandler]:
-        """What to do about each notification."""
+        """Handlers of the notifications."""
         return {
             "notifications/tasks/status": self._on_state,
             "notifications/tasks": self._on_state,
@@ -277,7 +277,7 @@ class TaskTracker:
             self._progress.pop(token, None)
 
     async def news(self, id: str, timeout: float) -> DetailedTask | TaskStatusParams | None:
-        """What the server says about a task before time is over, if it says anything."""
+        """Wait for news of a task; None where the server says nothing before time is over."""
         if id not in self._heard:
             waiting = self._waiting.get(id)
             if waiting is None or waiting.done():
@@ -366,7 +366,7 @@ class TaskTracker:
         answer: CallToolResult | TaskCreated | CreateTaskResult,
         token: str | None = None,
     ) -> ToolTask:
-        """What a call has become."""
+        """The handle of what a call has become."""
         if isinstance(answer, CreateTaskResult):
             said = (answer.meta or {}).get(IMMEDIATE_RESPONSE)
             task = ToolTask(
@@ -507,7 +507,7 @@ async def follow_extension(
 
 
 async def fetch_detailed(tracker: TaskTracker, id: str) -> DetailedTask | None:
-    """How the task stands; None where there is no answer, and the connection lasts."""
+    """The state of the task; None where there is no answer, and the connection lasts."""
     try:
         state: Any = await tracker.get(id)
     except (CallTimedOut, ConnectionLost):
@@ -518,7 +518,7 @@ async def fetch_detailed(tracker: TaskTracker, id: str) -> DetailedTask | None:
 
 
 def read_outcome(task: DetailedTask) -> CallToolResult | None:
-    """What a task came to; None while it goes on.
+    """The result of a task; None while it goes on.
 
     Raises:
         TaskCancelled: somebody cancelled it.
@@ -659,5 +659,5 @@ def read_call_result(raw: Raw) -> CallToolResult:
 
 
 def make_cancelled_error(id: str, why: str | None = None) -> TaskCancelled:
-    """What those are told who wait for a task that was cancelled."""
+    """The error for those who wait for a task that was cancelled."""
     return TaskCancelled(f"task {id} was cancelled" + (f": {why}" if why else ""))

@@ -1,4 +1,4 @@
-"""What the client has learned of a server's tools, and needs when it calls them."""
+"""Tools of a server as last listed: the headers, output schema and task support a call needs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ HeaderPairs = tuple[tuple[str, str], ...]
 
 
 class ToolEntry(msgspec.Struct, frozen=True):
-    """What is known of one tool.
+    """One tool, as calls need it.
 
     Attributes:
         params: its parameters that travel in headers, too.

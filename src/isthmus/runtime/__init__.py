@@ -1,1 +1,1 @@
-"""Where asyncio lives: peers, the router, and the seam that transports fill."""
+"""Runtime: peers, the router, and the seam that transports fill. Here asyncio begins."""

@@ -1,4 +1,4 @@
-"""Several calls in one array: what each says first is held back until all have spoken.
+"""Batches (2025-03-26): several calls in one array; what each says first is held back until all have spoken.
 
 While it lasts, a :class:`BatchChannel` stands in for the peer's channel. It knows its own calls by
 the context they run in, so that whatever else is said meanwhile passes through; the ordinary way
@@ -19,7 +19,7 @@ __all__ = ["send_batch"]
 
 
 class ChannelOwner(Protocol):
-    """Whoever says things through a channel of its own."""
+    """An owner of a channel, through which it says things."""
 
     channel: Channel
 

@@ -1,4 +1,4 @@
-"""The seam between bytes and conversation: what a transport is.
+"""Channel: what a transport is, the seam between bytes and conversation.
 
 A transport is a class with ``receive`` and ``send``. How long the channel lives is the
 transport's business: a pipe lives as long as the process, a modern HTTP response as long as one
@@ -20,7 +20,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a message came from.
+    """The origin of a message.
 
     Attributes:
         transport: "memory", "stdio", "http", …

@@ -1,4 +1,4 @@
-"""Clocks that stand still while a user is waited for.
+"""Clocks of a connection, which stand still while a user is waited for.
 
 A user who logs in, or who is asked what a server wants to know, takes as long as it takes, and no
 call and no opening may time out for that. Who opens a connection puts its clocks into

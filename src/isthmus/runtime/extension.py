@@ -1,4 +1,4 @@
-"""An extension as an object: what one side of it serves and hears, ready to be put in place.
+"""Extension as an object: what one side of it serves and hears, ready to be put in place.
 
 A package that ships an extension exports one of these for servers and, where clients hear
 something of it, one for clients::
@@ -139,7 +139,7 @@ Extensions: TypeAlias = Mapping[str, Mapping[str, Any]] | Iterable[Extension]
 
 
 def collect_extensions(extensions: Extensions | None) -> list[Extension]:
-    """What was given, as objects.
+    """Extensions as objects, from either way to give them.
 
     Raises:
         UsageError: an identifier breaks the naming rules, or something is no extension.

@@ -1,4 +1,4 @@
-"""One request as the router and every feature see it, and the way back to who sent it."""
+"""Inbound request, as the router and every feature see it, and the link back to its sender."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -73,6 +73,6 @@ class Inbound(msgspec.Struct, gc=True):
 
     @property
     def principal(self) -> Any:
-        """Who authenticated with this very request, or else when the connection was opened."""
+        """The principal who authenticated with this very request, or else when the connection was opened."""
         known = self.origin.principal
         return self.caller.principal if known is None else known

@@ -1,4 +1,4 @@
-"""The one shape of everything that wraps a handler, and how layers are put together.
+"""Middleware: the one shape of everything that wraps a handler, and how layers are composed.
 
 A middleware sees the request on its way in and the result on its way out::
 
@@ -65,6 +65,6 @@ def _wrap_layer(layer: Middleware, call_next: CallNext) -> CallNext:
 
 
 def name_of(layer: Any) -> str:
-    """What an author calls a middleware: its qualified name, or its class's."""
+    """The name that an author gave a middleware: its qualified name, or its class's."""
     name: str = getattr(layer, "__qualname__", type(layer).__qualname__)
     return name

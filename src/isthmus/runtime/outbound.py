@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 class AwaitedCall(msgspec.Struct):
-    """What one of our calls is waiting with.
+    """One of our calls, while it waits for its answer.
 
     Attributes:
         method: what was asked.

@@ -1,4 +1,4 @@
-"""A session on a channel, with a router: one side of a conversation, alive.
+"""Peer: one side of a conversation, a session on a channel with a router.
 
 The :class:`Peer` is the only place where isthmus starts tasks for requests. Servers and clients
 are both peers with different routers. It can be driven in two ways: :meth:`Peer.run` reads the

@@ -1,4 +1,4 @@
-"""Seeing to it that a silent connection is known to be dead."""
+"""Pings that find out whether a silent connection is dead."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The waist: one request in, one result out, whatever the revision and the transport.
+"""Router: one request in, one result out, whatever the revision and the transport.
 
 ``Router.serve`` is the only boundary between the wire and the features. It takes four steps,
 in order: **admit** (is there such a method here, in this revision?), **read** (decode the raw
@@ -51,7 +51,7 @@ NO_SCOPES: frozenset[str] = frozenset()
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How one method is served in one revision.
+    """Plan of serving one method in one revision.
 
     Attributes:
         row: the method's row in the table.
@@ -76,7 +76,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class RequestServer(Protocol):
-    """What serves the requests of a connection: a :class:`Router`, or what stands before one.
+    """A server of the requests of one connection: a :class:`Router`, or what stands before one.
 
     Attributes:
         supported: the revisions spoken.
@@ -207,7 +207,7 @@ class Router:
             log_request_failure(method, error)
 
     def plan(self, method: str, revision: Revision) -> Plan | None:
-        """How a method is served in a revision; None where it is not."""
+        """The plan of serving a method in a revision; None where it is not."""
         row, handler = self._row(method), self._routes.get(method)
         if row is None or handler is None or not self._admits(row, revision):
             return None

@@ -1,4 +1,4 @@
-"""What every result carries because of the revision it travels in, put on as bytes.
+"""Stamp on every result: the members that its revision wants, put on as bytes.
 
 Since 2026-07-28 a result says its type, who served it and, for some methods, how long it may be
 cached. The members are the same for every answer, so they are encoded once and put in front of

@@ -1,4 +1,4 @@
-"""What a server keeps: one file per primitive, each a protocol and a form of it in memory."""
+"""Stores: one file per primitive, each a protocol and a form of it in memory."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, by whoever else writes them meanwhile."""
+"""Files written atomically: whole or not at all, by whoever else writes them meanwhile."""
 
 import os
 import stat

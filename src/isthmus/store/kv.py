@@ -1,4 +1,4 @@
-"""Values by key, each with a version, and gone when their time is over.
+"""Key-value store: each value has a version, and is gone when its time is over.
 
 Whatever outlives a call is kept in one of these. Values are bytes, so that a store elsewhere
 needs to know nothing about them; :meth:`KV.cas` lets two writers agree on who was first.
@@ -30,7 +30,7 @@ class StoreFull(IsthmusError):
 
 
 class KVEntry(msgspec.Struct, frozen=True):
-    """What lies under a key.
+    """A value under a key, with its version.
 
     Attributes:
         value: the bytes.
@@ -49,7 +49,7 @@ class KV(Protocol):
     """
 
     async def get(self, key: str) -> KVEntry | None:
-        """What lies under ``key``, or None."""
+        """The entry under ``key``, or None."""
         ...
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:
@@ -133,7 +133,7 @@ class MemoryKV:
         return len(self._slots)
 
     async def get(self, key: str) -> KVEntry | None:
-        """What lies under ``key``, or None."""
+        """The entry under ``key``, or None."""
         return self._live(key)
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What was said on streams, kept for a while, so that a stream that broke can go on.
+"""Log of streams: what was said, kept for a while, so that a stream that broke can go on.
 
 Each stream is an append-only list whose entries get increasing ids. It is bounded in every way:
 what is too old, or more than there is room for, is dropped from the front, and whoever asks for

@@ -1,4 +1,4 @@
-"""How often something may happen: the generic cell rate algorithm, one number a key.
+"""Rate limits: the generic cell rate algorithm (GCRA), one number a key.
 
 A key that was quiet may take ``amount`` at once, and then goes on at ``amount`` in ``seconds``.
 Nothing is counted and no window begins: the one number kept per key is the moment at which it

@@ -1,14 +1,9 @@
-"""A SQLite file for what must last: one thread that writes, several processes that share it.
+"""SQLite file for what must last: one thread that writes, several processes that share it.
 
 What waits is committed together, so that a commit is paid for once by all who wait for one. Whoever
 awaits :meth:`Database.write` knows that it has been committed; :meth:`Database.post` waits for
-nothing. The file is readable by its owner only.
-
-Switching a file of SQLite's to a write-ahead log, while others may do the same.
-
-What was committed is moved into the file itself beside the work: no commit waits for the disk.
-
-One piece of work for a store's thread, and how whoever asked for it learns how it went.
+nothing. The file is readable by its owner only. Commits go to a write-ahead log, which a thread of
+its own moves into the file (checkpoints), so that no commit waits for that.
 """
 
 import asyncio
@@ -227,7 +222,7 @@ class StoreUnusable(StoreUnavailable, UsageError):
 
 
 class DatabaseSchema(Struct, frozen=True, kw_only=True):
-    """What stands in a file, and how the file is known again.
+    """Tables of a file, and the numbers by which the file is known again.
 
     Attributes:
         application: the number in the file's head that says whose it is.
@@ -435,7 +430,7 @@ class Database:
                     return
 
     def _gather(self) -> list[QueuedWork]:
-        """What is to be done next: as much as goes into one transaction, up to an end."""
+        """The work to be done next: as much as goes into one transaction, up to an end."""
         with self._woken:
             while not self._queue:
                 self._woken.wait()
@@ -632,7 +627,7 @@ class Database:
             )
 
     def _told(self, error: BaseException) -> BaseException:
-        """What whoever asked is told of an error."""
+        """The error that whoever asked is told."""
         if is_locked(error):
             return StoreLocked(f"{self.path} is locked by another process")
         if is_failure(error):
@@ -650,7 +645,7 @@ class Database:
 
 
 def primary_error_code(error: BaseException) -> int:
-    """What SQLite says of an error, without what makes it more exact; 0 for another's error."""
+    """The code that SQLite gives an error, without what makes it more exact; 0 for another's error."""
     return cast("int", getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 

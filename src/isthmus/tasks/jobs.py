@@ -1,4 +1,4 @@
-"""Tasks at work, and the book they are written down in.
+"""Jobs: tasks at work in this process, and the book they are written down in.
 
 A :class:`Job` is a task that this process works on. What its client may ask for is a
 :class:`~isthmus.tasks.records.TaskRecord` in the store; the job alone changes it, each change is
@@ -304,11 +304,11 @@ class Job:
 
 
 class TaskLimits(Protocol):
-    """How many tasks there may be, and for how long."""
+    """Limits on the number of tasks, and on the time they are kept."""
 
     @property
     def tasks(self) -> int | None:
-        """How many at a time, at work or kept for their results; None for any number."""
+        """Tasks at a time, at work or kept for their results; None for any number."""
         ...
 
     @property
@@ -408,7 +408,7 @@ class TaskBook:
         self._counts[prefix] = count + 1
 
     async def find(self, owner: str, id: str) -> TaskRecord | None:
-        """What is known of a task; None where its owner has none of this id."""
+        """The record of a task; None where its owner has none of this id."""
         job = self._jobs.get((owner, id))
         if job is not None and job.born.done():
             return job.record

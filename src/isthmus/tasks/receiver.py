@@ -59,7 +59,7 @@ class TaskReceiver:
 
     @property
     def routes(self) -> "Mapping[str, Handler]":
-        """What serves each method."""
+        """Handlers by method."""
         return {
             "tasks/get": self.get,
             "tasks/result": self.result,
@@ -68,7 +68,7 @@ class TaskReceiver:
         }
 
     def shape(self, inbound: Inbound) -> TaskShape:  # noqa: ARG002 - a server has two of them
-        """How the caller sees tasks."""
+        """The shape in which the caller sees tasks."""
         return CORE_SHAPE
 
     async def attend(self, job: Job, inbound: Inbound) -> None:  # noqa: ARG002 - a server's ask
@@ -228,7 +228,7 @@ class TaskAnswers(TaskReceiver):
 
 
 def _list_position(record: TaskRecord) -> str:
-    """Where a task stands in a list: in the order they were created."""
+    """The place of a task in a list: in the order they were created."""
     return f"{record.created:020.6f} {record.id}"
 
 
@@ -263,7 +263,7 @@ class StatusNotifier:
         self._over = False
 
     def hear(self, record: TaskRecord) -> None:
-        """How the task stands now."""
+        """Take the state of the task now."""
         if self._over:
             return
         self._over = record.over

@@ -1,4 +1,4 @@
-"""What is written down about a task: everything its client may ask for, and nothing that runs."""
+"""Task records: everything about a task that its requestor may ask for, and nothing that runs."""
 
 import os
 from datetime import UTC, datetime
@@ -84,7 +84,7 @@ def new_task_id() -> str:
 
 
 def task_owner(inbound: Inbound) -> str:
-    """Whose the tasks are that a request creates, and may ask for; empty for nobody's.
+    """The owner of the tasks that a request creates, and may ask for; empty for nobody's.
 
     Without a principal the id is all there is: whoever knows it may ask, also from another session.
     """
@@ -97,7 +97,7 @@ def task_owner(inbound: Inbound) -> str:
 
 
 def record_key(owner: str, id: str) -> str:
-    """Where a task's record lies.
+    """The key of a task's record in a store.
 
     A task of somebody else's lies elsewhere, so that it looks as if there were none.
     """

@@ -1,4 +1,4 @@
-"""Questions that a client answers as tasks of its own (2025-11-25).
+"""Requestor of tasks on a server: questions that a client answers as tasks (2025-11-25).
 
 Such a question is answered at once, with a task; what the user or the model says is fetched when
 that is over. So it does not hang on one message that must arrive while somebody thinks.
@@ -99,7 +99,7 @@ class RequestedTask:
         self._news: asyncio.Future[None] | None = None
 
     def hear(self, params: TaskStatusParams) -> None:
-        """How some task of the client stands; which one is ours may not be known yet."""
+        """Take the status of some task of the client; which one is ours may not be known yet."""
         if self._id not in {None, params.task_id} or len(self._heard) >= MAX_HEARD_TASKS:
             return
         self._heard[params.task_id] = params
@@ -150,7 +150,7 @@ class RequestedTask:
         return task
 
     async def _fetched(self, task: Task) -> Raw:
-        """What the task came to."""
+        """Fetch what the task came to."""
         if task.status == "cancelled":
             why = f": {task.status_message}" if task.status_message else ""
             raise TaskCancelled(f"the client cancelled its task for {self._method}{why}")
@@ -159,7 +159,7 @@ class RequestedTask:
         return answer
 
     async def _told(self, timeout: float) -> Task | None:
-        """What the client says about the task before time is over, if it says anything."""
+        """Wait for news of the task; None where the client says nothing before time is over."""
         if self._id not in self._heard:
             self._news = asyncio.get_running_loop().create_future()
             await asyncio.wait((self._news,), timeout=timeout)

@@ -1,12 +1,8 @@
-"""The two shapes tasks have on the wire: the core's of 2025-11-25, and the extension's.
+"""Shapes of tasks on the wire: the core's of 2025-11-25, and the extension's; written and read.
 
 One record, two ways to say it. The core says ``failed`` of a tool that failed, and fetches results
 and questions elsewhere; the extension keeps ``failed`` for errors of the protocol, and brings
-everything along.
-
-Other people's tasks, as they are read: servers and clients leave out a ttl that is null.
-
-How a task stands, in one shape for every revision.
+everything along. Tasks of the other side are read leniently: some leave out a ttl that is null.
 """
 
 from typing import Any, Protocol
@@ -60,7 +56,7 @@ MAX_MESSAGE_CHARS = 200  # characters of an error that go into a status in words
 
 
 class TaskShape(Protocol):
-    """How tasks look to one caller."""
+    """The shape of tasks to one caller."""
 
     def created(self, record: TaskRecord) -> Wire:
         """The answer to the request that has become a task."""
@@ -80,7 +76,7 @@ class TaskShape(Protocol):
 
 
 def shape_of(caller: Caller) -> TaskShape | None:
-    """How tasks look to a caller, or None where it cannot have any."""
+    """The shape of tasks to a caller, or None where it cannot have any."""
     if caller.revision.has(Feature.TASKS):
         return CORE_SHAPE
     # spec 2026-07-28 basic/versioning#extension-negotiation: both sides must have the extension,
@@ -280,7 +276,7 @@ def read_poll_interval(poll: int | UnsetType) -> float:
 
 
 class TaskState(msgspec.Struct, frozen=True, kw_only=True):
-    """How a task stands.
+    """The state of a task, in one shape for every revision.
 
     Attributes:
         id: its name on its server.

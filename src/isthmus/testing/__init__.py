@@ -1,4 +1,4 @@
-"""What tests of servers and clients need: connections, scripts, transcripts, faults.
+"""Test tools for servers and clients: connections, scripts, transcripts, faults.
 
 Everything runs in memory unless a test asks for a transport; see :func:`connect` first.
 """

@@ -1,4 +1,4 @@
-"""Time that passes only when nothing else can happen, so that tests of timeouts never wait.
+"""Virtual time: it passes only when nothing else can happen, so that tests of timeouts never wait.
 
 On a :class:`VirtualLoop` the clock stands still while there is work; when every task waits, it
 jumps to the next timer. An hour of timeouts takes a millisecond, and always the same one.

@@ -1,12 +1,8 @@
 """A server and a client in one process, over any transport and in any revision.
 
-A channel that remembers everything that goes over it.
-
-Answers given in advance: a user, or a model, that has learnt its lines.
-
-One test over every revision, or every transport, or both: pytest decorators.
-
-What a revision cannot do is skipped by looking into the tables, and the skip says so::
+:func:`connect` joins them, :func:`script` answers questions from a list, and the decorators run one
+test over every revision, or every transport, or both. What a revision cannot do is skipped by
+looking into the tables, and the skip says so::
 
     @every_revision
     async def test_add(revision):
@@ -366,7 +362,7 @@ Serve: TypeAlias = Callable[[Callable[[str], None]], Coroutine[Any, Any, None]]
 
 @contextlib.asynccontextmanager
 async def run_until_left(serve: Serve) -> AsyncIterator[str]:
-    """What serves until it is cancelled, until the block is left; gives its URL."""
+    """Run a server that serves until it is cancelled, until the block is left; gives its URL."""
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve(url.set_result))
     task.add_done_callback(lambda _: url.cancel())  # it ended before it listened

@@ -135,7 +135,7 @@ async def play(
 
 
 def _to_frame(message: Any) -> Any:
-    """What is understood, put in; each member of a batch is a message."""
+    """Put in what is understood; each member of a batch is a message."""
     if isinstance(message, list):
         return [_to_frame(member) for member in message]
     return {"jsonrpc": "2.0", **message}
@@ -157,7 +157,7 @@ def _fill_placeholders(value: Any, kept: dict[str, Any]) -> Any:
 
 
 def _difference(wanted: Any, said: Any, kept: dict[str, Any], path: str) -> str | None:
-    """What is wrong with what the server said, or None."""
+    """The difference of what the server said from what it was to say, or None."""
     if wanted == "<any>":
         return None
     if _is_placeholder(wanted):

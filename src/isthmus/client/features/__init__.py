@@ -1,1 +1,1 @@
-"""Features."""
+"""Client features: how a client answers elicitation, sampling and roots."""

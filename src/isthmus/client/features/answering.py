@@ -1,4 +1,4 @@
-"""How a client answers what a server asks: one table, whichever way the question came.
+"""Answers of a client to its server: one table of handlers, whichever way a question came.
 
 Up to 2025-11-25 a question is a request of the server's own and arrives through the router; since
 2026-07-28 it lies in the result of our call and its answer goes into the next attempt. Both ways

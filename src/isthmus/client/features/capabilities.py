@@ -66,7 +66,7 @@ def declare_extensions(
 def declare_capabilities(
     base: ClientCapabilities, elicit: Elicit | None, sample: Sample | None, roots: Roots | None
 ) -> ClientCapabilities:
-    """What the client can do for a server: what there are handlers for, and no more.
+    """The capabilities of a client: what there are handlers for, and no more.
 
     Raises:
         UsageError: ``base`` declares what has no handler.
@@ -89,7 +89,7 @@ def declare_capabilities(
 def declare_task_requests(
     base: ClientTasksCapability, elicit: Elicit | None, sample: Sample | None
 ) -> ClientTasksCapability:
-    """Which questions the client answers as tasks: those there are handlers for.
+    """Questions that the client answers as tasks: those there are handlers for.
 
     Raises:
         UsageError: there are none, or ``base`` declares others.

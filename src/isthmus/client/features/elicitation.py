@@ -1,6 +1,7 @@
-"""Elicitation: asking the user for a server, by a form or by a page elsewhere.
+"""Elicitation on a client: the user is asked by a form, or sent to a page (URL mode).
 
-Pages elsewhere that users were sent to, and what servers say about them (2025-11-25).
+Which pages the user was sent to is remembered, since up to 2025-11-25 servers say when one is dealt
+with.
 """
 
 import asyncio
@@ -220,7 +221,7 @@ MAX_OPEN_PAGES = 1000  # pages that are remembered; the oldest makes room
 
 
 class UrlPages:
-    """Which pages the user was sent to, and which of them are dealt with.
+    """Pages that the user was sent to, until they are dealt with.
 
     Args:
         told: told of the id of each page that the server says is dealt with.

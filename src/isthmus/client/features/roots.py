@@ -1,4 +1,4 @@
-"""Where a server may work: places checked before they are told, and watched if one likes."""
+"""Roots: where a server may work; checked before they are told, and watched where one likes."""
 
 import asyncio
 import os
@@ -161,7 +161,7 @@ class RootWatch:
 
 
 class HasRoots(Protocol):
-    """Whoever has roots, which may be others after a while."""
+    """An object with roots, which may be others after a while."""
 
     @property
     def roots(self) -> RootWatch | None:

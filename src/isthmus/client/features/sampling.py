@@ -1,4 +1,4 @@
-"""Sampling: having a model write for a server, within what both may say to each other."""
+"""Sampling on a client: a model writes for a server, within what both may say to each other."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
@@ -94,7 +94,7 @@ class Sampling:
 
 
 def make_message_result(written: Any) -> CreateMessageResult:
-    """What a handler gave, as the whole result.
+    """Make the whole result of what a handler gave.
 
     Raises:
         UsageError: it is nothing that a model writes.

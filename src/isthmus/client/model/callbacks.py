@@ -1,4 +1,4 @@
-"""Callbacks: told of things in order, without ever letting them pile up."""
+"""Callbacks of a program: called in order, with a bounded queue for each."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,7 +12,7 @@ StartWork = Callable[[Coroutine[Any, Any, None]], object]
 
 
 async def maybe_await(value: Any) -> Any:
-    """What a handler gave, be it a coroutine function or a plain one."""
+    """Await what a handler gave, where it is awaitable."""
     return await value if hasattr(value, "__await__") else value
 
 

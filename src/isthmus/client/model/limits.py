@@ -1,7 +1,4 @@
-"""What a server may cost a client: every figure that bounds it, in one place.
-
-What a client insists on: its limits, and who it says it is.
-"""
+"""Limits and settings of a client: what a server may cost it, and how long it waits."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -71,7 +68,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_limits(limits: object) -> Limits:
-    """What was given as ``limits=``, if it can be.
+    """Check what was given as ``limits=``.
 
     Raises:
         UsageError: it is something else.
@@ -86,7 +83,7 @@ OnProgress: TypeAlias = Callable[[ProgressParams], Awaitable[None] | None]
 
 
 class ClientSettings(msgspec.Struct, frozen=True):
-    """How patient a client is, and who it says it is; see ``Client`` for each."""
+    """Times a client waits, and who it says it is; see ``Client`` for each."""
 
     info: Implementation
     revision: Revision | None = None

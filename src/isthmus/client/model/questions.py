@@ -1,11 +1,9 @@
-"""By which way a server's question reached us, for whoever answers it.
+"""Questions of a server: the way by which one came, the gate that limits them, and their refusal.
 
 The functions that answer get the question and no more, since most need no more. A host wants to
-know in the course of what it came: it reads :data:`QUESTION_ORIGIN` while it answers. What comes in a result,
-or from a task that is waited for, is answered in the context of the call that it belongs to, so that
-context variables of the caller are there as well.
-
-How often, and how often at once: a gate that lets so much through and refuses the rest.
+know in the course of what it came: it reads :data:`QUESTION_ORIGIN` while it answers. What comes in
+a result, or from a task that is waited for, is answered in the context of the call that it belongs
+to, so that context variables of the caller are there as well.
 """
 
 import time
@@ -35,7 +33,7 @@ QuestionRoute: TypeAlias = Literal["request", "result", "task"]
 
 
 class QuestionOrigin:
-    """How one question came.
+    """The way by which one question came.
 
     Args:
         route: by which way.

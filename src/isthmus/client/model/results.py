@@ -1,4 +1,4 @@
-"""What a tool gave, with the ways one wants to read it."""
+"""Tool results, with the ways one wants to read them."""
 
 from typing import Any, TypeVar
 

@@ -1,6 +1,4 @@
-"""Values against JSON Schemas that came from elsewhere: compiled once, never fetching anything.
-
-What checking a value against somebody else's schema costs, found out before it is done.
+"""JSON Schema validation with schemas of the other side: bounded in time, never fetching anything.
 
 A schema of a few lines can have a validator look at one value more often than there are atoms:
 it only has to apply a subschema twice, which applies the next one twice, and so on. The validator
@@ -89,7 +87,7 @@ class SchemaValidator:
 
 
 def describe_violation(error: Any) -> str:
-    """Which member breaks which rule, in words."""
+    """The member and the rule that it breaks, in words."""
     rule = next((str(p) for p in reversed(error.schema_path) if isinstance(p, str)), "schema")
     path = [*map(str, error.instance_path)]
     if rule == "required":

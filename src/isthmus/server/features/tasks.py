@@ -4,11 +4,9 @@ One implementation behind two faces, the core feature of 2025-11-25 and the exte
 2026-07-28: see :mod:`isthmus.tasks.shapes` for how they differ. In the core the client says
 that a call is to be a task, in the extension the server does.
 
-How a body asks and tells while it runs as a task: it does what it always does.
-
-A question waits in the task until its answer comes, whichever request brings it, so that nothing
-runs twice. What is said on the way becomes the task's status in words, and up to 2025-11-25 it is
-sent as well.
+The body of such a call asks and tells as always. A question waits in the task until its answer
+comes, whichever request brings it, so that nothing runs twice. What is said on the way becomes the
+task's status in words, and up to 2025-11-25 it is sent as well.
 """
 
 import asyncio
@@ -116,11 +114,11 @@ class Tasks(TaskReceiver):
 
     @property
     def routes(self) -> "Mapping[str, Handler]":
-        """What serves each method."""
+        """Handlers by method."""
         return {**super().routes, "tasks/update": self.update}
 
     def capability(self, inbound: Inbound) -> ServerTasksCapability:
-        """What is declared in 2025-11-25 to the sender of a request."""
+        """The capability declared in 2025-11-25 to the sender of a request."""
         return ServerTasksCapability(
             cancel={},
             list={} if may_list_tasks(inbound) else UNSET,
@@ -231,7 +229,7 @@ class Tasks(TaskReceiver):
     # The methods
 
     def shape(self, inbound: Inbound) -> TaskShape:
-        """How the caller sees tasks.
+        """The shape in which the caller sees tasks.
 
         Raises:
             Refuse: it did not declare the extension.
@@ -420,7 +418,7 @@ async def run_until_task(
 
 
 class TaskStart(Protocol):
-    """What ``ctx.start_task`` comes to."""
+    """The answer to ``ctx.start_task``."""
 
     async def begin(self, context: "TaskContext", message: str | None) -> bool:
         """Let the call be a task; says whether it is."""
