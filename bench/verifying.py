@@ -79,14 +79,14 @@ async def own(seconds: float) -> dict[str, float]:
         registration=RegistrationPolicy(static=[program]),
     )  # fmt: skip
     first, *others = [await issued(authority) for _ in range(BATCH + 1)]
-    verifier = LocalVerifier(authority)
+    verifier = make_verifier(authority)
 
     async def known() -> Work:
         await verifier.verify(first, RESOURCE)
         return lambda: verifier.verify(first, RESOURCE)
 
     async def unknown() -> Work:
-        fresh, coming = LocalVerifier(authority), iter(others)
+        fresh, coming = make_verifier(authority), iter(others)
         await fresh.verify(first, RESOURCE)  # the keys are read
         return lambda: fresh.verify(next(coming), RESOURCE)
 
@@ -96,6 +96,18 @@ async def own(seconds: float) -> dict[str, float]:
     }
     await authority.close()
     return found
+
+
+def make_verifier(authority: AuthorizationServer) -> LocalVerifier:
+    """A verifier of its tokens that remembers none yet."""
+    return LocalVerifier(
+        authority.settings,
+        authority.store,
+        authority.users,
+        authority.keyring,
+        upstream_stands=authority.services.stands,
+        clock=authority.clock,
+    )
 
 
 async def issued(authority: AuthorizationServer) -> Presented:

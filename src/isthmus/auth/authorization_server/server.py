@@ -108,6 +108,9 @@ class AuthorizationServer:
         consent: as given.
         front: what browsers see.
         settings: what requests are judged by.
+        keyring: the keys that tokens are signed with.
+        requests: judges requests for authorization, and answers them.
+        verifier: tells whose one of our tokens is, without a request to anybody.
         routes: its endpoints and pages by exact path.
 
     Raises:
@@ -174,7 +177,7 @@ class AuthorizationServer:
         self.issuer, self.users, self.store = issuer, users, store
         self.consent, self.clock = consent, clock
         self._network = make_network(network or PUBLIC_ONLY, keep=False, total=TOTAL_TIMEOUT_S)
-        self._keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
+        self.keyring = Keyring(signing_alg, life=key_life, overlap=2.0 * access_ttl)
         self._providers = tuple(providers)
         self._assemble(front, limits or Limits(self.settings.registration.dcr.per_ip_hour))
 
@@ -219,14 +222,14 @@ class AuthorizationServer:
         documents = ClientDocuments(policy.cimd, self._network, schemes=tuple(policy.dcr.schemes))
         lookups = Lookups(settings, store, users, documents, self._network)
         transactions = OAuthTransactions(
-            settings, store, self._keyring, clock=self.clock, sweep=self.sweep
+            settings, store, self.keyring, clock=self.clock, sweep=self.sweep
         )
         self.requests = AuthorizationRequests(settings, store, lookups, transactions)
         self.verifier = LocalVerifier(
             settings,
             store,
             users,
-            self._keyring,
+            self.keyring,
             upstream_stands=self._upstream_stands,
             clock=self.clock,
         )
@@ -235,7 +238,7 @@ class AuthorizationServer:
         endpoints = OAuthEndpoints(
             settings,
             store,
-            self._keyring,
+            self.keyring,
             lookups=lookups,
             requests=self.requests,
             transactions=transactions,
@@ -369,11 +372,11 @@ class AuthorizationServer:
 
     async def rotate_keys(self) -> None:
         """Sign with the next key from now on; tokens that were issued before stay good."""
-        await self.store.write(self._keyring.rotate)
+        await self.store.write(self.keyring.rotate)
 
     async def public_keys(self) -> list[dict[str, Any]]:
         """The keys that tokens are verified with, as ``/jwks`` shows them."""
-        return await self._keyring.published(self.store)
+        return await self.keyring.published(self.store)
 
     async def known_client(self, client_id: str) -> bool:
         """Whether a client that got a token may still use it: it was not removed."""
