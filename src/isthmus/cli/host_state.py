@@ -47,10 +47,10 @@ def find_configured_folder(
     if state is not None:
         return state
     try:
-        said = load_config(file).options.state
+        configured = load_config(file).options.state
     except ConfigError:  # whoever goes on says what is wrong there
-        said = None
-    return said or find_user_folder()
+        configured = None
+    return configured or find_user_folder()
 
 
 def find_host_folder(state: str | None) -> Path:

@@ -120,7 +120,7 @@ class TerminalClient:
         if not sys.stdin.isatty():
             return await decline_unattended(question)
         async with self._asking:
-            self.settle()
+            self.hide_progress()
             discard_typed(sys.stdin.fileno())
             return await answer_question(question, StdioTerminal())
 
@@ -148,7 +148,7 @@ class TerminalClient:
                 self._bar = ProgressBar()
             self._bar.show(update)
 
-    def settle(self) -> None:
+    def hide_progress(self) -> None:
         """Take the progress bar away, before something else is printed."""
         bar, self._bar = self._bar, None
         if bar is not None:

@@ -32,31 +32,31 @@ class KeyGuard:
         self._pressed = float("-inf")
         self._alone = True
 
-    def moved(self) -> None:
+    def note_change(self) -> None:
         """Note that the screen has changed: keys count again after a silence."""
         self._moved = self._clock()
 
-    def pressed(self) -> None:
-        """A key was pressed, or something was pasted."""
+    def note_key(self) -> None:
+        """Note that a key was pressed, or something pasted."""
         now = self._clock()
         self._alone = now - self._pressed >= self._pause
         self._pressed = now
 
-    def seen(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether what is on the screen has been there long enough to be read."""
         return self._clock() - self._moved >= self._pause
 
-    def alone(self) -> bool:
+    def is_alone(self) -> bool:
         """Whether no other key was pressed shortly before the last one."""
         return self._alone
 
-    def resting(self) -> bool:
+    def is_quiet(self) -> bool:
         """Whether nobody has pressed a key for a while."""
         return self._clock() - self._pressed >= self._pause
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether the last key may answer."""
-        return self.seen() and self._alone
+        return self.is_readable() and self._alone
 
 
 HOUR_S = 3600.0

@@ -18,7 +18,7 @@ KEY = PrivateKey.generate("RS256", kid="first")
 NEXT = PrivateKey.generate("RS256", kid="second")
 
 
-def presented(issuer, key=KEY, kid=None):
+def present_token(issuer, key=KEY, kid=None):
     """A good token, or one whose key has another name."""
     claims = {"iss": issuer, "aud": RESOURCE, "sub": "ada", "client_id": "c", "exp": NOW + 600}
     token = sign_jwt(claims, key, typ="at+jwt", headers={"kid": kid or key.kid})
@@ -58,10 +58,10 @@ async def test_a_thousand_unknown_keys_are_one_request():
     issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
         clock.now += 31
         before = issuer.fetches(web)
-        flood = [presented(web.url, kid=f"k{number}") for number in range(1000)]
+        flood = [present_token(web.url, kid=f"k{number}") for number in range(1000)]
         got = await asyncio.gather(*(verifier.verify(one, RESOURCE) for one in flood))
 
     assert {None} == set(got)
@@ -75,12 +75,14 @@ async def test_a_new_key_is_found():
     issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
         issuer.keys = [NEXT.jwk]
         clock.now += 31
-        assert await verifier.verify(presented(web.url, NEXT), RESOURCE)
+        assert await verifier.verify(present_token(web.url, NEXT), RESOURCE)
 
-        assert None is await verifier.verify(presented(web.url), RESOURCE), "the old key is gone"
+        assert None is await verifier.verify(present_token(web.url), RESOURCE), (
+            "the old key is gone"
+        )
 
 
 @pytest.mark.covers("auth.threat.t23-key-outage")
@@ -89,18 +91,18 @@ async def test_a_flood_of_unknown_keys_has_no_good_token_refused():
     issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
         clock.now += 31
-        assert None is await verifier.verify(presented(web.url, kid="invented"), RESOURCE)
+        assert None is await verifier.verify(present_token(web.url, kid="invented"), RESOURCE)
         issuer.keys = [KEY.jwk, NEXT.jwk]
         clock.now += 10
         for kid in ("more", "and-more"):
             with pytest.raises(VerifierUnavailable, match="may be newer"):
-                await verifier.verify(presented(web.url, kid=kid), RESOURCE)
+                await verifier.verify(present_token(web.url, kid=kid), RESOURCE)
         with pytest.raises(VerifierUnavailable) as raised:
-            await verifier.verify(presented(web.url, NEXT), RESOURCE)
+            await verifier.verify(present_token(web.url, NEXT), RESOURCE)
         clock.now += raised.value.retry_after
-        assert await verifier.verify(presented(web.url, NEXT), RESOURCE)
+        assert await verifier.verify(present_token(web.url, NEXT), RESOURCE)
 
     assert 20.0 == raised.value.retry_after
     assert 3 == issuer.fetches(web)
@@ -114,12 +116,12 @@ async def test_a_new_key_without_a_name_is_found_too():
     issuer.keys = [first.jwk]
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
-        assert await verifier.verify(presented(web.url, first), RESOURCE)
+        assert await verifier.verify(present_token(web.url, first), RESOURCE)
         issuer.keys = [second.jwk]
         with pytest.raises(VerifierUnavailable):
-            await verifier.verify(presented(web.url, second), RESOURCE)
+            await verifier.verify(present_token(web.url, second), RESOURCE)
         clock.now += 31
-        assert await verifier.verify(presented(web.url, second), RESOURCE)
+        assert await verifier.verify(present_token(web.url, second), RESOURCE)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ async def test_what_is_not_for_here_is_refused_whatever_its_key_is(claims):
     issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
         usual = {"iss": web.url, "aud": RESOURCE, "sub": "a", "client_id": "c", "exp": NOW + 600}
         token = sign_jwt({**usual, **claims}, NEXT, typ="at+jwt")
 
@@ -146,11 +148,11 @@ async def test_an_issuer_out_of_reach_is_no_bad_token():
         verifier = judge(web, clock)
         for _ in range(10):
             with pytest.raises(VerifierUnavailable, match="503") as raised:
-                await verifier.verify(presented(web.url), RESOURCE)
+                await verifier.verify(present_token(web.url), RESOURCE)
         asked = len(web.requests)
         issuer.broken = False
         clock.now += 6
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
 
     assert 0 < raised.value.retry_after <= 30
     assert 1 == asked, "it is not asked again for each of them"
@@ -162,15 +164,15 @@ async def test_known_keys_stay_good_while_the_issuer_is_away():
     issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock, remember=0)
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
         issuer.broken = True
         clock.now += 3600
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
         with pytest.raises(VerifierUnavailable):
-            await verifier.verify(presented(web.url, NEXT), RESOURCE)
+            await verifier.verify(present_token(web.url, NEXT), RESOURCE)
         clock.now += 24 * 3600
         with pytest.raises(VerifierUnavailable):
-            await verifier.verify(presented(web.url), RESOURCE)
+            await verifier.verify(present_token(web.url), RESOURCE)
 
 
 async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
@@ -178,12 +180,12 @@ async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
     issuer, clock = Issuer(), ManualClock(100.0)
     async with serve_responses(lambda asked: None if issuer.broken else issuer(asked)) as web:
         verifier = judge(web, clock, remember=0)
-        assert await verifier.verify(presented(web.url), RESOURCE)
+        assert await verifier.verify(present_token(web.url), RESOURCE)
         issuer.broken = True
         clock.now += 601
         async with asyncio.timeout(1):
             for _ in range(3):
-                assert await verifier.verify(presented(web.url), RESOURCE)
+                assert await verifier.verify(present_token(web.url), RESOURCE)
                 await asyncio.sleep(0.01)
         assert 2 == len(web.requests)
         verifier._keys._fetching.cancel()
@@ -195,7 +197,8 @@ async def test_everybody_waits_for_one_request_and_nobody_takes_it_away():
     async with serve_responses(issuer) as web:
         verifier = judge(web, clock)
         waiting = [
-            asyncio.create_task(verifier.verify(presented(web.url), RESOURCE)) for _ in range(100)
+            asyncio.create_task(verifier.verify(present_token(web.url), RESOURCE))
+            for _ in range(100)
         ]
         await asyncio.sleep(0)
         waiting[0].cancel()
@@ -212,7 +215,7 @@ async def test_keys_are_found_by_the_issuers_metadata():
     async with serve_responses(issuer) as web:
         issuer.url = web.url
         verifier = JWTVerifier(web.url, clock=lambda: NOW)
-        assert await ByIssuer({web.url: verifier}).verify(presented(web.url), RESOURCE)
+        assert await ByIssuer({web.url: verifier}).verify(present_token(web.url), RESOURCE)
 
     assert ["/.well-known/oauth-authorization-server", "/jwks"] == [a.target for a in web.requests]
 
@@ -223,6 +226,6 @@ async def test_metadata_of_another_issuer_is_not_believed():
     async with serve_responses(issuer) as web:
         issuer.url = "https://login.example"
         with pytest.raises(VerifierUnavailable, match="another issuer"):
-            await JWTVerifier(web.url).verify(presented(web.url), RESOURCE)
+            await JWTVerifier(web.url).verify(present_token(web.url), RESOURCE)
 
     assert "/jwks" not in [asked.target for asked in web.requests]

@@ -19,7 +19,7 @@ def judge(clock=None, **options):
     return JWTVerifier(ISSUER, jwks=KeySet([KEY.jwk]), clock=clock or ManualClock(NOW), **options)
 
 
-def presented(typ="at+jwt", without=(), **claims):
+def present_token(typ="at+jwt", without=(), **claims):
     """A token."""
     said = {name: value for name, value in {**CLAIMS, **claims}.items() if name not in without}
     return Presented("bearer", Secret(sign_jwt(said, KEY, typ=typ)))
@@ -29,7 +29,7 @@ def presented(typ="at+jwt", without=(), **claims):
 async def test_who_sent_it_is_all_that_is_left_of_a_token():
     """RFC 9068 2.2, 4: issuer, user, client, scopes, end, and the key that it is bound to."""
     principal = await judge().verify(
-        presented(scope="a b", cnf={"jkt": "print"}, tenant="t"), RESOURCE
+        present_token(scope="a b", cnf={"jkt": "print"}, tenant="t"), RESOURCE
     )
 
     assert (ISSUER, "ada", "desk", {"a", "b"}, NOW + 600, "print", "t") == (
@@ -46,7 +46,7 @@ async def test_who_sent_it_is_all_that_is_left_of_a_token():
 
 async def test_a_token_without_scopes_has_none():
     """RFC 9068 2.2.3: scope is there if it was asked for."""
-    assert frozenset() == (await judge().verify(presented(), RESOURCE)).scopes
+    assert frozenset() == (await judge().verify(present_token(), RESOURCE)).scopes
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_a_token_without_scopes_has_none():
 async def test_providers_have_spellings_of_their_own(claims, scopes, client):
     """Ours: scope or scp, text or list; client_id or what others call it."""
     for typ in ("JWT", None, "at+jwt"):
-        principal = await judge(profile="compat").verify(presented(typ, **claims), RESOURCE)
+        principal = await judge(profile="compat").verify(present_token(typ, **claims), RESOURCE)
         assert (scopes, client) == (principal.scopes, principal.client_id)
 
 
@@ -72,22 +72,22 @@ async def test_providers_have_spellings_of_their_own(claims, scopes, client):
 )
 async def test_what_may_be_an_id_token_is_no_access_token(claims):
     """Ours: without a type of its own, scopes and a client tell an access token."""
-    assert None is await judge(profile="compat").verify(presented("JWT", **claims), RESOURCE)
+    assert None is await judge(profile="compat").verify(present_token("JWT", **claims), RESOURCE)
 
 
 async def test_an_audience_may_have_a_name_of_its_own():
     """Ours: some issuers name audiences by no URL; then that name is what must be there."""
     verifier = judge(audience="api://files")
 
-    assert await verifier.verify(presented(aud=["x", "api://files"]), RESOURCE)
-    assert None is await verifier.verify(presented(), RESOURCE)
-    assert await judge(audience=["a", "b"]).verify(presented(aud="b"), RESOURCE)
+    assert await verifier.verify(present_token(aud=["x", "api://files"]), RESOURCE)
+    assert None is await verifier.verify(present_token(), RESOURCE)
+    assert await judge(audience=["a", "b"]).verify(present_token(aud="b"), RESOURCE)
 
 
 async def test_a_token_is_remembered_until_it_ends_and_for_its_resource():
     """Ours: a second verification costs a microsecond, and is worth no more than the first."""
     clock = ManualClock(NOW)
-    verifier, token = judge(clock), presented()
+    verifier, token = judge(clock), present_token()
     first = await verifier.verify(token, RESOURCE)
 
     assert first is await verifier.verify(token, RESOURCE)
@@ -102,8 +102,8 @@ async def test_what_is_remembered_is_bounded_and_can_be_nothing():
     """Ours: memory has a limit, and who wants each token verified anew says so."""
     few, none = judge(remember=3), judge(remember=0)
     for number in range(10):
-        await few.verify(presented(jti=str(number)), RESOURCE)
-        await none.verify(presented(jti=str(number)), RESOURCE)
+        await few.verify(present_token(jti=str(number)), RESOURCE)
+        await none.verify(present_token(jti=str(number)), RESOURCE)
 
     assert 3 == len(few._remembered)
     assert 0 == len(none._remembered)

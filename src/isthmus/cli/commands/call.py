@@ -53,8 +53,8 @@ def call(
 ) -> None:
     """Call a tool; values are read as the tool's schema wants them."""
     if host:
-        wanted = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
-        finish(lambda: call_at_host(wanted))
+        at_host = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
+        finish(lambda: call_at_host(at_host))
     options = ConnectOptions(as_json, revision, timeout, token_env, era)
     run_with_target(
         context,
@@ -106,12 +106,12 @@ def prompt(
 
 
 async def call_tool(
-    talk: TerminalClient, name: str, words: Sequence[str], json_args: str | None
+    terminal: TerminalClient, name: str, words: Sequence[str], json_args: str | None
 ) -> Exit:
     """Call a tool.
 
     Args:
-        talk: the conversation.
+        terminal: the client.
         name: the tool.
         words: ``key=value`` each.
         json_args: a JSON object of arguments; the words win over it.
@@ -121,16 +121,16 @@ async def call_tool(
     """
     given = split_pairs(words)
     whole = parse_json_object(json_args) if json_args else {}
-    async with talk.client() as client:
+    async with terminal.client() as client:
         tool = await _find_tool(client, name)
         arguments = whole | parse_arguments(given, tool.input_schema)
         _check_required(tool, arguments)
-        talk.heard.clear()  # what it said when it started is about something else
+        terminal.heard.clear()  # what it said when it started is about something else
         try:
-            result = await client.call_tool(name, arguments, on_progress=talk.progress)
+            result = await client.call_tool(name, arguments, on_progress=terminal.progress)
         finally:
-            talk.settle()
-    return print_result(result, as_json=talk.options.as_json)
+            terminal.hide_progress()
+    return print_result(result, as_json=terminal.options.as_json)
 
 
 async def _find_tool(client: Client, name: str) -> Tool:
@@ -166,11 +166,11 @@ def print_result(result: ToolResult, *, as_json: bool) -> Exit:
     return Exit.TOOL_FAILED if result.is_error else Exit.OK
 
 
-async def read_resource(talk: TerminalClient, uri: str) -> Exit:
+async def read_resource(terminal: TerminalClient, uri: str) -> Exit:
     """Read a resource; a single binary one goes to a pipe or file as it is."""
-    async with talk.client() as client:
+    async with terminal.client() as client:
         result = await client.read_resource(uri)
-    if talk.options.as_json:
+    if terminal.options.as_json:
         print_json(result)
     elif (data := _find_single_blob(result)) is not None and not sys.stdout.isatty():
         sys.stdout.buffer.write(data)
@@ -187,12 +187,12 @@ def _find_single_blob(result: ReadResourceResult) -> bytes | None:
     return base64.b64decode(parts[0].blob)
 
 
-async def get_prompt(talk: TerminalClient, name: str, words: Sequence[str]) -> Exit:
+async def get_prompt(terminal: TerminalClient, name: str, words: Sequence[str]) -> Exit:
     """Get a prompt with its blanks filled."""
     arguments = {key: values[-1] for key, values in split_pairs(words).items()}
-    async with talk.client() as client:
+    async with terminal.client() as client:
         result = await client.get_prompt(name, arguments)
-    if talk.options.as_json:
+    if terminal.options.as_json:
         print_json(result)
     else:
         for message in result.messages:
@@ -218,7 +218,7 @@ class HostCall(Struct, frozen=True):
     as_json: bool = False
 
 
-async def call_at_host(wanted: HostCall) -> Exit:
+async def call_at_host(options: HostCall) -> Exit:
     """Call a tool of the host that runs.
 
     Raises:
@@ -229,18 +229,18 @@ async def call_at_host(wanted: HostCall) -> Exit:
     from isthmus.cli.host_state import find_configured_folder  # other calls need no host
     from isthmus.host.remote.attached import AttachedHost
 
-    if not wanted.words:
+    if not options.words:
         raise UsageError("which tool? isthmus call --host SERVER__TOOL [KEY=VALUE]")
-    name, *words = wanted.words
+    name, *words = options.words
     given = split_pairs(words)
-    whole = parse_json_object(wanted.json_args) if wanted.json_args else {}
+    whole = parse_json_object(options.json_args) if options.json_args else {}
     async with AttachedHost(
-        wanted.state or find_configured_folder(), part="program", name="isthmus-call"
+        options.state or find_configured_folder(), part="program", name="isthmus-call"
     ) as host:
         schema = await _find_schema(host, name)
         arguments = whole | parse_arguments(given, schema)
-        result = await host.call(name, arguments, principal="user:local", timeout=wanted.timeout)
-    return print_result(result, as_json=wanted.as_json)
+        result = await host.call(name, arguments, principal="user:local", timeout=options.timeout)
+    return print_result(result, as_json=options.as_json)
 
 
 async def _find_schema(host: "AttachedHost", name: str) -> Mapping[str, Any]:

@@ -65,10 +65,10 @@ def chat(
     ] = False,
 ) -> None:
     """Talk to a model that may use the servers, and decide on each of its calls."""
-    wanted = ChatOptions(
+    options = ChatOptions(
         tuple(config or ()), model, provider, system, policy, state, attach=attach, plain=plain
     )
-    finish(lambda: run_chat(wanted))
+    finish(lambda: run_chat(options))
 
 
 class ChatOptions(Struct, frozen=True):
@@ -84,7 +84,7 @@ class ChatOptions(Struct, frozen=True):
     plain: bool = False
 
 
-async def run_chat(wanted: ChatOptions) -> Exit:
+async def run_chat(options: ChatOptions) -> Exit:
     """Open the host, and talk until the user leaves.
 
     Raises:
@@ -97,24 +97,24 @@ async def run_chat(wanted: ChatOptions) -> Exit:
 
     async with AsyncExitStack() as stack:
         end = stack.enter_context(set_on_signals())
-        provider, options = parse_provider(wanted.provider), dict[str, Any]()
+        provider, more = parse_provider(options.provider), dict[str, Any]()
         if provider is not None:  # it also writes for servers that sample, where policy lets them
             stack.push_async_callback(provider.close)
-            options["models"] = await make_models(provider, wanted.model)
-            options["providers"] = {provider.name: provider}
-        policy = wanted.policy or None
-        host = Host.from_config(*wanted.config, state=wanted.state, policy=policy, **options)
+            more["models"] = await make_models(provider, options.model)
+            more["providers"] = {provider.name: provider}
+        policy = options.policy or None
+        host = Host.from_config(*options.config, state=options.state, policy=policy, **more)
         await stack.enter_async_context(host)
-        if wanted.attach:
+        if options.attach:
             await stack.enter_async_context(serve_control(host))
-        spec = "" if provider is not None else wanted.provider
-        found, first = list_chat_models(host, spec, wanted.model)
+        spec = "" if provider is not None else options.provider
+        found, first = list_chat_models(host, spec, options.model)
         voice = found[first]
         talk = Conversation(
-            host, voice.provider, voice.model, system=wanted.system, window=voice.window
+            host, voice.provider, voice.model, system=options.system, window=voice.window
         )
         session = ChatSession(host, talk, found, first)
-        if can_fill_screen(plain=wanted.plain):
+        if can_fill_screen(plain=options.plain):
             from isthmus.terminal.chat.app import show_chat
 
             await show_chat(session, end=end)

@@ -72,33 +72,33 @@ class CheckOptions(msgspec.Struct, frozen=True):
     strict: bool = False
 
 
-async def check_server(talk: TerminalClient, choices: CheckOptions) -> Exit:
+async def check_server(terminal: TerminalClient, choices: CheckOptions) -> Exit:
     """Examine a server, and print what was found."""
     wanted = select_rules(choices.only, choices.skip)
     calls = dict(map(_parse_call, choices.calls))
     revisions: Sequence[Revision] = REVISIONS
-    if talk.options.revision is not None:
-        revisions = (_find_revision(talk.options.revision),)
+    if terminal.options.revision is not None:
+        revisions = (_find_revision(terminal.options.revision),)
     report = await examine(
-        talk.target.where,
-        headers=dict(talk.target.headers) or None,
+        terminal.target.where,
+        headers=dict(terminal.target.headers) or None,
         revisions=revisions,
-        timeout=talk.options.timeout or CHECK_TIMEOUT_S,
+        timeout=terminal.options.timeout or CHECK_TIMEOUT_S,
         rules=wanted,
         calls=calls,
         call_read_only=choices.call_read_only,
-        auth=talk.options.authorization(talk.target),
+        auth=terminal.options.authorization(terminal.target),
     )
-    if talk.options.as_json:
+    if terminal.options.as_json:
         folded = msgspec.to_builtins(fold_findings(report.findings))
-        whole = {"target": talk.target.label, **msgspec.to_builtins(report), "folded": folded}
+        whole = {"target": terminal.target.label, **msgspec.to_builtins(report), "folded": folded}
         print_json(whole)
     else:
-        _print_report(report, talk.target.label)
+        _print_report(report, terminal.target.label)
     for reason, names in _list_reasons(report):
         print_note(f"{', '.join(names)}: {reason}")
     if not report.spoken:
-        print_note(f"isthmus: {talk.target.label} speaks none of {', '.join(report.unspoken)}")
+        print_note(f"isthmus: {terminal.target.label} speaks none of {', '.join(report.unspoken)}")
         return Exit.USAGE
     code = judge_findings(report.findings, strict=choices.strict)
     return Exit.UNREACHABLE if report.broken and code is Exit.OK else code

@@ -99,7 +99,7 @@ class HostCommandOptions(Struct, frozen=True):
     attach: bool = False
 
 
-def run_host(said: HostCommandOptions) -> Exit:
+def run_host(options: HostCommandOptions) -> Exit:
     """Run a host, or show one, until its user or a signal ends it.
 
     Raises:
@@ -107,9 +107,9 @@ def run_host(said: HostCommandOptions) -> Exit:
         ConfigError: the configuration cannot be read.
         HostGone: there is no host to be shown.
     """
-    if said.approve == "tui":
+    if options.approve == "tui":
         require_full_screen()
-    return asyncio.run(_run_attached(said) if said.attach else _start_host(said))
+    return asyncio.run(_run_attached(options) if options.attach else _start_host(options))
 
 
 def require_full_screen() -> None:
@@ -125,23 +125,23 @@ def require_full_screen() -> None:
         raise UsageError(f"the full screen needs a terminal; {other}, --approve=none nowhere here")
 
 
-async def _run_attached(said: HostCommandOptions) -> Exit:
+async def _run_attached(options: HostCommandOptions) -> Exit:
     with set_on_signals() as end:
-        async with AttachedHost(_find_folder(said)) as view:
-            await _show_host(view, said, end, HOST_STAYS_HINT)
+        async with AttachedHost(_find_folder(options)) as view:
+            await _show_host(view, options, end, HOST_STAYS_HINT)
         if view.gone:
             print_note(f"isthmus: {view.gone}")
     return Exit.OK
 
 
-def _find_folder(said: HostCommandOptions) -> str | os.PathLike[str]:
+def _find_folder(options: HostCommandOptions) -> str | os.PathLike[str]:
     """The folder of the running host's state."""
-    return said.state or load_config(said.config or None).options.state or find_user_folder()
+    return options.state or load_config(options.config or None).options.state or find_user_folder()
 
 
-async def _start_host(said: HostCommandOptions) -> Exit:
+async def _start_host(options: HostCommandOptions) -> Exit:
     """Start the host, let others attach, and show it here."""
-    host = Host.from_config(*said.config, policy=said.policy, state=said.state, watch=True)
+    host = Host.from_config(*options.config, policy=options.policy, state=options.state, watch=True)
     for name, why in host.config.broken.items():
         print_note(f"isthmus: {name}: {why}")
     for passed in host.config.notes:
@@ -156,25 +156,25 @@ async def _start_host(said: HostCommandOptions) -> Exit:
         if folder is not None:
             # Before the host is open: it is seen there that no other one runs on the same state.
             await stack.enter_async_context(Control(host.view, folder))
-        if said.approve != "none":
+        if options.approve != "none":
             # Servers that start at once may have to be asked about: their questions wait for us.
-            await stack.enter_async_context(host.view.attend(said.approve))
+            await stack.enter_async_context(host.view.attend(options.approve))
         await stack.enter_async_context(host)
-        await _show_host(host.view, said, end, HOST_ENDS_HINT)
+        await _show_host(host.view, options, end, HOST_ENDS_HINT)
     return Exit.OK
 
 
 async def _show_host(
-    view: HostView, said: HostCommandOptions, end: asyncio.Event, leaving: str
+    view: HostView, options: HostCommandOptions, end: asyncio.Event, leaving: str
 ) -> None:
     """Show a host here until its user, its own end or a signal ends that."""
-    if said.approve == "tui":
+    if options.approve == "tui":
         from isthmus.terminal.approver.app import approve  # with the extra only
         from isthmus.terminal.approver.questions import TerminalSurface
 
         await approve(view, TerminalSurface(leaving=leaving), end=end)
         return
-    if said.approve == "none":
+    if options.approve == "none":
         print_note(
             f"isthmus: the host runs; isthmus host --attach shows it, {CALL_HINT}, control-C ends it"
         )
@@ -193,7 +193,7 @@ async def _print_notices(view: HostView, busy: Callable[[], bool] = lambda: Fals
 
     Args:
         view: the host.
-        busy: whether a question stands there just now; what is to be said waits until it is over.
+        busy: whether a question stands there just now; a notice waits until it is over.
     """
     waiting: list[HostNotice] = []
     async for event in view.events():

@@ -75,29 +75,29 @@ async def fetch_offer(client: Client) -> ServerOffer:
     )
 
 
-async def print_list(talk: TerminalClient) -> Exit:
+async def print_list(terminal: TerminalClient) -> Exit:
     """Print what a server offers: a line each."""
-    async with talk.client() as client:
+    async with terminal.client() as client:
         offer = await fetch_offer(client)
-    if talk.options.as_json:
+    if terminal.options.as_json:
         print_json(offer)
     else:
         _print_clean(_list_sections(offer, whole=False))
     return Exit.OK
 
 
-async def print_inspection(talk: TerminalClient) -> Exit:
+async def print_inspection(terminal: TerminalClient) -> Exit:
     """Print what a server is, what it can do, and all it offers with every parameter."""
-    async with talk.client() as client:
+    async with terminal.client() as client:
         offer = await fetch_offer(client)
         about: dict[str, Any] = {
-            "target": talk.target.label,
+            "target": terminal.target.label,
             "revision": str(client.revision),
             "server": client.info,
             "capabilities": client.capabilities,
             "instructions": client.instructions,
         }
-    if talk.options.as_json:
+    if terminal.options.as_json:
         print_json({**about, "offer": offer})
     else:
         _print_clean([*_describe_server(about), "", *_list_sections(offer, whole=True)])

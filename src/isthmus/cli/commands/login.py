@@ -82,8 +82,8 @@ def login(
 
     def work() -> Coroutine[Any, Any, Exit]:
         secret = read_client_secret(client_secret_env, os.environ)
-        said = LoginOptions(scope or (), client_id, secret, issuer, browser, as_json, resource)
-        return log_in(read_target(target, (), Path.cwd(), os.environ), said)
+        options = LoginOptions(scope or (), client_id, secret, issuer, browser, as_json, resource)
+        return log_in(read_target(target, (), Path.cwd(), os.environ), options)
 
     finish(work)
 
@@ -124,9 +124,9 @@ class LoginOptions(msgspec.Struct, frozen=True):
     resource: str | None = None
 
 
-async def log_in(target: CliTarget, said: LoginOptions) -> Exit:
+async def log_in(target: CliTarget, options: LoginOptions) -> Exit:
     """Log in at a server's authorization server, and keep the tokens."""
-    auth = await make_oauth(target, said)
+    auth = await make_oauth(target, options)
     await connect_once(target, auth)
     tokens = auth.got
     if tokens is None:
@@ -134,7 +134,7 @@ async def log_in(target: CliTarget, said: LoginOptions) -> Exit:
             f"{target.label} asks for no authorization to begin with: there is nothing to log in to"
         )
         return Exit.OK
-    if said.as_json:
+    if options.as_json:
         print_json(summarise_tokens(tokens))
         return Exit.OK
     print_line(f"logged in to {tokens.resource}")
@@ -143,13 +143,13 @@ async def log_in(target: CliTarget, said: LoginOptions) -> Exit:
     return Exit.OK
 
 
-async def obtain_tokens(target: CliTarget, said: LoginOptions) -> Tokens:
+async def obtain_tokens(target: CliTarget, options: LoginOptions) -> Tokens:
     """Log in, and give the tokens, which are kept as well.
 
     Raises:
         AuthRequired: the server asks nobody to log in.
     """
-    auth = await make_oauth(target, said)
+    auth = await make_oauth(target, options)
     await connect_once(target, auth)
     if auth.got is None:
         raise AuthRequired(f"{target.label} asks for no authorization to begin with")
@@ -182,27 +182,29 @@ class FreshOAuth:
     """A login that is made in any case, whatever is kept.
 
     Args:
-        said: what the command line says.
+        options: options of the command line.
         redirect: where the user comes back to.
         store: keeps the tokens.
     """
 
-    def __init__(self, said: LoginOptions, redirect: Redirect, store: DefaultTokenStore) -> None:
+    def __init__(self, options: LoginOptions, redirect: Redirect, store: DefaultTokenStore) -> None:
         client = None
-        if said.client_id is not None:
-            client = StaticClient(said.client_id, secret=said.secret)
-        if client is not None and not said.issuer:
+        if options.client_id is not None:
+            client = StaticClient(options.client_id, secret=options.secret)
+        if client is not None and not options.issuer:
             profile: ClientProfile = PortableProgram(name="isthmus", client=client)
         else:
-            clients = {said.issuer: client} if client is not None and said.issuer else {}
+            clients = {options.issuer: client} if client is not None and options.issuer else {}
             profile = ClientProfile(name="isthmus", clients=clients)
         self.login = UserLogin(
             profile,
-            authorization_server=said.issuer,
-            scopes=frozenset(said.scopes) or None,
+            authorization_server=options.issuer,
+            scopes=frozenset(options.scopes) or None,
             redirect=redirect,
             store=store,
-            compat=Compat(parent_resources=frozenset({said.resource})) if said.resource else None,
+            compat=Compat(parent_resources=frozenset({options.resource}))
+            if options.resource
+            else None,
         )
         self.got: Tokens | None = None
         self.sessions = SharedSessions(self._make_grant, compat=self.login.compat)
@@ -297,14 +299,14 @@ async def ask_for_redirect(url: str) -> str:
     return answer.strip()
 
 
-async def make_oauth(target: CliTarget, said: LoginOptions) -> FreshOAuth:
+async def make_oauth(target: CliTarget, options: LoginOptions) -> FreshOAuth:
     """The OAuth client of a login, with a store for its tokens.
 
     Raises:
         UsageError: there is no such place, or the command line does not add up.
     """
     require_http_url(target)
-    if said.secret is not None and not (said.client_id and said.issuer):
+    if options.secret is not None and not (options.client_id and options.issuer):
         raise UsageError(
             "a client's secret is for one authorization server: name it by --issuer, and the "
             "client by --client-id"
@@ -316,7 +318,7 @@ async def make_oauth(target: CliTarget, said: LoginOptions) -> FreshOAuth:
             "there is nowhere to keep tokens between two commands: set ISTHMUS_STORE_KEY to what "
             "python -c 'import secrets; print(secrets.token_urlsafe(32))' prints, once, and log in"
         )
-    return FreshOAuth(said, Loopback() if said.browser else PastedRedirect(), store)
+    return FreshOAuth(options, Loopback() if options.browser else PastedRedirect(), store)
 
 
 async def connect_once(target: CliTarget, auth: FreshOAuth) -> None:

@@ -232,9 +232,9 @@ def print_explanation(
 ) -> Exit:
     """Print what would be decided about one attempt."""
     found, config = read_policy(policy, file)
-    said = {"action": asked.action, "server": asked.server, "principal": asked.principal}
+    typed = {"action": asked.action, "server": asked.server, "principal": asked.principal}
     attempt = read_attempt(
-        said
+        typed
         | ({"object": asked.object} if asked.object else {})
         | {"args": _parse_json(asked.args)},
         where="the attempt",

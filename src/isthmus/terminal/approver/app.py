@@ -143,7 +143,7 @@ class TerminalApprover(FullScreenApp):
     async def action_pane(self, pane: str) -> None:
         """Show another part."""
         self.query_one(ContentSwitcher).current = pane
-        self._guard.moved()
+        self._guard.note_change()
         if pane == "servers":
             self.query_one(ServersPane).reload()
             self.query_one("#server-list").focus()

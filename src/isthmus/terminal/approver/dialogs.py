@@ -49,7 +49,7 @@ class GrantDialog(ModalScreen[GrantChoice | None]):
 
     def on_mount(self) -> None:
         """It has appeared."""
-        self._guard.moved()
+        self._guard.note_change()
 
     def on_key(self, event: Key) -> None:
         """A digit chooses."""
@@ -57,7 +57,7 @@ class GrantDialog(ModalScreen[GrantChoice | None]):
         if not digit.isdecimal() or not 0 < int(digit) <= len(self._choices):
             return
         event.stop()
-        if not self._guard.ready():
+        if not self._guard.is_ready():
             return
         choice = self._choices[int(digit) - 1]
         if choice.remember == "tool_always" and self._twice != digit:
@@ -175,20 +175,20 @@ class BatchDialog(ModalScreen[Verdict | None]):
         detail = self.query_one(Detail)
         detail.show(lines)
         detail.focus()
-        self._guard.moved()
+        self._guard.note_change()
 
     def on_resize(self) -> None:
         """Everything stands elsewhere now."""
-        self._guard.moved()
+        self._guard.note_change()
 
     def action_allow(self) -> None:
         """Yes to each, once they have been there long enough."""
-        if self._guard.ready():
+        if self._guard.is_ready():
             self.dismiss("allow")
 
     def action_deny(self) -> None:
         """No to each, once they have been there long enough."""
-        if self._guard.ready():
+        if self._guard.is_ready():
             self.dismiss("deny")
 
     def action_leave(self) -> None:

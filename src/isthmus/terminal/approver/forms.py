@@ -85,12 +85,12 @@ class FormDialog(ModalScreen[FormResult]):
 
     def on_mount(self) -> None:
         """It has appeared."""
-        self._guard.moved()
+        self._guard.note_change()
 
     def texts(self) -> dict[str, Any]:
         """The texts of all fields, for another time."""
         pairs = zip(self._blanks, self._fields, strict=True)
-        return {blank.name: field.kept() for blank, field in pairs}
+        return {blank.name: field.save() for blank, field in pairs}
 
     def action_back(self) -> None:
         """Leave it; nothing that was written is lost."""
@@ -98,7 +98,7 @@ class FormDialog(ModalScreen[FormResult]):
 
     def action_send(self) -> None:
         """Send what was written, where all of it fits."""
-        if not self._guard.seen():  # no text that is typed has this key in it
+        if not self._guard.is_readable():  # no text that is typed has this key in it
             return
         content: dict[str, Any] = {}
         wrong = [
@@ -150,7 +150,7 @@ class FieldWidget(Protocol):
         """The Textual widget."""
         ...
 
-    def kept(self) -> Any:
+    def save(self) -> Any:
         """The text of the field, for another time."""
         ...
 
@@ -163,35 +163,35 @@ class FieldWidget(Protocol):
         ...
 
 
-def make_field(blank: FormField, kept: Any, id: str) -> FieldWidget:
+def make_field(blank: FormField, saved: Any, id: str) -> FieldWidget:
     """The field of a blank.
 
     Args:
         blank: what is asked.
-        kept: what stood there before; None for the default.
+        saved: what stood there before; None for the default.
         id: of the widget.
     """
     if blank.choices:
-        return (MultiChoiceField if blank.many else ChoiceField)(blank, kept, id)
+        return (MultiChoiceField if blank.many else ChoiceField)(blank, saved, id)
     if blank.kind == "boolean":
         # Two states would answer for who has not looked: without a default there are three.
         return (
-            CheckboxField(blank, kept, id)
+            CheckboxField(blank, saved, id)
             if isinstance(blank.default, bool)
-            else OptionalBoolField(blank, kept, id)
+            else OptionalBoolField(blank, saved, id)
         )
-    return TextField(blank, kept, id)
+    return TextField(blank, saved, id)
 
 
 class TextField:
     """A line that is typed."""
 
-    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
+    def __init__(self, blank: FormField, saved: Any, id: str) -> None:
         default = "" if blank.default is None else format_answer(blank.default)
         self._blank = blank
-        self.widget = Input(default if kept is None else kept, id=id, select_on_focus=False)
+        self.widget = Input(default if saved is None else saved, id=id, select_on_focus=False)
 
-    def kept(self) -> str:
+    def save(self) -> str:
         """The text that was typed."""
         return self.widget.value
 
@@ -203,14 +203,14 @@ class TextField:
 class ChoiceField:
     """A list in which one of the choices is chosen, or none."""
 
-    def __init__(self, blank: FormField, kept: Any, id: str, choices: Any = None) -> None:
+    def __init__(self, blank: FormField, saved: Any, id: str, choices: Any = None) -> None:
         self._blank = blank
         options = (
             [(format_choice(one), one.value) for one in blank.choices]
             if choices is None
             else choices
         )
-        before = blank.default if kept is None else kept
+        before = blank.default if saved is None else saved
         known = [value for _, value in options]
         self.widget: Select[Any] = Select(
             options,
@@ -221,7 +221,7 @@ class ChoiceField:
             compact=True,
         )
 
-    def kept(self) -> Any:
+    def save(self) -> Any:
         """The choice; empty for none."""
         return "" if self.widget.value is Select.NULL else self.widget.value
 
@@ -234,16 +234,16 @@ class ChoiceField:
 class OptionalBoolField(ChoiceField):
     """Yes, no, or no answer yet."""
 
-    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
-        super().__init__(blank, kept, id, [("yes", True), ("no", False)])
+    def __init__(self, blank: FormField, saved: Any, id: str) -> None:
+        super().__init__(blank, saved, id, [("yes", True), ("no", False)])
 
 
 class MultiChoiceField:
     """Some of the choices, each ticked or not."""
 
-    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
+    def __init__(self, blank: FormField, saved: Any, id: str) -> None:
         self._blank = blank
-        before = blank.default if kept is None else kept
+        before = blank.default if saved is None else saved
         ticked = before if isinstance(before, list) else []
         self.widget: SelectionList[str] = SelectionList(
             *((format_choice(one), one.value, one.value in ticked) for one in blank.choices),
@@ -251,25 +251,25 @@ class MultiChoiceField:
             compact=True,
         )
 
-    def kept(self) -> list[str]:
+    def save(self) -> list[str]:
         """The choices that are ticked, in the server's order."""
         ticked = set(self.widget.selected)
         return [one.value for one in self._blank.choices if one.value in ticked]
 
     def read(self) -> Any:
         """The same, held against the schema."""
-        return self._blank.accept(self.kept() or (None if self._blank.default is None else []))
+        return self._blank.accept(self.save() or (None if self._blank.default is None else []))
 
 
 class CheckboxField:
     """A box that is ticked or not; it begins as the server says."""
 
-    def __init__(self, blank: FormField, kept: Any, id: str) -> None:
+    def __init__(self, blank: FormField, saved: Any, id: str) -> None:
         self._blank = blank
-        value = blank.default if kept is None else kept
+        value = blank.default if saved is None else saved
         self.widget = Checkbox("yes", value=bool(value), id=id, compact=True)
 
-    def kept(self) -> bool:
+    def save(self) -> bool:
         """Whether it is ticked."""
         return self.widget.value
 

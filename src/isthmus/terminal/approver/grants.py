@@ -70,9 +70,9 @@ class GrantsPane(Container):
         """Take the yes back: the next call is asked about again."""
         chosen = self._chosen
         if chosen is not None:
-            self.run_worker(self._revoking(chosen))
+            self.run_worker(self._revoke(chosen))
 
-    async def _revoking(self, chosen: GrantLine) -> None:
+    async def _revoke(self, chosen: GrantLine) -> None:
         try:
             gone = await self._view.revoke(chosen.id)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it

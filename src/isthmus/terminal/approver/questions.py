@@ -161,7 +161,7 @@ class QuestionsPane(Container):
                 del kept_of[gone]
         inbox.show([one for one in waiting if matches(one, self._words)])
         if before != inbox.rows:
-            self.guard.moved()
+            self.guard.note_change()
         self._show()
 
     def keys(self) -> str:
@@ -193,7 +193,7 @@ class QuestionsPane(Container):
         same = seen[0] == self._seen[0]
         self._seen = seen
         self._armed = None
-        self.guard.moved()
+        self.guard.note_change()
         found = self._card(chosen)
         detail = self.query_one(Detail)
         detail.show((StyledLine(found.title, "title"), *found.lines), top=not same)
@@ -213,7 +213,7 @@ class QuestionsPane(Container):
 
     def on_resize(self, _event: Resize) -> None:
         """Everything stands elsewhere now."""
-        self.guard.moved()
+        self.guard.note_change()
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Another one is looked at."""
@@ -261,8 +261,8 @@ class QuestionsPane(Container):
         chosen = self.chosen
         if chosen is None or chosen.id in self._sent:
             return None
-        if not self.guard.ready():
-            self.say(TYPED_AHEAD if self.guard.seen() else TOO_QUICK)
+        if not self.guard.is_ready():
+            self.say(TYPED_AHEAD if self.guard.is_readable() else TOO_QUICK)
             return None
         return chosen
 
@@ -305,7 +305,7 @@ class QuestionsPane(Container):
             return
 
         def done(choice: GrantChoice | None) -> None:
-            self.guard.moved()
+            self.guard.note_change()
             if choice is not None and self._still(chosen):
                 self._allow(chosen, choice, chord=chosen.risk == "high")
 
@@ -323,7 +323,7 @@ class QuestionsPane(Container):
             return
 
         def done(verdict: Verdict | None) -> None:
-            self.guard.moved()
+            self.guard.note_change()
             for one in several if verdict else ():
                 if one.id in self._sent or not self._still(one):
                     continue
@@ -397,9 +397,9 @@ class QuestionsPane(Container):
 
     def _send(self, chosen: Interaction, decision: Decision) -> None:
         self._sent.add(chosen.id)
-        self.run_worker(self._sending(chosen, decision))
+        self.run_worker(self._send_answer(chosen, decision))
 
-    async def _sending(self, chosen: Interaction, decision: Decision) -> None:
+    async def _send_answer(self, chosen: Interaction, decision: Decision) -> None:
         try:
             taken = await self._view.decide(chosen.id, decision)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
@@ -426,7 +426,7 @@ class QuestionsPane(Container):
         elif list_editable(chosen) is UNSET:
             self.say("Nothing of this can be changed.")
         else:
-            self.run_worker(self._editing(chosen))
+            self.run_worker(self._edit_draft(chosen))
 
     def action_undo(self) -> None:
         """Take a change back."""
@@ -434,7 +434,7 @@ class QuestionsPane(Container):
         if chosen is not None and self._drafts.pop(chosen.id, None) is not None:
             self._show()
 
-    async def _editing(self, chosen: Interaction) -> None:
+    async def _edit_draft(self, chosen: Interaction) -> None:
         before = list_editable(chosen)
         draft = self._drafts.get(chosen.id) or Draft(to_editor_json(before))
         try:
@@ -443,7 +443,7 @@ class QuestionsPane(Container):
             self.say(f"Nothing was changed: {display_name(str(error))}")
             return
         finally:
-            self.guard.moved()
+            self.guard.note_change()
         if not self._still(chosen):
             return
         found = read_draft(text, before)
@@ -458,7 +458,7 @@ class QuestionsPane(Container):
         assert isinstance(payload, FormAsked)  # noqa: S101 - callers looked
 
         def done(filled: FormResult | None) -> None:
-            self.guard.moved()
+            self.guard.note_change()
             if filled is None or not self._still(chosen):
                 return
             self._fields[chosen.id] = filled.texts
@@ -484,7 +484,7 @@ class QuestionsPane(Container):
             ]
             lines = [*explain_trace(chosen.trace), *more]
             self.app.push_screen(
-                TextDialog(format_question(chosen), lines), lambda _: self.guard.moved()
+                TextDialog(format_question(chosen), lines), lambda _: self.guard.note_change()
             )
 
     def action_search(self) -> None:

@@ -122,9 +122,9 @@ class ServersPane(Container):
         """Have something done with the server; the screen goes on meanwhile."""
         chosen = self.chosen
         if chosen is not None:
-            self.run_worker(self._doing(chosen.name, what))
+            self.run_worker(self._do(chosen.name, what))
 
-    async def _doing(self, server: str, what: ServerDo) -> None:
+    async def _do(self, server: str, what: ServerDo) -> None:
         self._say(f"{what}: {display_name(server)} ...")
         try:
             await self._view.server_do(server, what)
@@ -141,9 +141,9 @@ class ServersPane(Container):
         """List the server's tools; one that is chosen there is called."""
         chosen = self.chosen
         if chosen is not None:
-            self.run_worker(self._listing(chosen.name))
+            self.run_worker(self._list_tools(chosen.name))
 
-    async def _listing(self, server: str) -> None:
+    async def _list_tools(self, server: str) -> None:
         try:
             tools = await self._view.tools(server)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
@@ -157,11 +157,11 @@ class ServersPane(Container):
 
         def done(tool: ToolLine | None) -> None:
             if tool is not None:
-                self.run_worker(self._calling(tool))
+                self.run_worker(self._call(tool))
 
         self.app.push_screen(ToolList(server, tools), done)
 
-    async def _calling(self, tool: ToolLine) -> None:
+    async def _call(self, tool: ToolLine) -> None:
         """Have the arguments written, call the tool, and show what it gives."""
         arguments = make_arguments(tool.tool.input_schema)
         try:

@@ -160,7 +160,7 @@ class FullScreenApp(App[None]):
     async def on_event(self, event: Event) -> None:
         """Tell the guard of a key, whichever widget it is for; then let the widget have it."""
         if isinstance(event, Key | Paste) and not event.is_forwarded:
-            self._guard.pressed()
+            self._guard.note_key()
             self.redirect(event)
         await super().on_event(event)
 

@@ -161,13 +161,13 @@ class ChatApp(FullScreenApp):
         if waiting == questions.display:
             return
         questions.display = waiting
-        self._guard.moved()
+        self._guard.note_change()
         if not waiting:
             self.screen.set_focus(self._line)
         else:
             self.query_one(Suggestions).show([])
             # A line that is being written keeps its keys; its first ones may not stand there yet.
-            if not self._line.value and (self._guard.resting() or not self._writing):
+            if not self._line.value and (self._guard.is_quiet() or not self._writing):
                 self.screen.set_focus(questions.query_one(Inbox))
         self._paint()
 

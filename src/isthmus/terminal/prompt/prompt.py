@@ -207,8 +207,8 @@ class PromptedQuestion:
         while True:
             text = await self._ask_alone()
             if text is None:
-                return self._said(describe_silence(self._interaction), reason="end of input")
-            if not self._guard.ready():
+                return self._decide(describe_silence(self._interaction), reason="end of input")
+            if not self._guard.is_ready():
                 self.say("That was too quick: look at it first.")
             elif PASTE_MARK in text or self._tty.has_more():
                 self.say("That was pasted: only what is typed answers.")
@@ -219,7 +219,7 @@ class PromptedQuestion:
         """Ask once nobody types any more: an unfinished line was meant for something else."""
         if not await self._tty.wait_silent(self._quiet):
             return None
-        self._guard.moved()
+        self._guard.note_change()
         self._tty.mark_pastes(on=True)
         try:
             return await self.ask(self._prompt())
@@ -259,11 +259,11 @@ class PromptedQuestion:
         if word == "yes" or (word == "y" and not self._high):
             return await self._yes(GrantChoice("once", "once"))
         if word in {"n", "no", "d"}:
-            return self._said("deny")
+            return self._decide("deny")
         if word == "c" and self._elicits:
-            return self._said("cancel")
+            return self._decide("cancel")
         if word in {"s", "r"}:
-            return await self._lasting(word)
+            return await self._ask_lifetime(word)
         if word == "e" and list_editable(self._interaction) is not UNSET:
             await self._edit()
         elif word == "?":
@@ -272,7 +272,7 @@ class PromptedQuestion:
             self.say("That is none of the answers.")
         return None
 
-    async def _lasting(self, word: str) -> Decision | None:
+    async def _ask_lifetime(self, word: str) -> Decision | None:
         """A yes that holds for longer."""
         if word == "s":
             choice = next((one for one in self._kept if one.remember == "session"), None)
@@ -299,13 +299,13 @@ class PromptedQuestion:
         if isinstance(payload, FormAsked):
             found = await ask_form(payload.params.requested_schema or {}, self)
             if isinstance(found, Accepted):
-                return self._said("allow", edited=found.value)
-            return self._said("deny" if isinstance(found, Declined) else "cancel")
+                return self._decide("allow", edited=found.value)
+            return self._decide("deny" if isinstance(found, Declined) else "cancel")
         if self._draft is not None and self._draft.error:
             self.say(f"Your change cannot be sent yet ({self._draft.error}): e mends it.")
             return None
         edited = UNSET if self._draft is None else self._draft.value
-        return self._said("allow", choice, edited=edited)
+        return self._decide("allow", choice, edited=edited)
 
     async def _edit(self) -> None:
         before = list_editable(self._interaction)
@@ -321,7 +321,7 @@ class PromptedQuestion:
         if found.error:
             self.say(f"  ! {found.error}; e opens it again as you left it")
 
-    def _said(
+    def _decide(
         self,
         verdict: Verdict,
         choice: GrantChoice | None = None,

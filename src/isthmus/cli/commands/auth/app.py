@@ -224,9 +224,9 @@ def doctor(
         from isthmus.cli.commands.login import LoginOptions
         from isthmus.cli.targets import read_target
 
-        wanted = LoginOptions(scope or (), client_id, browser=browser) if login else None
-        wishes = DoctorOptions(wanted, token_env, client_id is not None, as_json)
+        logging_in = LoginOptions(scope or (), client_id, browser=browser) if login else None
+        options = DoctorOptions(logging_in, token_env, client_id is not None, as_json)
         where = read_target(target, (), Path.cwd(), os.environ)
-        return examine(where, wishes, os.environ)
+        return examine(where, options, os.environ)
 
     finish(work)

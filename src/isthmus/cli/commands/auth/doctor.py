@@ -36,28 +36,28 @@ class DoctorOptions(msgspec.Struct, frozen=True):
     as_json: bool = False
 
 
-async def run_doctor(target: CliTarget, wishes: DoctorOptions, environ: Mapping[str, str]) -> Exit:
+async def run_doctor(target: CliTarget, options: DoctorOptions, environ: Mapping[str, str]) -> Exit:
     """Walk the way to a token, and print each hop; 1 where it ends before its end."""
     url = require_http_url(target)
 
     async def login() -> "Tokens | Secret":
-        if wishes.login is None:
-            return Secret(environ[wishes.token_env or ""])
-        return await obtain_tokens(target, wishes.login)
+        if options.login is None:
+            return Secret(environ[options.token_env or ""])
+        return await obtain_tokens(target, options.login)
 
-    if wishes.token_env is not None and not environ.get(wishes.token_env):
-        raise UsageError(f"--token-env {wishes.token_env}: there is no such variable")
-    wanted = wishes.login is not None or wishes.token_env is not None
+    if options.token_env is not None and not environ.get(options.token_env):
+        raise UsageError(f"--token-env {options.token_env}: there is no such variable")
+    wanted = options.login is not None or options.token_env is not None
     network = Network(desktop(url))
     try:
         examined = AuthDoctor(
-            url, network, login=login if wanted else None, registered=wishes.registered
+            url, network, login=login if wanted else None, registered=options.registered
         )
         hops = await examined.examine()
     finally:
         await network.close()
     failing = next((hop for hop in hops if hop.verdict == "problem"), None)
-    if wishes.as_json:
+    if options.as_json:
         about = {"url": url, "failing": None if failing is None else failing.name}
         print_json({**about, "hops": hops})
     else:

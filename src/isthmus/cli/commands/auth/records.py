@@ -113,12 +113,12 @@ def revoke_record(config: "AuthConfig", kind: str, name: str) -> Exit:
     }
     if kind not in enders:
         raise UsageError(f"{kind}: what can be revoked is a {', a '.join(enders)}")
-    said = enders[kind](config, name)
-    if said is None:
+    done = enders[kind](config, name)
+    if done is None:
         raise UsageError(
             f"there is no {kind} {name}: isthmus auth list {kind}s shows those there are"
         )
-    print_note(said)
+    print_note(done)
     return Exit.OK
 
 
