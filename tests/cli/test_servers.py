@@ -120,7 +120,7 @@ async def test_a_running_host_is_asked_and_does_what_is_said(home, capsys):
         )
         assert 0 == await print_servers(None, as_json=False)
         assert "desk" in capsys.readouterr().out
-        host.servers["desk"].heard(LogMessageParams(level="info", data="hello\x1b[2J"))
+        host.servers["desk"].keep_log(LogMessageParams(level="info", data="hello\x1b[2J"))
         assert 0 == await print_log("desk", as_json=False)
         assert "info: hello[2J\n" == capsys.readouterr().out
         with pytest.raises(Unknown, match="there is no server 'dest'; there are: desk"):
