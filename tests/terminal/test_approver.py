@@ -255,7 +255,7 @@ async def test_what_is_pasted_answers_nothing():
         assert {} == screen.host.decided
 
 
-@pytest.mark.covers("hostterminal.guard.note_change")
+@pytest.mark.covers("hostterminal.guard.moved")
 async def test_the_guard_is_up_again_when_the_next_card_or_another_size_comes():
     """Ours: the key that answers one question does not answer the one that takes its place."""
     screen = Screen(WaitingHost(make_interaction("q1"), make_interaction("q2")))
