@@ -43,8 +43,8 @@ TIMED = {
 
 FACE = {
     "catalog.names", "chat.conversation", "model.attempt", "model.errors", "model.events",
-    "model.interaction", "model.trace", "model.view", "providers.provider", "sampling.request",
-    "turns",
+    "model.interaction", "model.trace", "model.view", "providers.provider", "remote.view",
+    "sampling.request", "turns",
 }  # fmt: skip
 """What a face has of the host: its view, a conversation, and values."""
 

@@ -13,7 +13,7 @@ from isthmus.host.state.database import find_user_folder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from isthmus.host.model.view import HostView
+    from isthmus.host.remote.view import HostView
 
 __all__ = ["find_host_folder", "find_running_host"]
 

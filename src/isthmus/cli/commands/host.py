@@ -17,9 +17,9 @@ from isthmus.errors import UsageError
 from isthmus.host.config.load import load_config
 from isthmus.host.host import Host
 from isthmus.host.model.events import HostNotice
-from isthmus.host.model.view import HostView
 from isthmus.host.remote.attached import AttachedHost
 from isthmus.host.remote.control import Control
+from isthmus.host.remote.view import HostView
 from isthmus.host.state.database import find_user_folder
 from isthmus.lazy import is_installed
 from isthmus.terminal.prompt.prompt import TerminalPrompt, run_prompt

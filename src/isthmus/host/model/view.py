@@ -4,9 +4,7 @@ All values can be encoded with msgspec, so that a surface works the same on both
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -15,15 +13,10 @@ from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import Assurance
 from isthmus.wire import Tool
 
-if TYPE_CHECKING:
-    from isthmus.client.model.results import ToolResult
-    from isthmus.wire import GetPromptResult, ReadResourceResult
-
 __all__ = [
     "AuditLine",
     "GrantLine",
     "HostEvent",
-    "HostView",
     "ServerDo",
     "ServerStatus",
     "ToolLine",
@@ -176,109 +169,8 @@ class ToolLine(Struct, frozen=True, kw_only=True):
     tool: Tool
 
 
-class HostView(Protocol):
-    """A host, as surfaces see it."""
-
-    def pending(self) -> Sequence[Interaction]:
-        """The questions that wait, those that matter most first."""
-        ...
-
-    async def decide(self, id: str, decision: Decision) -> bool:
-        """Answer a question; False where somebody else was first, or nobody asks it any more."""
-        ...
-
-    def attend(
-        self, name: str, assurance: Assurance = "local_ui"
-    ) -> AbstractAsyncContextManager[None]:
-        """Somebody looks here and answers, as long as this lasts.
-
-        Where nobody attends, what has to be asked is denied.
-
-        Args:
-            name: what the surface is called in the audit log.
-            assurance: how sure one can be that a person decides there.
-        """
-        ...
-
-    def events(self) -> AsyncIterator[HostEvent]:
-        """What happens from now on; it ends when the host does."""
-        ...
-
-    def servers(self) -> Sequence[ServerStatus]:
-        """How every server is, in the configuration's order."""
-        ...
-
-    async def server_do(self, name: str, what: ServerDo) -> None:
-        """Have something done with a server.
-
-        Raises:
-            Unknown: there is none of this name.
-            ServerUnavailable: it did not start.
-        """
-        ...
-
-    async def log_tail(self, server: str) -> Sequence[str]:
-        """The last lines that a server's process wrote for people."""
-        ...
-
-    async def grants(self) -> Sequence[GrantLine]:
-        """Every yes that lasts, the newest first."""
-        ...
-
-    async def revoke(self, id: str) -> bool:
-        """End a grant; False where there is none."""
-        ...
-
-    async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
-        """The last rows of the audit log, the oldest first."""
-        ...
-
-    async def explain(self, id: str) -> Sequence[str]:
-        """Why a question is asked, a line each; none where it is not asked any more."""
-        ...
-
-    def begin_run(self, principal: str = "") -> str:
-        """A run for what belongs together: its id, for :meth:`call`; labels of results collect there."""
-        ...
-
-    async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
-        """The tools of one server, or of all; servers that were not asked yet are asked now."""
-        ...
-
-    async def call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        server: str = "",
-        principal: str = "",
-        run: str | None = None,
-        timeout: float | None = None,
-    ) -> "ToolResult":
-        """Call a tool; as :meth:`isthmus.host.Host.call`, with all that it raises."""
-        ...
-
-    async def read(
-        self, uri: str, *, server: str = "", principal: str = "", run: str | None = None
-    ) -> "ReadResourceResult":
-        """Read a resource; as :meth:`isthmus.host.Host.read`."""
-        ...
-
-    async def prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        *,
-        server: str = "",
-        principal: str = "",
-        run: str | None = None,
-    ) -> "GetPromptResult":
-        """Get a prompt; as :meth:`isthmus.host.Host.prompt`."""
-        ...
-
-
 class WatchingApprover:
-    """An approver for a surface that answers by :meth:`HostView.decide`: it shows, and waits.
+    """An approver for a surface that answers by :meth:`isthmus.host.remote.view.HostView.decide`: it shows, and waits.
 
     Args:
         name: what it is called in the audit log.

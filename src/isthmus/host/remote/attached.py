@@ -2,11 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
@@ -22,28 +22,18 @@ from isthmus.host.model.events import (
     QuestionAnswered,
     QuestionAsked,
 )
-from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.interaction import Interaction
 from isthmus.host.model.trace import Assurance
-from isthmus.host.model.view import AuditLine, GrantLine, ServerDo, ServerStatus, ToolLine
+from isthmus.host.model.view import ServerStatus
 from isthmus.host.remote.protocol import (
     MAX_ANSWER_BYTES,
     MAX_REQUEST_BYTES,
     SOCKET_NAME,
     AskAttend,
-    AskAudit,
     AskCall,
-    AskDecide,
-    AskExplain,
-    AskGrants,
     AskHello,
     AskLeave,
-    AskLog,
-    AskPrompt,
-    AskRead,
-    AskRevoke,
-    AskServer,
     AskStop,
-    AskTools,
     ErrorDetail,
     EventMessage,
     HostMessage,
@@ -54,17 +44,14 @@ from isthmus.host.remote.protocol import (
     StateMessage,
     encode_line,
 )
-from isthmus.wire import CallToolResult, GetPromptResult, ReadResourceResult
+from isthmus.host.remote.view import NONE_TYPE, HostView
+from isthmus.wire import CallToolResult
 from isthmus.wire.reading import reader
-
-if TYPE_CHECKING:
-    from isthmus.client.model.results import ToolResult
 
 __all__ = ["AttachedHost", "HostGone"]
 
 T = TypeVar("T")
 MESSAGE_DECODER = msgspec.json.Decoder(HostMessage)
-NONE_TYPE = type(None)
 CONNECT_TIMEOUT_S = 10.0  # until the host has said hello
 
 
@@ -72,7 +59,7 @@ class HostGone(HostError):
     """The host that this surface was attached to is not there, or is there no more."""
 
 
-class AttachedHost:
+class AttachedHost(HostView):
     """A view of the host that runs on a state, in whichever process that is.
 
     When the host goes, questions go from :meth:`pending`, :meth:`events` ends after an event that
@@ -99,7 +86,9 @@ class AttachedHost:
     def __init__(
         self, folder: str | os.PathLike[str], *, part: Part = "surface", name: str = ""
     ) -> None:
+        super().__init__()
         self.gone = ""
+        self.principal = f"agent:{name}" if name else ""
         self._part: Part = part
         self._name = name
         self._path = Path(folder).expanduser().absolute() / SOCKET_NAME
@@ -108,7 +97,6 @@ class AttachedHost:
         self._servers: list[ServerStatus] = []
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._kinds: dict[int, Any] = {}
-        self._last = 0
         self._writer: asyncio.StreamWriter | None = None
         self._hearing: asyncio.Task[None] | None = None
 
@@ -118,7 +106,9 @@ class AttachedHost:
                 reader, writer = await self._connected()
                 self._writer = writer
                 self._hearing = asyncio.ensure_future(self._hear(reader))
-                await self._ask(AskHello(id=self._next(), part=self._part, name=self._name), int)
+                await self.ask(
+                    AskHello(id=self.number_request(), part=self._part, name=self._name), int
+                )
         except TimeoutError:
             await self.close()
             raise HostGone(f"the host at {self._path} does not answer") from None
@@ -169,32 +159,23 @@ class AttachedHost:
     # The view
 
     def pending(self) -> Sequence[Interaction]:
-        """The questions that wait; see :meth:`HostView.pending`."""
+        """The questions that wait, those that matter most first."""
         order = self._pending.values()
         return sorted(order, key=lambda one: (RISK_RANKS[one.risk], one.opened, one.id))
 
-    async def decide(self, id: str, decision: Decision) -> bool:
-        """Answer a question; see :meth:`HostView.decide`."""
-        return await self._ask(AskDecide(id=self._next(), question=id, decision=decision), bool)
-
-    def attend(
-        self, name: str, assurance: Assurance = "local_ui"
-    ) -> AbstractAsyncContextManager[None]:
-        """Look and answer; see :meth:`HostView.attend`."""
-        return self._attending(name, assurance)
-
     @asynccontextmanager
-    async def _attending(self, name: str, assurance: Assurance) -> AsyncIterator[None]:
-        number = self._next()
-        await self._ask(AskAttend(id=number, name=name, assurance=assurance), NONE_TYPE)
+    async def attend(self, name: str, assurance: Assurance = "local_ui") -> AsyncIterator[None]:
+        """Look and answer questions here, as long as this lasts."""
+        number = self.number_request()
+        await self.ask(AskAttend(id=number, name=name, assurance=assurance), NONE_TYPE)
         try:
             yield
         finally:
             with suppress(HostGone):  # then nobody attends there anyway
-                await self._ask(AskLeave(id=self._next(), attended=number), NONE_TYPE)
+                await self.ask(AskLeave(id=self.number_request(), attended=number), NONE_TYPE)
 
     def events(self) -> AsyncIterator[HostEvent]:
-        """What happens from now on; see :meth:`HostView.events`."""
+        """What happens from now on; it ends when the host does."""
         stream = self._events.listen()
         if self.gone:
             stream.put(HostNotice(about="gone", text=self.gone))
@@ -202,119 +183,39 @@ class AttachedHost:
         return stream
 
     def servers(self) -> Sequence[ServerStatus]:
-        """How every server is; see :meth:`HostView.servers`."""
+        """How every server is, as the host said last."""
         return list(self._servers)
-
-    async def server_do(self, name: str, what: ServerDo) -> None:
-        """Have something done with a server; see :meth:`HostView.server_do`."""
-        await self._ask(AskServer(id=self._next(), server=name, what=what), NONE_TYPE)
-
-    async def log_tail(self, server: str) -> Sequence[str]:
-        """The last lines of a server's log; see :meth:`HostView.log_tail`."""
-        return await self._ask(AskLog(id=self._next(), server=server), list[str])
-
-    async def grants(self) -> Sequence[GrantLine]:
-        """Every yes that lasts; see :meth:`HostView.grants`."""
-        return await self._ask(AskGrants(id=self._next()), list[GrantLine])
-
-    async def revoke(self, id: str) -> bool:
-        """End a grant; see :meth:`HostView.revoke`."""
-        return await self._ask(AskRevoke(id=self._next(), grant=id), bool)
-
-    async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
-        """The last rows of the audit log; see :meth:`HostView.audit_tail`."""
-        return await self._ask(AskAudit(id=self._next(), count=count), list[AuditLine])
-
-    async def explain(self, id: str) -> Sequence[str]:
-        """Why a question is asked; see :meth:`HostView.explain`."""
-        return await self._ask(AskExplain(id=self._next(), question=id), list[str])
-
-    # Calls
 
     def begin_run(self, principal: str = "") -> str:  # noqa: ARG002 - as the host has it
         """The run of this connection, which the host keeps."""
         return ""
 
-    def _principal(self, said: str) -> str:
-        return said or (f"agent:{self._name}" if self._name else "")
-
-    async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
-        """The tools of one server, or of all; see :meth:`HostView.tools`."""
-        who = self._principal(principal)
-        ask = AskTools(id=self._next(), server=server, principal=who)
-        return await self._ask(ask, list[ToolLine])
-
-    async def call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        server: str = "",
-        principal: str = "",
-        run: str | None = None,  # noqa: ARG002 - this connection has one
-        timeout: float | None = None,
-    ) -> "ToolResult":
-        """Call a tool; see :meth:`isthmus.host.Host.call`, whose errors are raised here, too.
-
-        What it gives, and what policy makes of that, counts for all calls of this connection.
-        """
-        from isthmus.client.model.results import ToolResult  # few surfaces call
-
-        ask = AskCall(
-            id=self._next(),
-            name=name,
-            arguments=dict(arguments or {}),
-            server=server,
-            principal=self._principal(principal),
-            timeout=timeout,
-        )
-        return ToolResult(name, await self._ask(ask, CallToolResult))
-
-    async def read(
-        self,
-        uri: str,
-        *,
-        server: str = "",
-        principal: str = "",
-        run: str | None = None,  # noqa: ARG002 - this connection has one
-    ) -> ReadResourceResult:
-        """Read a resource; see :meth:`isthmus.host.Host.read`."""
-        who = self._principal(principal)
-        ask = AskRead(id=self._next(), uri=uri, server=server, principal=who)
-        return await self._ask(ask, ReadResourceResult)
-
-    async def prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        *,
-        server: str = "",
-        principal: str = "",
-        run: str | None = None,  # noqa: ARG002 - this connection has one
-    ) -> GetPromptResult:
-        """Get a prompt; see :meth:`isthmus.host.Host.prompt`."""
-        ask = AskPrompt(
-            id=self._next(),
-            name=name,
-            arguments=dict(arguments or {}),
-            server=server,
-            principal=self._principal(principal),
-        )
-        return await self._ask(ask, GetPromptResult)
-
     # The connection
 
-    def _next(self) -> int:
-        self._last += 1
-        return self._last
+    async def ask(
+        self,
+        request: HostRequest,
+        kind: type[T],
+        *,
+        run: str | None = None,  # noqa: ARG002 - this connection has one
+    ) -> T:
+        """Send a request, and wait for what comes of it.
 
-    async def _ask(self, ask: HostRequest, kind: type[T]) -> T:
-        """Ask for something, and wait for what comes of it.
+        What a call gives, and what policy makes of that, counts for all calls of this connection.
 
         Raises:
             HostGone: the host is not there any more.
             BadArguments: it is too much for one line.
+            IsthmusError: what the host says against it.
         """
+        if isinstance(request, AskCall):
+            from isthmus.client.model.results import ToolResult  # few surfaces call
+
+            wire = await self._send(request, CallToolResult)
+            return cast("T", ToolResult(request.name, wire))
+        return cast("T", await self._send(request, kind))
+
+    async def _send(self, ask: HostRequest, kind: Any) -> Any:
         if self.gone or self._writer is None:
             raise HostGone(self.gone or "this surface is not attached yet")
         try:
@@ -332,7 +233,7 @@ class AttachedHost:
             self._writer.write(said)
             with suppress(ConnectionError):  # whoever hears tells us so
                 await self._writer.drain()
-            return cast("T", await answer)
+            return await answer
         except asyncio.CancelledError:
             self._stop(ask.id)
             raise
@@ -343,7 +244,7 @@ class AttachedHost:
     def _stop(self, asked: int) -> None:
         """Tell the host that nobody waits for this any more."""
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(encode_line(AskStop(id=self._next(), asked=asked)))
+            self._writer.write(encode_line(AskStop(id=self.number_request(), asked=asked)))
 
     async def _hear(self, reader: asyncio.StreamReader) -> None:
         why = "the host is gone"

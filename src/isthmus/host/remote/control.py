@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgspec
 
@@ -16,7 +16,6 @@ from isthmus.host.model.attempt import asked_by
 from isthmus.host.model.errors import Exhausted, HostError
 from isthmus.host.model.events import AttemptProgressed, HostNotice
 from isthmus.host.model.trace import Assurance
-from isthmus.host.model.view import HostView, ServerStatus
 from isthmus.host.remote.protocol import (
     MAX_REQUEST_BYTES,
     PROTOCOL_VERSION,
@@ -46,9 +45,13 @@ from isthmus.host.remote.protocol import (
     StateMessage,
     encode_line,
 )
+from isthmus.host.remote.view import HostView
 from isthmus.host.state.database import make_private_folder
 from isthmus.host.state.presence import try_lock
 from isthmus.transports.sockets import read_ancestry, read_peer_pid, read_peer_user
+
+if TYPE_CHECKING:
+    from isthmus.host.model.view import ServerStatus
 
 __all__ = ["Control", "ControlUnavailable", "HostRuns"]
 

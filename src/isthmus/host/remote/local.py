@@ -1,29 +1,43 @@
 """Local view: a host as surfaces in the same process see it."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from msgspec import structs
 
+from isthmus.errors import UsageError
 from isthmus.host.catalog.names import Viewer
 from isthmus.host.model.entries import HostConfig
 from isthmus.host.model.errors import Unknown
-from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.interaction import Interaction
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import (
     AuditLine,
     GrantLine,
     HostEvent,
-    ServerDo,
     ServerStatus,
     ToolLine,
     WatchingApprover,
 )
+from isthmus.host.remote.protocol import (
+    AskAudit,
+    AskCall,
+    AskDecide,
+    AskExplain,
+    AskGrants,
+    AskLog,
+    AskPrompt,
+    AskRead,
+    AskRevoke,
+    AskServer,
+    AskTools,
+    HostRequest,
+)
+from isthmus.host.remote.view import HostView
 
 if TYPE_CHECKING:
-    from isthmus.client.model.results import ToolResult
     from isthmus.host.approvals.broker import Broker
     from isthmus.host.approvals.grant_matching import Grant
     from isthmus.host.approvals.grants import Grants
@@ -32,11 +46,10 @@ if TYPE_CHECKING:
     from isthmus.host.pipeline.calls import HostCalls
     from isthmus.host.pipeline.runs import Run
     from isthmus.host.supervisor.hosted_server import HostedServer
-    from isthmus.wire import GetPromptResult, ReadResourceResult
 
 __all__ = ["LocalView"]
 
-DEFAULT_PRINCIPAL = "user:local"
+T = TypeVar("T")
 
 
 class ViewedHost(Protocol):
@@ -63,27 +76,35 @@ class ViewedHost(Protocol):
     def run(self, principal: str) -> "Run": ...
 
 
-class LocalView:
-    """A host as surfaces see it; see :class:`isthmus.host.model.view.HostView`.
+class LocalView(HostView):
+    """A host in this process, as surfaces see it.
 
     Args:
         host: the host, open.
     """
 
+    principal = "user:local"
+
     def __init__(self, host: ViewedHost) -> None:
+        super().__init__()
         self._host = host
+        self._answers: dict[type, Callable[[Any], Awaitable[object]]] = {
+            AskDecide: self._decide,
+            AskServer: self._change_server,
+            AskLog: self._tail_log,
+            AskGrants: self._list_grants,
+            AskRevoke: self._revoke,
+            AskAudit: self._tail_audit,
+            AskExplain: self._explain,
+        }
 
     def pending(self) -> Sequence[Interaction]:
         """The questions that wait, those that matter most first."""
         return self._host.broker.pending()
 
-    async def decide(self, id: str, decision: Decision) -> bool:
-        """Answer a question; False where somebody else was first, or nobody asks it any more."""
-        return await self._host.broker.decide(id, decision)
-
     @asynccontextmanager
     async def attend(self, name: str, assurance: Assurance = "local_ui") -> AsyncIterator[None]:
-        """Somebody looks here and answers, as long as this lasts."""
+        """Look and answer questions here, as long as this lasts."""
         watching, broker = WatchingApprover(name, assurance), self._host.broker
         broker.attach(watching)
         try:
@@ -116,46 +137,84 @@ class LocalView:
             strikes=host.strikes.get(name, 0),
         )
 
-    async def server_do(self, name: str, what: ServerDo) -> None:
-        """Have something done with a server.
+    def begin_run(self, principal: str = "") -> str:
+        """A run for what belongs together: its id."""
+        return self._host.run(principal or self.principal).id
+
+    async def ask(self, request: HostRequest, kind: type[T], *, run: str | None = None) -> T:
+        """Answer a request.
 
         Raises:
-            Unknown: there is none of this name.
-            ServerUnavailable: it did not start.
+            UsageError: it is one of a connection, and here is none.
+            IsthmusError: what the host says against it.
         """
-        server = self._host.servers.get(name)
+        del kind  # it is what the request gives
+        if isinstance(request, AskTools | AskCall | AskRead | AskPrompt):
+            return cast("T", await self._call(request, run))
+        answer = self._answers.get(type(request))
+        if answer is None:
+            raise UsageError(f"{type(request).__name__} is for a host in another process")
+        return cast("T", await answer(request))
+
+    async def _call(
+        self, request: AskTools | AskCall | AskRead | AskPrompt, run: str | None
+    ) -> object:
+        calls, server = self._host.calls, request.server
+        who = request.principal or self.principal
+        match request:
+            case AskTools():
+                return await self._list_tools(server, who)
+            case AskCall(name=name, arguments=arguments, timeout=timeout):
+                return await calls.call(
+                    name, arguments, server=server, principal=who, run=run, timeout=timeout
+                )
+            case AskRead(uri=uri):
+                return await calls.read(uri, server=server, principal=who, run=run)
+            case AskPrompt(name=name, arguments=arguments):
+                return await calls.prompt(name, arguments, server=server, principal=who, run=run)
+
+    async def _list_tools(self, server: str, principal: str) -> Sequence[ToolLine]:
+        viewer, catalog = Viewer(principal), self._host.catalog
+        await catalog.load([server] if server else None, viewer)
+        return [
+            ToolLine(name=item.name, server=item.server, tool=item.what)
+            for item in catalog.tools(viewer)
+            if server in {"", item.server}
+        ]
+
+    async def _decide(self, request: AskDecide) -> bool:
+        return await self._host.broker.decide(request.question, request.decision)
+
+    async def _change_server(self, request: AskServer) -> None:
+        server = self._host.servers.get(request.server)
         if server is None:
             known = ", ".join(self._host.servers) or "none"
-            raise Unknown(f"there is no server {name!r}; there are: {known}")
-        await getattr(server, what)()
+            raise Unknown(f"there is no server {request.server!r}; there are: {known}")
+        await getattr(server, request.what)()
 
-    async def log_tail(self, server: str) -> Sequence[str]:
-        """The last lines that a server wrote for people."""
-        found = self._host.servers.get(server)
+    async def _tail_log(self, request: AskLog) -> Sequence[str]:
+        found = self._host.servers.get(request.server)
         return [] if found is None else found.log
 
-    async def grants(self) -> Sequence[GrantLine]:
-        """Every yes that lasts, the newest first."""
-        await self._host.grants.fresh()
-        await self._host.grants.end_dead()
-        return [make_grant_line(grant) for grant in self._host.grants.all()]
+    async def _list_grants(self, _request: AskGrants) -> Sequence[GrantLine]:
+        grants = self._host.grants
+        await grants.fresh()
+        await grants.end_dead()
+        return [make_grant_line(grant) for grant in grants.all()]
 
-    async def revoke(self, id: str) -> bool:
-        """End a grant; False where there is none."""
-        ended = await self._host.grants.revoke(id)
+    async def _revoke(self, request: AskRevoke) -> bool:
+        id, host = request.grant, self._host
+        ended = await host.grants.revoke(id)
         if ended:
-            self._host.audit.note(
-                AuditRow(kind="grant", action="grant.revoke", grant=id, effect="deny", object=id)
-            )
+            row = AuditRow(kind="grant", action="grant.revoke", grant=id, effect="deny", object=id)
+            host.audit.note(row)
         return ended
 
-    async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
-        """The last rows of the audit log, the oldest first."""
-        return await self._host.audit.tail(count)
+    async def _tail_audit(self, request: AskAudit) -> Sequence[AuditLine]:
+        return await self._host.audit.tail(request.count)
 
-    async def explain(self, id: str) -> Sequence[str]:
-        """Why a question is asked, a line each; none where it is not asked any more."""
-        asked = self._host.broker.find(id)
+    async def _explain(self, request: AskExplain) -> Sequence[str]:
+        asked = self._host.broker.find(request.question)
         if asked is None:
             return []
         trace = asked.trace
@@ -165,62 +224,6 @@ class LocalView:
             *(f"{match.effect} by {match.rule} ({match.layer})" for match in trace.matches),
             *trace.chain,
         ]
-
-    def begin_run(self, principal: str = "") -> str:
-        """A run for what belongs together: its id."""
-        return self._host.run(principal or DEFAULT_PRINCIPAL).id
-
-    async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
-        """The tools of one server, or of all; servers that were not asked yet are asked now."""
-        viewer, catalog = Viewer(principal or DEFAULT_PRINCIPAL), self._host.catalog
-        await catalog.load([server] if server else None, viewer)
-        return [
-            ToolLine(name=item.name, server=item.server, tool=item.what)
-            for item in catalog.tools(viewer)
-            if server in {"", item.server}
-        ]
-
-    async def call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        server: str = "",
-        principal: str = "",
-        run: str | None = None,
-        timeout: float | None = None,
-    ) -> "ToolResult":
-        """Call a tool; see :meth:`isthmus.host.Host.call`."""
-        return await self._host.calls.call(
-            name,
-            arguments,
-            server=server,
-            principal=principal or DEFAULT_PRINCIPAL,
-            run=run,
-            timeout=timeout,
-        )
-
-    async def read(
-        self, uri: str, *, server: str = "", principal: str = "", run: str | None = None
-    ) -> "ReadResourceResult":
-        """Read a resource; see :meth:`isthmus.host.Host.read`."""
-        return await self._host.calls.read(
-            uri, server=server, principal=principal or DEFAULT_PRINCIPAL, run=run
-        )
-
-    async def prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        *,
-        server: str = "",
-        principal: str = "",
-        run: str | None = None,
-    ) -> "GetPromptResult":
-        """Get a prompt; see :meth:`isthmus.host.Host.prompt`."""
-        return await self._host.calls.prompt(
-            name, arguments, server=server, principal=principal or DEFAULT_PRINCIPAL, run=run
-        )
 
 
 def make_grant_line(grant: "Grant") -> GrantLine:

@@ -1,6 +1,6 @@
 """The approver's app: the full screen with its panes.
 
-It knows a host only as a :class:`~isthmus.host.model.view.HostView`, in this process or another.
+It knows a host only as a :class:`~isthmus.host.remote.view.HostView`, in this process or another.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import ContentSwitcher, Static
 
 from isthmus.host.model.events import HostEvent, QuestionAnswered, QuestionAsked, ServerMoved
-from isthmus.host.model.view import HostView
+from isthmus.host.remote.view import HostView
 from isthmus.terminal.answer_keys import KeyGuard
 from isthmus.terminal.approver.event_log import EventLogPane
 from isthmus.terminal.approver.grants import GrantsPane

@@ -20,7 +20,7 @@ from isthmus.host.model.events import (
     QuestionAsked,
     ServerMoved,
 )
-from isthmus.host.model.view import HostView
+from isthmus.host.remote.view import HostView
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.cards import format_question
 from isthmus.terminal.lines import StyledLine, display_name, first_sentence, format_audit_line

@@ -10,7 +10,8 @@ from textual.containers import Container
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from isthmus.host.model.view import GrantLine, HostView
+from isthmus.host.model.view import GrantLine
+from isthmus.host.remote.view import HostView
 from isthmus.terminal.approver.questions import QuestionsPane
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.lines import StyledLine, display_name, field_line, first_sentence

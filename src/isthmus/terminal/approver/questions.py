@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList
 from isthmus.host.model.events import QuestionAnswered
 from isthmus.host.model.interaction import Decision, FormAsked, Interaction, Verdict
 from isthmus.host.model.trace import Assurance
-from isthmus.host.model.view import HostView
+from isthmus.host.remote.view import HostView
 from isthmus.terminal.answer_keys import (
     GrantChoice,
     KeyGuard,

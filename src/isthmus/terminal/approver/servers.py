@@ -12,7 +12,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from isthmus.host.model.attempt import asked_by
-from isthmus.host.model.view import HostView, ServerDo, ServerStatus, ToolLine
+from isthmus.host.model.view import ServerDo, ServerStatus, ToolLine
+from isthmus.host.remote.view import HostView
 from isthmus.terminal.approver.dialogs import TextDialog
 from isthmus.terminal.approver.questions import NO_SERVERS, QuestionsPane
 from isthmus.terminal.approver.widgets import Detail

@@ -10,8 +10,9 @@ from isthmus.errors import IsthmusError, UsageError
 from isthmus.host.chat.conversation import Conversation
 from isthmus.host.model.attempt import Attempt, new_id
 from isthmus.host.model.errors import Unknown
-from isthmus.host.model.view import HostView, ServerDo
+from isthmus.host.model.view import ServerDo
 from isthmus.host.providers.provider import Provider
+from isthmus.host.remote.view import HostView
 from isthmus.host.turns import ConversationEvent, ToolDone
 from isthmus.terminal.chat.completion import (
     COMMANDS,

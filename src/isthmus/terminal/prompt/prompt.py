@@ -17,7 +17,7 @@ from isthmus.core.text import show_invisible
 from isthmus.host.model.events import QuestionAnswered, QuestionAsked
 from isthmus.host.model.interaction import CallAsked, Decision, FormAsked, Interaction, Verdict
 from isthmus.host.model.trace import Assurance
-from isthmus.host.model.view import HostView
+from isthmus.host.remote.view import HostView
 from isthmus.terminal.answer_keys import QUIET_S, GrantChoice, KeyGuard, list_grant_choices
 from isthmus.terminal.cards import explain_trace, list_editable, make_card
 from isthmus.terminal.editing import Draft, edit_in_editor, read_draft, to_editor_json
