@@ -5,12 +5,8 @@ from pathlib import Path
 import pytest
 
 from isthmus.auth.tokens.secret import Secret
-from isthmus.host.config.variables import (
-    UnresolvedVariable,
-    VariableFiller,
-    VariableScope,
-    is_secret_name,
-)
+from isthmus.core.redaction.forms import may_name_secret
+from isthmus.host.config.variables import UnresolvedVariable, VariableFiller, VariableScope
 from isthmus.host.model.errors import ConfigError
 
 
@@ -115,13 +111,13 @@ def test_what_is_secret_is_remembered_as_such():
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "apiKey", "DB_PASSWORD", "Authorization", "PAT"])
 def test_names_of_secrets(name):
     """Ours: what is probably secret by its name."""
-    assert is_secret_name(name)
+    assert may_name_secret(name)
 
 
 @pytest.mark.parametrize("name", ["HOME", "PATH", "TZ", "AUTHOR", "SPATIAL", "PWD", "URL"])
 def test_names_of_what_anybody_may_see(name):
     """Ours: a log without its paths is no help."""
-    assert not is_secret_name(name)
+    assert not may_name_secret(name)
 
 
 def test_who_needs_no_secrets_needs_no_store():

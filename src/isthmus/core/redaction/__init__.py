@@ -13,6 +13,9 @@ each kind of text, and each has its users:
 - ``texts.redact_text``, any text that is shown to a user or kept: the supervisor and the audit log.
 - ``values.Redactor``, arguments and results: the audit log, the pipeline's obligations, contexts.
 
+The names of variables and members in configuration files are judged by ``forms.may_name_secret``,
+for ``host.config``.
+
 A digest in place of a body is the audit log's own, and so are the words by which the host knows a
 form that asks for a secret.
 """

@@ -17,6 +17,7 @@ __all__ = [
     "USER_FLAGS",
     "announces_secret",
     "is_secret_name",
+    "may_name_secret",
     "names_secret",
     "squeeze_name",
 ]
@@ -68,6 +69,11 @@ SUFFIXES = (
 LAST_WORDS = {"pwd", "otp", "pin", "cvc", "cvv", "ssn", "jwt"}  # so short that other words end so
 WHOLE_NAMES = {"auth", "pass", "pw"}
 NO_SECRETS = {"progresstoken", "pagetoken", "nextpagetoken", "continuationtoken", "synctoken"}
+# A name that is probably that of a secret, as configuration files have them.
+LIKELY_SECRET_NAME = re.compile(
+    r"(?i)(?:^|[^a-z])(?:pat|pin|dsn)(?:$|[^a-z])"
+    r"|token|key|secret|passw|passphrase|_pwd|credential|auth(?!ors?(?:$|[_ -]))|cookie"
+)
 MAX_NAME_CHARS = 128  # the end of a longer one is looked at
 
 # Flags of a command line before a user and their password.
@@ -111,3 +117,8 @@ def read_last_word(name: str) -> str:
     """The last word of a name, as ``pin`` is of ``db_pin`` and of ``dbPin``."""
     words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+", name)
     return words[-1].lower() if words else ""
+
+
+def may_name_secret(name: str) -> bool:
+    """Whether a variable or a member of a configuration is probably a secret; wider than the others."""
+    return LIKELY_SECRET_NAME.search(name) is not None

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from isthmus.core.redaction.forms import may_name_secret
 from isthmus.core.redaction.lines import redact_log
 from isthmus.host.config.load import LoadedConfig, format_keys
 from isthmus.host.config.syntax import MemberKey
-from isthmus.host.config.variables import VARIABLE, is_secret_name
+from isthmus.host.config.variables import VARIABLE
 from isthmus.host.model.entries import ServerEntry, ServerOptions, mask_command
 from isthmus.host.model.errors import ConfigError
 
@@ -123,7 +124,7 @@ def _mask_auth(key: str, value: Any) -> Any:
     """Mask a member of ``host.auth`` at any depth."""
     if isinstance(value, dict):
         return {k: _mask_auth(k, v) for k, v in value.items()}
-    if isinstance(value, list) and is_secret_name(key):
+    if isinstance(value, list) and may_name_secret(key):
         return [_mask_auth(key, one) for one in value]
     return _mask_value(("auth", key), value) if isinstance(value, str) else value
 
@@ -184,7 +185,7 @@ def _mask_value(way: tuple[MemberKey, ...], value: Any) -> str:
     if (
         way[0] not in VARIABLE_NAME_MEMBERS
         and isinstance(value, str)
-        and is_secret_name(str(way[-1]))
+        and may_name_secret(str(way[-1]))
     ):
         return _hide_text(text)
     return _redact_text(text)
@@ -194,14 +195,14 @@ def _mask_argument(words: Any, at: int) -> str:
     """Mask one argument of a command, such as the value of ``--token``."""
     word: str = words[at]
     name, equals, value = word.partition("=")
-    if equals and (name in SECRET_FLAGS or (name.startswith("-") and is_secret_name(name))):
+    if equals and (name in SECRET_FLAGS or (name.startswith("-") and may_name_secret(name))):
         return f"{name}={_hide_text(value)}"
     before = words[at - 1] if at else ""
     if (
         before.startswith("-")
         and "=" not in before
         and not word.startswith("-")
-        and (before in SECRET_FLAGS or is_secret_name(before))
+        and (before in SECRET_FLAGS or may_name_secret(before))
     ):
         return _hide_text(word)
     if "://" in word:

@@ -9,13 +9,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from isthmus.core.redaction.forms import may_name_secret
 from isthmus.host.config.files import read_document
 from isthmus.host.config.forms import BadMember
 from isthmus.host.config.layouts import RawServer, find_section, find_servers, get_part, read_inputs
 from isthmus.host.config.load import describe_fault
 from isthmus.host.config.servers import URL_MEMBERS, check_name, list_exposures
 from isthmus.host.config.translation import TranslatedEntry, translate_entry
-from isthmus.host.config.variables import VARIABLE, is_secret_name
+from isthmus.host.config.variables import VARIABLE
 from isthmus.host.config.write import ConfigFile
 from isthmus.host.model.errors import ConfigError
 
@@ -206,7 +207,12 @@ def _make_entry(
     imported.notes += list_exposures(RawServer(name, entry, ()))
     for part in ("env", "headers"):
         for key, said in entry[part].items() if isinstance(entry.get(part), dict) else ():
-            if isinstance(said, str) and said and is_secret_name(key) and not VARIABLE.search(said):
+            if (
+                isinstance(said, str)
+                and said
+                and may_name_secret(key)
+                and not VARIABLE.search(said)
+            ):
                 imported.notes.append(
                     f"{name}: {part}.{key} stands there in clear: isthmus config secret set "
                     f"{name}/{key}, and write ${{secret:{name}/{key}}}"

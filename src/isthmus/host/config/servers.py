@@ -9,16 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.forms import may_name_secret
 from isthmus.host.config.forms import BadMember, convert_member
 from isthmus.host.config.layouts import RawServer
 from isthmus.host.config.syntax import MemberKey
 from isthmus.host.config.translation import translate_entry
-from isthmus.host.config.variables import (
-    VariableFiller,
-    VariableScope,
-    is_secret_name,
-    list_variables,
-)
+from isthmus.host.config.variables import VariableFiller, VariableScope, list_variables
 from isthmus.host.model.entries import Layer, ServerEntry, ServerOptions
 
 __all__ = ["ServerReading", "check_name", "list_exposures", "parse_env", "read_server"]
@@ -126,7 +122,7 @@ def read_server(raw: RawServer, reading: ServerReading) -> ServerEntry:
     held = list(variables.secrets) if variables is not None else []
     texts = {k: v for k, v in auth.items() if isinstance(v, str)} | env | headers
     filled = {secret.reveal() for secret in held}
-    written = [Secret(v) for k, v in texts.items() if v and is_secret_name(k) and v not in filled]
+    written = [Secret(v) for k, v in texts.items() if v and may_name_secret(k) and v not in filled]
     if variables is not None:
         reading.used |= variables.used
     return ServerEntry(
@@ -194,7 +190,7 @@ def _check_sent_variables(raw: RawServer, reading: ServerReading) -> tuple[str, 
     if reading.layer == "workspace" and isinstance(url, str):
         authority = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
         for name in list_variables(authority):
-            if is_secret_name(name) or name.startswith(("${secret:", "${input:")):
+            if may_name_secret(name) or name.startswith(("${secret:", "${input:")):
                 raise BadMember(
                     (*raw.keys, there), f"{name} may not stand in the name of a workspace's server"
                 )

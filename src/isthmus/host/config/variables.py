@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.forms import may_name_secret
 from isthmus.errors import IsthmusError
 from isthmus.host.config.syntax import MemberKey
 
@@ -16,17 +17,11 @@ __all__ = [
     "UnresolvedVariable",
     "VariableFiller",
     "VariableScope",
-    "is_secret_name",
     "list_variables",
 ]
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-# names of what nobody is to see
-SECRET_NAME = re.compile(
-    r"(?i)(?:^|[^a-z])(?:pat|pin|dsn)(?:$|[^a-z])"
-    r"|token|key|secret|passw|passphrase|_pwd|credential|auth(?!ors?(?:$|[_ -]))|cookie"
-)
 
 
 class UnresolvedVariable(ValueError):
@@ -123,11 +118,6 @@ class VariableFiller:
         return found
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether a name is probably that of a secret."""
-    return SECRET_NAME.search(name) is not None
-
-
 def list_variables(value: Any) -> tuple[str, ...]:
     """List the user's variables in a value, at any depth, as ``${NAME}`` each.
 
@@ -157,7 +147,7 @@ def find_environment(scope: VariableScope, name: str, whole: str) -> str | Secre
     if name not in scope.environ:
         return default  # as above
     found = scope.environ[name]
-    return Secret(found) if found and is_secret_name(name) else found
+    return Secret(found) if found and may_name_secret(name) else found
 
 
 def find_secret(scope: VariableScope, path: str, whole: str) -> Secret:

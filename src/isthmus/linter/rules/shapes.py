@@ -20,17 +20,7 @@ from isthmus.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTIO
 from isthmus.wire.results import CacheableResult, Result
 from isthmus.wire.struct import wire_name
 
-__all__ = [
-    "ALSO_REQUIRED",
-    "DEMANDS",
-    "EXTENDED",
-    "WILD",
-    "Flaw",
-    "NestedValue",
-    "Placeholder",
-    "find_flaws",
-    "is_uri",
-]
+__all__ = ["Flaw", "Placeholder", "find_flaws"]
 
 
 class Flaw(msgspec.Struct, frozen=True):
