@@ -194,7 +194,7 @@ def test_pages_nobody_was_sent_to_and_pages_done_twice_are_ignored():
     """Spec 2025-11-25 client/elicitation: MUST ignore unknown or already-completed IDs."""
     told = []
     pages = UrlPages(told.append)
-    pages.visited("a")
+    pages.remember("a")
     for id in ("b", "a", "a"):
         pages.done(ElicitationCompleteParams(elicitation_id=id))
 
@@ -205,7 +205,7 @@ async def test_pages_are_forgotten_at_some_time():
     """Ours: a server cannot fill our memory with pages."""
     pages = UrlPages()
     for number in range(MAX_OPEN_PAGES + 5):
-        pages.visited(str(number))
+        pages.remember(str(number))
 
     assert await pages.dealt_with(["0", "4"], 0.0)
     assert not await pages.dealt_with(["5"], 0.0)

@@ -96,7 +96,7 @@ async def test_a_watched_place_is_told_while_it_is_there(tmp_path):
     seen = []
     for step in (lambda: None, place.mkdir, lambda: None, place.rmdir):
         step()
-        seen.append((await watch.changed(), [one.name for one in await watch.now()]))
+        seen.append((await watch.has_changed(), [one.name for one in await watch.now()]))
 
     assert [(False, []), (True, ["work"]), (False, ["work"]), (True, [])] == seen
 

@@ -54,7 +54,10 @@ def test_who_sees_tasks_in_which_shape(revision, declared):
 
 def test_a_tool_that_failed_is_a_failed_task_in_one_shape_only():
     """Spec: isError fails a core task, and completes one of the extension."""
-    core, extended = plain(CORE_SHAPE.state(DONE, OLD)), plain(EXTENSION_SHAPE.state(DONE, NEW))
+    core, extended = (
+        plain(CORE_SHAPE.make_get_result(DONE, OLD)),
+        plain(EXTENSION_SHAPE.make_get_result(DONE, NEW)),
+    )
 
     assert ("failed", "x", 60_000, 500) == (
         core["status"],
@@ -75,8 +78,8 @@ def test_a_task_for_ever_says_null():
     """Spec: null is unlimited."""
     for_ever = structs.replace(RECORD, ttl=None)
 
-    assert plain(CORE_SHAPE.state(for_ever, OLD))["ttl"] is None
-    assert plain(EXTENSION_SHAPE.state(for_ever, NEW))["ttlMs"] is None
+    assert plain(CORE_SHAPE.make_get_result(for_ever, OLD))["ttl"] is None
+    assert plain(EXTENSION_SHAPE.make_get_result(for_ever, NEW))["ttlMs"] is None
 
 
 def test_each_status_brings_its_own_member_and_no_other():
@@ -85,7 +88,7 @@ def test_each_status_brings_its_own_member_and_no_other():
     cancelled = structs.replace(RECORD, status="cancelled", questions=ASKED.questions)
     brings = {
         record.status: {"inputRequests", "result", "error"}
-        & set(plain(EXTENSION_SHAPE.state(record, NEW)))
+        & set(plain(EXTENSION_SHAPE.make_get_result(record, NEW)))
         for record in (RECORD, ASKED, DONE, failed, cancelled)
     }
 
@@ -101,7 +104,7 @@ def test_each_status_brings_its_own_member_and_no_other():
 def test_questions_are_cut_to_the_revision_they_are_asked_in():
     """Ours: a task may be created in one revision and looked at in another."""
     old = plain(decode_question(ASKED.questions["q"], OLD))
-    new = plain(EXTENSION_SHAPE.state(ASKED, NEW))["inputRequests"]["q"]["params"]
+    new = plain(EXTENSION_SHAPE.make_get_result(ASKED, NEW))["inputRequests"]["q"]["params"]
 
     assert ("e", {"a": 1}) == (old["elicitationId"], old["_meta"])
     assert not {"elicitationId", "_meta"} & set(new)
@@ -109,14 +112,14 @@ def test_questions_are_cut_to_the_revision_they_are_asked_in():
 
 def test_notifications_say_what_get_says():
     """Spec: the full task; without resultType, which only results have."""
-    method, params = CORE_SHAPE.note(DONE, OLD, {})
-    other, stated = EXTENSION_SHAPE.note(DONE, NEW, {"s": 1})
+    method, params = CORE_SHAPE.make_notification(DONE, OLD, {})
+    other, stated = EXTENSION_SHAPE.make_notification(DONE, NEW, {"s": 1})
 
-    assert ("notifications/tasks/status", plain(CORE_SHAPE.state(DONE, OLD))) == (
+    assert ("notifications/tasks/status", plain(CORE_SHAPE.make_get_result(DONE, OLD))) == (
         method,
         plain(params),
     )
-    expected = {**plain(EXTENSION_SHAPE.state(DONE, NEW)), "_meta": {"s": 1}}
+    expected = {**plain(EXTENSION_SHAPE.make_get_result(DONE, NEW)), "_meta": {"s": 1}}
     del expected["resultType"]
     assert ("notifications/tasks", expected) == (other, plain(stated))
 

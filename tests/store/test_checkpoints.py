@@ -35,7 +35,7 @@ def test_what_was_committed_comes_into_the_file_now_and_then(tmp_path, commits, 
     """Ours: while its writer goes on."""
     checkpoints = WalCheckpoints(str(tmp_path / "notes.db"))
     for _ in range(commits):
-        checkpoints.committed()
+        checkpoints.count_commit()
     checkpoints.end()
 
     assert expected == tables(tmp_path / "notes.db")
@@ -48,7 +48,7 @@ def test_who_writes_meanwhile_is_not_kept_waiting_and_does_it_itself_later(tmp_p
     writer.execute("BEGIN IMMEDIATE")
     writer.execute("INSERT INTO note VALUES ('a')")
     for _ in range(CHECKPOINT_COMMITS):
-        checkpoints.committed()
+        checkpoints.count_commit()
     checkpoints.end()
     writer.execute("COMMIT")
 
@@ -60,7 +60,7 @@ def test_a_file_that_is_gone_is_not_made_again(tmp_path):
     """Ours: what stood in it would be missed by nobody."""
     checkpoints = WalCheckpoints(str(tmp_path / "gone.db"))
     for _ in range(CHECKPOINT_COMMITS):
-        checkpoints.committed()
+        checkpoints.count_commit()
     checkpoints.end()
     checkpoints.end()
 

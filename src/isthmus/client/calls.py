@@ -97,7 +97,7 @@ class ClientCalls:
         connection = self._connection
         self._tools.mirrored = connection.target.http and connection.meta is not UNSET
         if caching is not None:
-            target, revision = connection.target, connection.settled().revision.name
+            target, revision = connection.target, connection.require_agreement().revision.name
             self._responses = ResponseCache(caching, target.key, revision, context=target.context)
 
     def forget_changed(self, change: Change) -> None:
@@ -198,8 +198,10 @@ class ClientCalls:
         """``tasks/list``, to its end."""
         connection = self._connection
         if not self._tasks.core:
-            raise NotInRevision(f"revision {connection.settled().revision.name} lists no tasks")
-        offered = connection.settled().capabilities.tasks
+            raise NotInRevision(
+                f"revision {connection.require_agreement().revision.name} lists no tasks"
+            )
+        offered = connection.require_agreement().capabilities.tasks
         if offered is UNSET or offered.list is UNSET:
             raise CapabilityMissing("the server does not list tasks")
 

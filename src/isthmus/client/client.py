@@ -184,7 +184,7 @@ class Client:
         declared = add_capabilities(
             capabilities, supported, sample_tools, sample_context, answer_tasks
         )
-        done, watched = heard.telling(on_elicitation_complete), watch_roots is not None
+        done, watched = heard.bind_callback(on_elicitation_complete), watch_roots is not None
         self._answering = Answering(
             elicit, sample, roots, declared, limits=limits, watched=watched, page_done=done
         )
@@ -217,7 +217,9 @@ class Client:
         """Build the parts, each from those below it."""
         heard, answering, tools = self._notifications, self._answering, ToolCatalog()
         notices = heard.notices(answering.pages.done)
-        self._custom = CustomMethods(answering.routes, notices, heard.tell, answering.limited)
+        self._custom = CustomMethods(
+            answering.routes, notices, heard.tell, answering.limit_requests
+        )
         for extension in supported:
             self._custom.extend(extension)
         connection = Connection(
@@ -314,26 +316,26 @@ class Client:
     @property
     def revision(self) -> Revision:
         """The revision agreed on."""
-        return self._connection.settled().revision
+        return self._connection.require_agreement().revision
 
     @property
     def info(self) -> Implementation:
         """Who the server says it is; empty strings where it keeps that to itself."""
-        return self._connection.settled().info or UNKNOWN_SERVER
+        return self._connection.require_agreement().info or UNKNOWN_SERVER
 
     @property
     def capabilities(self) -> ServerCapabilities:
         """What the server offers."""
-        return self._connection.settled().capabilities
+        return self._connection.require_agreement().capabilities
 
     @property
     def instructions(self) -> str | None:
         """How to use the server, for a model to read; None where it says nothing."""
-        return self._connection.settled().instructions
+        return self._connection.require_agreement().instructions
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
         """The settings the server declared for an extension, or None where it has it not."""
-        return find_settings(self._connection.settled().capabilities, identifier)
+        return find_settings(self._connection.require_agreement().capabilities, identifier)
 
     def require_extension(self, identifier: str) -> Mapping[str, Any]:
         """The settings the server declared for an extension.

@@ -130,22 +130,22 @@ class Connection:
                 raise OutOfPhase("this client was closed; make a new one to connect again")
             if self.agreement is not None:
                 return False
-            opening = self._opening = self._begun()
+            opening = self._opening = self._make_opener()
             self._agree(await opening.open())
             self._watch(self.live())
             return True
 
-    def _begun(self, on_dial: Callable[[Peer], None] | None = None) -> ConnectionOpener:
+    def _make_opener(self, on_dial: Callable[[Peer], None] | None = None) -> ConnectionOpener:
         return ConnectionOpener(
             self.target,
             self._router,
             self.answering,
             self.settings,
-            on_dial or self._dialled,
+            on_dial or self._keep_peer,
             clocks=self.clocks,
         )
 
-    def _dialled(self, peer: Peer) -> None:
+    def _keep_peer(self, peer: Peer) -> None:
         self.peer = peer
 
     def _agree(self, agreement: Agreement) -> None:
@@ -161,14 +161,14 @@ class Connection:
 
     def state_facts(self, log_level: LogLevel | None) -> None:
         """Work out what every request says about us, where the revision wants that."""
-        revision = self.settled().revision
+        revision = self.require_agreement().revision
         if states_facts(revision):
             capabilities = self.answering.capabilities
             self.meta = make_facts_meta(revision, self.settings.info, capabilities, log_level)
 
     # Being open
 
-    def settled(self) -> Agreement:
+    def require_agreement(self) -> Agreement:
         """The agreement with the server.
 
         Raises:
@@ -202,7 +202,7 @@ class Connection:
             CapabilityMissing: it does not; nothing was sent.
         """
         if self.agreement is None:
-            self.settled()
+            self.require_agreement()
         if capability in self._missing:
             raise CapabilityMissing(
                 f"the server does not offer {capability!r}, which {method} needs"
@@ -250,7 +250,7 @@ class Connection:
         limit = max(patience, settings.max_timeout)
         if TRACER_MODULE in modules:
             params = add_trace_context(params)
-        rounds, mended = 0, NONE_RECOVERED
+        rounds, recovered = 0, NONE_RECOVERED
         while rounds <= settings.max_rounds:
             # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: each retry
             # has an id of its own
@@ -268,15 +268,15 @@ class Connection:
                     headers=headers,
                 )
             except (SessionEnded, UrlElicitationRequired) as error:
-                again = await self._mended(error, peer, mended)
+                again = await self._recover(error, peer, recovered)
                 if again is None:
                     raise
-                mended = again
+                recovered = again
                 continue
             result = self._read(row, raw)
             if type(result) is not InputRequiredResult:
                 return result if not rounds else mark_uncacheable(result)
-            params = await self._answered(result, params)
+            params = await self._answer_questions(result, params)
             rounds += 1
         raise TooManyRounds(
             f"the server asked {self.settings.max_rounds} times in a row while serving {method}"
@@ -297,7 +297,7 @@ class Connection:
         settings = self.settings
         patience = settings.timeout if timeout is None else timeout
         limit = max(patience, settings.max_timeout)
-        return await self.using(
+        return await self.run_with_peer(
             lambda peer: peer.call(
                 method,
                 params,
@@ -310,23 +310,23 @@ class Connection:
             )
         )
 
-    async def using(self, work: Callable[[Peer], Awaitable[R]]) -> R:
+    async def run_with_peer(self, work: Callable[[Peer], Awaitable[R]]) -> R:
         """Do something with the peer; once more in a new session, where the one at hand has ended.
 
         Args:
             work: does it; safe to do again when it has raised ``SessionEnded``.
         """
-        mended = NONE_RECOVERED
+        recovered = NONE_RECOVERED
         while True:
             peer = None
             try:
                 peer = self.live()
                 return await work(peer)
             except SessionEnded as error:
-                again = await self._mended(error, peer, mended)
+                again = await self._recover(error, peer, recovered)
                 if again is None:
                     raise
-                mended = again
+                recovered = again
 
     def _read(self, row: Method, raw: Raw) -> Result | InputRequiredResult | CreateTaskResult:
         """A result by its type.
@@ -380,14 +380,14 @@ class Connection:
             )
         return result
 
-    async def _answered(self, result: InputRequiredResult, params: Any) -> Any:
+    async def _answer_questions(self, result: InputRequiredResult, params: Any) -> Any:
         """The parameters of the next round."""
         questions = result.input_requests or {}
         if not questions and result.request_state is UNSET:
             raise Misbehaved("the server wants input, but neither asks nor gives a state")
         answers: Any = UNSET
         if questions:
-            answers = await self.answering.answers(questions, self.settled().revision)
+            answers = await self.answering.answers(questions, self.require_agreement().revision)
         # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: the state MUST
         # be echoed exactly, and MUST NOT be sent where none was given
         return structs.replace(params, input_responses=answers, request_state=result.request_state)
@@ -410,7 +410,7 @@ class Connection:
 
     # A new session
 
-    async def renewed(self, old: Peer | None) -> None:
+    async def renew_session(self, old: Peer | None) -> None:
         """Have a new session where one has ended; there is one for all who need it.
 
         Args:
@@ -422,7 +422,7 @@ class Connection:
         if self.peer is (old or self.peer):
             await self._renewal.join()
 
-    async def _mended(
+    async def _recover(
         self, error: Exception, peer: Peer | None, before: RecoveredErrors
     ) -> RecoveredErrors | None:
         """Do away with what kept a call from being served, so that it can be made again.
@@ -430,10 +430,10 @@ class Connection:
         Args:
             error: what it was.
             peer: whom the call was made to, as far as it came.
-            before: what was mended for this call already; no kind of error is mended twice.
+            before: what was recovered for this call already; no kind of error is recovered twice.
 
         Returns:
-            What was mended by now; None where it cannot be: the pages were not dealt with.
+            What was recovered by now; None where it cannot be: the pages were not dealt with.
 
         Raises:
             ConnectionLost: no new session serves the call either.
@@ -442,7 +442,7 @@ class Connection:
             # spec 2025-11-25 client/elicitation#url-elicitation-required-error: once the pages
             # are dealt with, the request can be retried; once is enough
             visited = UrlElicitationRequired in before
-            if visited or not await self.answering.visit(error, self.settled().revision):
+            if visited or not await self.answering.visit(error, self.require_agreement().revision):
                 return None
             return (*before, UrlElicitationRequired)
         if SessionEnded in before:
@@ -451,14 +451,14 @@ class Connection:
             raise ConnectionLost(str(error)) from error
         # spec 2025-11-25 basic/transports#session-management: on 404 the client MUST start a new
         # session. What was answered so was not done, so doing it there is safe.
-        await self.renewed(peer)
+        await self.renew_session(peer)
         return (*before, SessionEnded)
 
     def _watch(self, peer: Peer) -> None:
         """See to it that somebody hears of the end of a session, or that a new one begins."""
-        peer.on_close(partial(self._ended, peer))
+        peer.on_close(partial(self._on_end, peer))
 
-    def _ended(self, peer: Peer) -> None:
+    def _on_end(self, peer: Peer) -> None:
         if self.peer is not peer or peer.lost is None:
             return  # another one is in its place
         if self._closing is None and self.target.http and isinstance(peer.lost, SessionEnded):
@@ -468,7 +468,7 @@ class Connection:
 
     async def _renew(self) -> None:
         """Put a new session in the place of the one that has ended."""
-        before, opening = self._opening, self._begun(ignore_event)
+        before, opening = self._opening, self._make_opener(ignore_event)
         agreement = await opening.open()
         if opening.link is None or states_facts(agreement.revision):
             await opening.give_up()

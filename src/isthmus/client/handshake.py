@@ -147,7 +147,7 @@ class ConnectionOpener:
         key, patience = self._target.key, self._settings.connect_timeout
         try:
             async with asyncio.timeout(patience) as limit:
-                agreement = await self._timed(TimeoutClock(limit))
+                agreement = await self._agree_in_time(TimeoutClock(limit))
         except BaseException as error:
             if not isinstance(error, AuthError):
                 forget_target(key)
@@ -156,9 +156,9 @@ class ConnectionOpener:
             if isinstance(error, AuthError):
                 raise
             if isinstance(error, TimeoutError):
-                raise self._failed(f"no connection within {patience:g} s", words) from None
+                raise self._make_failure(f"no connection within {patience:g} s", words) from None
             if isinstance(error, IsthmusError):
-                raise self._failed(str(error), words) from error
+                raise self._make_failure(str(error), words) from error
             raise
         if (
             self._settings.revision is None and not self._target.handshake
@@ -166,7 +166,7 @@ class ConnectionOpener:
             remember_target(key, agreement.revision, sse=self._sse)
         return agreement
 
-    async def _timed(self, clock: TimeoutClock) -> Agreement:
+    async def _agree_in_time(self, clock: TimeoutClock) -> Agreement:
         """Agree, under a time limit that does not count what a user takes to log in."""
         self._clocks.add(clock)
         token = CONNECTION_CLOCKS.set(self._clocks)
@@ -182,7 +182,7 @@ class ConnectionOpener:
         words: Callable[[], str] = getattr(channel, "last_words", str)
         return words()
 
-    def _failed(self, why: str, words: str = "") -> ConnectFailed:
+    def _make_failure(self, why: str, words: str = "") -> ConnectFailed:
         name = self._target.name
         if words and words not in why:
             why += f"\n{words}"
@@ -248,7 +248,7 @@ class ConnectionOpener:
             self.link = None
         dial = self._target.sse if sse and self._target.sse is not None else self._target.dial
         try:
-            channel = await self._dialled(dial)
+            channel = await self._open_channel(dial)
         except (HttpRefused, Misbehaved) as error:
             if sse and isinstance(error, HttpRefused):
                 return NoSseStream(HttpStatus(error.status, error.body))
@@ -267,7 +267,7 @@ class ConnectionOpener:
         self._on_dial(self.link.peer)
         return None
 
-    async def _dialled(self, dial: Callable[[], Awaitable[Channel]]) -> Channel:
+    async def _open_channel(self, dial: Callable[[], Awaitable[Channel]]) -> Channel:
         """The channel, unless we are given up while it is dialled: a user may be logging in."""
         task = self._dialling = asyncio.current_task()
         before = task.cancelling() if task else 0
@@ -425,11 +425,11 @@ class SessionRenewal:
 
     def leave(self, link: RunningPeer) -> None:
         """End a link that was replaced, as soon as its calls have heard of that."""
-        task = asyncio.get_running_loop().create_task(self._ended(link))
+        task = asyncio.get_running_loop().create_task(self._end_link(link))
         self._leaving[task] = link
-        task.add_done_callback(self._left)
+        task.add_done_callback(self._forget_link)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _forget_link(self, task: asyncio.Task[None]) -> None:
         self._leaving.pop(task, None)
 
     async def close(self) -> None:
@@ -466,7 +466,7 @@ class SessionRenewal:
         if isinstance(error, ConnectionLost):
             self._failed(error)
 
-    async def _ended(self, link: RunningPeer) -> None:
+    async def _end_link(self, link: RunningPeer) -> None:
         try:
             async with asyncio.timeout(CALL_DRAIN_S):
                 await link.over()

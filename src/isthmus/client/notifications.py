@@ -156,7 +156,7 @@ class Notifications:
             teller = self._tellers[told] = self._teller(told)
         teller(what)
 
-    def telling(self, told: Callable[[Any], Any] | None) -> Callable[[Any], None] | None:
+    def bind_callback(self, told: Callable[[Any], Any] | None) -> Callable[[Any], None] | None:
         """A callback that tells a function in order, where there is one."""
         return None if told is None else partial(self.tell, told)
 
@@ -173,26 +173,28 @@ class Notifications:
         Args:
             page_done: told that a page elsewhere was dealt with.
         """
-        listening = self.subscriptions
+        subscriptions = self.subscriptions
 
         def listed(kind: ChangeKind) -> NoticeHandler:
             def changed(params: Any, _inbound: Inbound) -> None:
                 self._slow_down()
-                listening.list_changed(kind, params)
+                subscriptions.on_list_changed(kind, params)
 
             return changed
 
-        def updated(params: Any, _inbound: Inbound) -> None:
+        def on_updated(params: Any, _inbound: Inbound) -> None:
             self._slow_down()
-            listening.updated(params)
+            subscriptions.on_updated(params)
 
         return {
             "notifications/message": self._on_log,
             "notifications/tools/list_changed": listed("tools"),
             "notifications/prompts/list_changed": listed("prompts"),
             "notifications/resources/list_changed": listed("resources"),
-            "notifications/resources/updated": updated,
-            "notifications/subscriptions/acknowledged": lambda p, _: listening.acknowledged(p),
+            "notifications/resources/updated": on_updated,
+            "notifications/subscriptions/acknowledged": lambda p, _: subscriptions.on_acknowledged(
+                p
+            ),
             "notifications/elicitation/complete": lambda p, _: page_done(p),
         }
 
@@ -239,7 +241,7 @@ class Notifications:
 
     # Where a server tells only those who ask
 
-    def wanted(self, offered: ServerCapabilities) -> SubscriptionFilter | None:
+    def make_list_filter(self, offered: ServerCapabilities) -> SubscriptionFilter | None:
         """The lists whose changes the server tells of; None where there are none."""
         kinds: Mapping[str, Any] = {
             f"{kind}_list_changed": True
@@ -276,11 +278,11 @@ class Notifications:
         if wanted.resource_subscriptions and connection.meta is UNSET:
             require_subscriptions(connection)
         subscriptions, timeout = self.subscriptions, connection.settings.timeout
-        changes, task = await connection.using(
+        changes, task = await connection.run_with_peer(
             lambda peer: subscriptions.open(peer, wanted, connection.meta, timeout)
         )
         if task is None:
-            changes.granted = limit_to_offered(wanted, connection.settled().capabilities)
+            changes.granted = limit_to_offered(wanted, connection.require_agreement().capabilities)
         try:
             yield changes
         finally:
@@ -326,7 +328,7 @@ class Notifications:
             Refused, CallTimedOut, ConnectionLost: as it went.
         """
         await self.subscriptions.resume(connection.live(), connection.settings.timeout)
-        wanted = self.wanted(connection.settled().capabilities)
+        wanted = self.make_list_filter(connection.require_agreement().capabilities)
         if wanted is not None:
             self._catch_up(wanted)
 
@@ -335,7 +337,7 @@ class Notifications:
         kinds: tuple[ChangeKind, ...] = ("tools", "prompts", "resources")
         for kind in kinds:
             if getattr(wanted, f"{kind}_list_changed"):
-                self.subscriptions.changed(Change(kind), UNSET)
+                self.subscriptions.publish_change(Change(kind), UNSET)
 
 
 def require_subscriptions(connection: Connection) -> None:
@@ -345,6 +347,6 @@ def require_subscriptions(connection: Connection) -> None:
         CapabilityMissing: it does not; nothing was sent.
     """
     connection.require("resources", "resources/subscribe")
-    resources = connection.settled().capabilities.resources
+    resources = connection.require_agreement().capabilities.resources
     if resources is UNSET or not resources.subscribe:
         raise CapabilityMissing("the server does not offer subscriptions to resources")

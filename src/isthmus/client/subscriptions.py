@@ -141,7 +141,7 @@ class ChangeSubscriptions:
 
     # What the server says
 
-    def changed(self, change: Change, meta: Meta | UnsetType) -> None:
+    def publish_change(self, change: Change, meta: Meta | UnsetType) -> None:
         """Tell those who asked for it of a change."""
         if self._heard is not None:
             self._heard(change)
@@ -166,15 +166,15 @@ class ChangeSubscriptions:
         """The stream that speaks for all on which a change comes: the one opened first."""
         return next((id for id, stream in self._streams.items() if stream.wants(change)), None)
 
-    def list_changed(self, kind: ChangeKind, params: ListChangedParams) -> None:
+    def on_list_changed(self, kind: ChangeKind, params: ListChangedParams) -> None:
         """``notifications/*/list_changed``."""
-        self.changed(Change(kind), params.meta)
+        self.publish_change(Change(kind), params.meta)
 
-    def updated(self, params: ResourceUpdatedParams) -> None:
+    def on_updated(self, params: ResourceUpdatedParams) -> None:
         """``notifications/resources/updated``."""
-        self.changed(Change("resource", params.uri), params.meta)
+        self.publish_change(Change("resource", params.uri), params.meta)
 
-    def acknowledged(self, params: AcknowledgedParams) -> None:
+    def on_acknowledged(self, params: AcknowledgedParams) -> None:
         """``notifications/subscriptions/acknowledged``."""
         id = None if params.meta is UNSET else params.meta.get(SUBSCRIPTION_ID)
         changes = self._streams.get(id) if isinstance(id, int | str) else None
@@ -261,7 +261,7 @@ class ChangeSubscriptions:
         for uri in sorted({*self._subscribed, *self.by_hand}):
             params = SubscribeParams(uri=uri)
             await peer.call("resources/subscribe", params, Raw, timeout=timeout)
-            self.changed(Change("resource", uri), UNSET)
+            self.publish_change(Change("resource", uri), UNSET)
 
     def lost(self, error: IsthmusError) -> None:
         """The connection has ended, and with it every stream."""

@@ -228,7 +228,7 @@ class TaskTracker:
     def asks_itself(self) -> bool:
         """Whether it is the client that says which calls are tasks (2025-11-25)."""
         if self._asks_itself is None:
-            offered = self.connection.settled().capabilities.tasks
+            offered = self.connection.require_agreement().capabilities.tasks
             requests = UNSET if offered is UNSET else offered.requests
             tools = UNSET if requests is UNSET else requests.tools
             # spec 2025-11-25 basic/utilities/tasks#tool-level-negotiation: MUST NOT without it
@@ -238,7 +238,7 @@ class TaskTracker:
     @property
     def core(self) -> bool:
         """Whether tasks are the core feature of the revision, and not its extension."""
-        return self.connection.settled().revision.allows("client", "tasks/result")
+        return self.connection.require_agreement().revision.allows("client", "tasks/result")
 
     # What the server says
 
@@ -315,7 +315,7 @@ class TaskTracker:
         limit = self.connection.settings.max_timeout if timeout is None else timeout
         try:
             async with asyncio.timeout(limit) as deadline:
-                with self.connection.clocks.limiting(deadline):
+                with self.connection.clocks.include_timeout(deadline):
                     if self.core:
                         return await follow_core(self, id, new=new)
                     return await follow_extension(self, id, answered)
@@ -407,13 +407,13 @@ class TaskTracker:
             answer = await asyncio.shield(asking)
         except BaseException:
             self.forget_token(token)
-            asking.add_done_callback(self._unwanted)
+            asking.add_done_callback(self._cancel_unwanted)
             raise
         finally:
             del asking  # which keeps what is raised, and so would this frame
         return self.handle(params.name, answer, token)
 
-    def _unwanted(self, asking: "asyncio.Future[Any]") -> None:
+    def _cancel_unwanted(self, asking: "asyncio.Future[Any]") -> None:
         """A task has come about that nobody waits for any more."""
         if asking.cancelled() or asking.exception() is not None:
             return
@@ -590,7 +590,7 @@ class TaskQuestions:
 
     async def _answer(self, key: str, question: InputRequest) -> None:
         connection = self._tracker.connection
-        revision = connection.settled().revision
+        revision = connection.require_agreement().revision
         asked = QuestionOrigin("task", revision, self._id, key)
         answer = await self._tracker.answering.answer(question, revision, asked)
         params = UpdateTaskParams(

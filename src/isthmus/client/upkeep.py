@@ -57,7 +57,9 @@ class Upkeep:
         connection, settings = self._connection, self._connection.settings
         start = self._notifications.start
         if self._notifications.attends and connection.meta is not UNSET:
-            wanted = self._notifications.wanted(connection.settled().capabilities)
+            wanted = self._notifications.make_list_filter(
+                connection.require_agreement().capabilities
+            )
             if wanted is not None:
                 start(self._notifications.attend(connection, wanted))
         every, misses = settings.pings
@@ -83,7 +85,7 @@ class Upkeep:
     async def ping(self, timeout: float | None) -> None:
         """``ping``, or since 2026-07-28 ``server/discover``."""
         connection = self._connection
-        if states_facts(connection.settled().revision):
+        if states_facts(connection.require_agreement().revision):
             params = DiscoverParams(meta=connection.meta)
             await connection.ask("server/discover", params, timeout=timeout)
         else:
@@ -105,7 +107,10 @@ class Upkeep:
     async def send_log_level(self) -> None:
         """Say the level that the program asked for, where the server sends log messages."""
         level = self._log_level
-        if level is not None and self._connection.settled().capabilities.logging is not UNSET:
+        if (
+            level is not None
+            and self._connection.require_agreement().capabilities.logging is not UNSET
+        ):
             await self.set_log_level(level)
 
     async def tell_roots_changed(self) -> None:
@@ -113,5 +118,5 @@ class Upkeep:
         # spec 2025-11-25 client/roots#root-list-changes: clients that declared listChanged MUST
         # send it; since 2026-07-28 there is no such notification
         method = "notifications/roots/list_changed"
-        if self._connection.settled().revision.allows("client", method):
+        if self._connection.require_agreement().revision.allows("client", method):
             await self._connection.live().note(method, RootsListChangedParams())

@@ -47,7 +47,7 @@ class Clocks:
         self._clocks.remove(clock)
 
     @contextmanager
-    def limiting(self, limit: asyncio.Timeout) -> Iterator[None]:
+    def include_timeout(self, limit: asyncio.Timeout) -> Iterator[None]:
         """Let this time limit stand still with the others."""
         clock = TimeoutClock(limit)
         self.add(clock)

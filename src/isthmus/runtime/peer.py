@@ -143,14 +143,14 @@ class Peer:
         calls: list[Inbound] = []
         for event in events:
             if type(event) is RequestReceived:
-                inbound = self._admitted(event, delivery.origin)
+                inbound = self._admit(event, delivery.origin)
                 if inbound is not None:
                     calls.append(inbound)
             else:
                 _EVENT_HANDLERS[type(event)](self, event, delivery)
-        return calls if len(events) < 2 else self._wanted(calls)
+        return calls if len(events) < 2 else self._drop_withdrawn(calls)
 
-    def _wanted(self, calls: list[Inbound]) -> list[Inbound]:
+    def _drop_withdrawn(self, calls: list[Inbound]) -> list[Inbound]:
         """The calls of a batch that no other member of it has withdrawn."""
         wanted = [inbound for inbound in calls if not self.session.withdrawn(inbound.id)]
         for inbound in calls if len(wanted) < len(calls) else ():
@@ -164,7 +164,7 @@ class Peer:
         for out in waiting:
             await self.channel.send(out)
 
-    def _admitted(self, called: RequestReceived, origin: Origin) -> Inbound | None:
+    def _admit(self, called: RequestReceived, origin: Origin) -> Inbound | None:
         meta = called.envelope.meta
         caller = self.caller
         if called.enveloped:

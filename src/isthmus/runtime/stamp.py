@@ -42,7 +42,7 @@ class Stamp:
     def write(self, result: Wire) -> bytes:
         """A result as JSON, stamped. ``result`` is in its revision's shape already."""
         if self._info is not None and getattr(result, "meta", UNSET) is not UNSET:
-            result = self._merged(result)
+            result = self._merge_meta(result)
             front = b"{" + self._type
         else:
             front = self._front
@@ -59,6 +59,6 @@ class Stamp:
             return body
         return front[:-1] + b"}" if body == b"{}" else front + body[1:]
 
-    def _merged(self, result: Wire) -> Wire:
+    def _merge_meta(self, result: Wire) -> Wire:
         meta = result.meta  # type: ignore[attr-defined]  # the caller saw that it is there
         return structs.replace(result, meta={SERVER_INFO: self._info, **meta})

@@ -92,7 +92,7 @@ class WalCheckpoints:
         self._commits = 0
         self._thread: threading.Thread | None = None
 
-    def committed(self) -> None:
+    def count_commit(self) -> None:
         """One commit more: begin with a checkpoint where it is time, and none is under way."""
         self._commits += 1
         if self._commits < CHECKPOINT_COMMITS or (
@@ -418,7 +418,7 @@ class Database:
             batch = self._gather()
             last = batch[-1] if batch[-1].work is None else None
             self._do(batch[:-1] if last else batch)
-            self._checkpoints.committed()
+            self._checkpoints.count_commit()
             if last is not None:
                 self._shut()
                 with self._woken:
@@ -471,7 +471,7 @@ class Database:
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
             if is_failure(error) and self.path != MEMORY_PATH:
                 self._shut()  # it may be usable once it is opened anew
-            told = self._told(error)
+            told = self._to_store_error(error)
             for ask in asks:
                 ask.error = ask.error or told
         report_results(asks)
@@ -501,7 +501,7 @@ class Database:
                 if not db.in_transaction or is_failure(error):
                     raise
                 db.execute("ROLLBACK TO work")
-                ask.error = self._told(error)
+                ask.error = self._to_store_error(error)
             db.execute("RELEASE work")
 
     @staticmethod
@@ -520,7 +520,7 @@ class Database:
         waited already.
         """
         left = max(0.0, asked + self.patience - self._clock())
-        db = self._opened()
+        db = self._open_file()
         self._pragma(db, "busy_timeout", math.ceil(left * 10) * 100)
         self._pragma(db, "synchronous", self.durability.upper())
         return db
@@ -530,7 +530,7 @@ class Database:
             db.execute(f"PRAGMA {name} = {value}")
             self._set[name] = value
 
-    def _opened(self) -> "sqlite3.Connection":
+    def _open_file(self) -> "sqlite3.Connection":
         if self._db is not None and self._file is not None and self._file != self._there():
             self._shut()  # somebody moved it, or put another one in its place
         if self._db is None:
@@ -626,7 +626,7 @@ class Database:
                 f"{version}, this one knows {schema.version}): {mend}, or name another file"
             )
 
-    def _told(self, error: BaseException) -> BaseException:
+    def _to_store_error(self, error: BaseException) -> BaseException:
         """The error that whoever asked is told."""
         if is_locked(error):
             return StoreLocked(f"{self.path} is locked by another process")

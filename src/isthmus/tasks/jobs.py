@@ -87,7 +87,7 @@ class Job:
                 self.record.ttl,
             )
         except BaseException as error:
-            self._book.left(self)
+            self._book.remove(self)
             self.born.cancel()
             if isinstance(error, StoreFull):
                 raise _too_many_error(str(error)) from error
@@ -235,14 +235,14 @@ class Job:
                 return False
             if changes["status"] in {"working", "input_required"}:
                 # two that write at a time must not lose each other's questions
-                changes = self._merged(changes)
+                changes = self._merge_questions(changes)
             self.record = structs.replace(before, updated=time.time(), **changes)
             try:
                 version = await self._book.store.cas(
                     record_key(self.owner, before.id),
                     encode_record(self.record),
                     self._version,
-                    self._left(),
+                    self._remaining_s(),
                 )
             except StoreFull:
                 self.record = before
@@ -256,7 +256,7 @@ class Job:
         self._announce(changed=before.status != self.record.status)
         return True
 
-    def _merged(self, changes: dict[str, Any]) -> dict[str, Any]:
+    def _merge_questions(self, changes: dict[str, Any]) -> dict[str, Any]:
         """A change of questions, as those that wait for answers are now."""
         known = {**self.record.questions, **changes["questions"]}
         left = {key: asked for key, asked in known.items() if key in self._answers}
@@ -267,7 +267,7 @@ class Job:
         if not self.over and key in self.record.questions:
             await self._write(status="working", questions={})
 
-    def _left(self) -> float | None:
+    def _remaining_s(self) -> float | None:
         """Seconds until it is forgotten."""
         if self._timer is None:
             return None
@@ -290,7 +290,7 @@ class Job:
         """It is over: let go of everything."""
         if self._timer is not None:
             self._timer.cancel()
-        self._book.left(self)
+        self._book.remove(self)
         for future in self._answers.values():
             future.cancel()
 
@@ -427,7 +427,7 @@ class TaskBook:
         """The work on a task, while it goes on in this process."""
         return self._jobs.get((owner, id))
 
-    def left(self, job: Job) -> None:
+    def remove(self, job: Job) -> None:
         """A task is over."""
         self._jobs.pop((job.owner, job.record.id), None)
 

@@ -82,7 +82,7 @@ class TaskReceiver:
 
         async def tell(record: TaskRecord) -> None:
             link, waiter = job.waiter or (inbound.link, None)
-            await link.note(*CORE_SHAPE.note(record, revision, {}), relates_to=waiter)
+            await link.note(*CORE_SHAPE.make_notification(record, revision, {}), relates_to=waiter)
 
         job.watch(StatusNotifier(tell).hear)
 
@@ -94,7 +94,7 @@ class TaskReceiver:
         """
         shape = self.shape(inbound)
         record = await self.find(params.task_id, inbound)
-        return shape.state(record, inbound.caller.revision)
+        return shape.make_get_result(record, inbound.caller.revision)
 
     async def result(self, params: GetTaskPayloadParams, inbound: Inbound) -> Wire:
         """Handle ``tasks/result``: wait for the end.
@@ -141,7 +141,7 @@ class TaskReceiver:
         except BadCursor as error:
             # spec 2025-11-25 basic/utilities/tasks#protocol-errors: MUST be -32602
             raise Refuse(-32602, f"Invalid params: {error}") from error
-        tasks: list[Task] = [CORE_SHAPE.created(record).task for record in page]
+        tasks: list[Task] = [CORE_SHAPE.make_create_result(record).task for record in page]
         return ListTasksResult(tasks=tasks, next_cursor=UNSET if following is None else following)
 
     async def cancel(self, params: CancelTaskParams, inbound: Inbound) -> Wire:
@@ -156,10 +156,10 @@ class TaskReceiver:
         stopped = job is not None and await job.cancel("The task was cancelled by request.")
         record = record if job is None else job.record
         if not stopped and shape is CORE_SHAPE:
-            status = CORE_SHAPE.created(record).task.status
+            status = CORE_SHAPE.make_create_result(record).task.status
             # spec 2025-11-25 basic/utilities/tasks#task-cancellation: MUST be -32602
             raise Refuse(-32602, f"Cannot cancel task: already in terminal status {status!r}")
-        return shape.cancelled(record)
+        return shape.make_cancel_result(record)
 
     async def find(self, id: str, inbound: Inbound) -> TaskRecord:
         """A task by its id.
@@ -224,7 +224,7 @@ class TaskAnswers(TaskReceiver):
                 stay()
 
         job.start(work())
-        return CORE_SHAPE.created(record)
+        return CORE_SHAPE.make_create_result(record)
 
 
 def _list_position(record: TaskRecord) -> str:

@@ -108,7 +108,7 @@ class RequestedTask:
 
     async def ask(self, params: Any) -> Raw:
         """Put it, wait for the end of its task, and fetch the answer."""
-        raw = await self._begun(params)
+        raw = await self._send_question(params)
         try:
             task = _decode_created(raw).task
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -116,14 +116,14 @@ class RequestedTask:
         self._id = id = task.task_id
         self._heard = {key: told for key, told in self._heard.items() if key == id}
         try:
-            return await self._fetched(await self._over(task))
+            return await self._fetch_result(await self._wait_until_over(task))
         except (Refused, TaskCancelled, ConnectionLost):
             raise  # it is over, or out of reach
         except BaseException:
             await self._withdraw(id)
             raise
 
-    async def _begun(self, params: Any) -> Raw:
+    async def _send_question(self, params: Any) -> Raw:
         """The client's first answer; where nobody waits for it any more, it ends what it began."""
         asking = asyncio.ensure_future(
             self._call(self._method, params, Raw, timeout=self._patience)
@@ -133,23 +133,25 @@ class RequestedTask:
             # a task is cancelled by tasks/cancel, which takes the id that its answer brings
             answer: Raw = await asyncio.shield(asking)
         except BaseException:
-            asking.add_done_callback(self._unwanted)
+            asking.add_done_callback(self._cancel_unwanted)
             raise
         finally:
             del asking  # which keeps what is raised, and so would this frame
         return answer
 
-    async def _over(self, task: Task) -> Task:
+    async def _wait_until_over(self, task: Task) -> Task:
         """The task when it is over, or waits for us to fetch what it asks."""
         # spec 2025-11-25 basic/utilities/tasks#input-required-status: SHOULD call tasks/result then
         while task.status == "working":
             # spec 2025-11-25 basic/utilities/tasks#task-status-notification: MUST NOT rely on them
-            task = await self._told(read_poll_interval(task.poll_interval)) or await self._call(
+            task = await self._wait_for_status(
+                read_poll_interval(task.poll_interval)
+            ) or await self._call(
                 "tasks/get", GetTaskParams(task_id=task.task_id), LenientGetTaskResult
             )
         return task
 
-    async def _fetched(self, task: Task) -> Raw:
+    async def _fetch_result(self, task: Task) -> Raw:
         """Fetch what the task came to."""
         if task.status == "cancelled":
             why = f": {task.status_message}" if task.status_message else ""
@@ -158,7 +160,7 @@ class RequestedTask:
         answer: Raw = await self._call("tasks/result", params, Raw)
         return answer
 
-    async def _told(self, timeout: float) -> Task | None:
+    async def _wait_for_status(self, timeout: float) -> Task | None:
         """Wait for news of the task; None where the client says nothing before time is over."""
         if self._id not in self._heard:
             self._news = asyncio.get_running_loop().create_future()
@@ -175,7 +177,7 @@ class RequestedTask:
 
     # When nobody waits any more
 
-    def _unwanted(self, asking: "asyncio.Future[Raw]") -> None:
+    def _cancel_unwanted(self, asking: "asyncio.Future[Raw]") -> None:
         """A task may have come about that nobody waits for."""
         if asking.cancelled() or asking.exception() is not None:
             return

@@ -58,19 +58,21 @@ MAX_MESSAGE_CHARS = 200  # characters of an error that go into a status in words
 class TaskShape(Protocol):
     """The shape of tasks to one caller."""
 
-    def created(self, record: TaskRecord) -> Wire:
+    def make_create_result(self, record: TaskRecord) -> Wire:
         """The answer to the request that has become a task."""
         ...
 
-    def state(self, record: TaskRecord, revision: Revision) -> Wire:
+    def make_get_result(self, record: TaskRecord, revision: Revision) -> Wire:
         """The answer to ``tasks/get``."""
         ...
 
-    def cancelled(self, record: TaskRecord) -> Wire:
+    def make_cancel_result(self, record: TaskRecord) -> Wire:
         """The answer to ``tasks/cancel``."""
         ...
 
-    def note(self, record: TaskRecord, revision: Revision, meta: Meta) -> tuple[str, Wire]:
+    def make_notification(
+        self, record: TaskRecord, revision: Revision, meta: Meta
+    ) -> tuple[str, Wire]:
         """The notification that says where a task stands."""
         ...
 
@@ -121,19 +123,21 @@ def decode_task_result(record: TaskRecord) -> Any:
 class CoreShape:
     """2025-11-25: a task lies in its own member, and its result is fetched apart."""
 
-    def created(self, record: TaskRecord) -> CreateTaskResult:
+    def make_create_result(self, record: TaskRecord) -> CreateTaskResult:
         """The answer to the request that has become a task."""
         return CreateTaskResult(task=Task(**_core_members(record)))
 
-    def state(self, record: TaskRecord, _revision: Revision) -> GetTaskResult:
+    def make_get_result(self, record: TaskRecord, _revision: Revision) -> GetTaskResult:
         """The answer to ``tasks/get``."""
         return GetTaskResult(**_core_members(record))
 
-    def cancelled(self, record: TaskRecord) -> CancelTaskResult:
+    def make_cancel_result(self, record: TaskRecord) -> CancelTaskResult:
         """The answer to ``tasks/cancel``: the task as it is now."""
         return CancelTaskResult(**_core_members(record))
 
-    def note(self, record: TaskRecord, _revision: Revision, meta: Meta) -> tuple[str, Wire]:
+    def make_notification(
+        self, record: TaskRecord, _revision: Revision, meta: Meta
+    ) -> tuple[str, Wire]:
         """``notifications/tasks/status``."""
         return "notifications/tasks/status", TaskStatusParams(
             **_core_members(record), meta=meta or UNSET
@@ -143,21 +147,23 @@ class CoreShape:
 class ExtensionShape:
     """Since 2026-07-28: a task lies flat in its result, with all that its status brings."""
 
-    def created(self, record: TaskRecord) -> TaskCreated:
+    def make_create_result(self, record: TaskRecord) -> TaskCreated:
         """The answer to the request that has become a task."""
         return TaskCreated(**_flat_members(record), result_type="task")
 
-    def state(self, record: TaskRecord, revision: Revision) -> DetailedTask:
+    def make_get_result(self, record: TaskRecord, revision: Revision) -> DetailedTask:
         """The answer to ``tasks/get``."""
         return DetailedTask(
             **_flat_members(record), **_status_members(record, revision), result_type="complete"
         )
 
-    def cancelled(self, _record: TaskRecord) -> EmptyResult:
+    def make_cancel_result(self, _record: TaskRecord) -> EmptyResult:
         """The answer to ``tasks/cancel``: that it was heard."""
         return EmptyResult()
 
-    def note(self, record: TaskRecord, revision: Revision, meta: Meta) -> tuple[str, Wire]:
+    def make_notification(
+        self, record: TaskRecord, revision: Revision, meta: Meta
+    ) -> tuple[str, Wire]:
         """``notifications/tasks``."""
         state = DetailedTask(
             **_flat_members(record), **_status_members(record, revision), meta=meta or UNSET

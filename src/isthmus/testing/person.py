@@ -129,10 +129,10 @@ class Person:
                 method, body, url = "GET", "", urljoin(url, where)
                 continue
             self.pages.append(page)
-            method, body, url = self.filled(url, status, page)
+            method, body, url = self.fill(url, status, page)
         raise RuntimeError(f"no end after {MAX_STEPS} pages, the last at {url}")
 
-    def filled(self, url: str, status: int, page: str) -> tuple[str, str, str]:
+    def fill(self, url: str, status: int, page: str) -> tuple[str, str, str]:
         """The request that the form of a page makes."""
         from urllib.parse import urlencode, urljoin  # as above
 
@@ -143,14 +143,14 @@ class Person:
             )
         form = next((f for f in found if "password" in f.kinds.values()), None)
         login = form is not None
-        form = form or next((f for f in found if self.wanted(f)), found[0])
+        form = form or next((f for f in found if self.choose_answer(f)), found[0])
         values = dict(form.fields)
         for name, kind in form.kinds.items():
             if kind == "password":
                 values[name] = self.password
             elif login and name.lower() in ACCOUNT_FIELDS:
                 values[name] = self.name
-        button = None if login else self.wanted(form)
+        button = None if login else self.choose_answer(form)
         if button and button[0]:
             values[button[0]] = button[1]
         target = urljoin(url, form.action or url)
@@ -158,7 +158,7 @@ class Person:
             return "POST", urlencode(values), target
         return "GET", "", f"{target.split('?')[0]}?{urlencode(values)}"
 
-    def wanted(self, form: HtmlForm) -> tuple[str, str, str] | None:
+    def choose_answer(self, form: HtmlForm) -> tuple[str, str, str] | None:
         """The button that says what this person means, or None."""
         words = ACCEPT_WORDS if self.approve else DENY_WORDS
         for button in form.buttons:

@@ -52,7 +52,7 @@ class StrictChannel:
                 return delivery  # only a revision whose calls never run again has batches
             key = json.dumps(message.get("id"))
             if key in self._again:
-                return self._compared(message, *self._again.pop(key))
+                return self._compare(message, *self._again.pop(key))
             call = self._calls.pop(key, None) if "method" not in message else None
             questions = _questions(message)
             if call is None or questions is None:
@@ -70,7 +70,7 @@ class StrictChannel:
         data = json.dumps({**call, "id": id, "params": params}).encode()
         await self._channel.send(Outgoing(data, calls=id, method=call["method"]))
 
-    def _compared(self, again: dict[str, Any], id: Id, first: Delivery, questions: Any) -> Delivery:
+    def _compare(self, again: dict[str, Any], id: Id, first: Delivery, questions: Any) -> Delivery:
         others = _questions(again)
         if others != questions:
             self.changed = QuestionsChanged(

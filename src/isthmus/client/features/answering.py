@@ -101,7 +101,7 @@ class Answering:
         self._table: dict[str, Respond] = {}
         if elicit is not None:
             modes = self.capabilities.elicitation or ElicitationCapability()
-            asking = Elicitation(elicit, modes, self.pages.visited)
+            asking = Elicitation(elicit, modes, self.pages.remember)
             self._table["elicitation/create"] = asking.answer
         if sample is not None:
             able = self.capabilities.sampling or SamplingCapability()
@@ -131,14 +131,14 @@ class Answering:
     @property
     def routes(self) -> dict[str, Handler]:
         """Handlers for questions that arrive as requests."""
-        able = {method: self._routed(method) for method in self._table}
+        able = {method: self._make_route(method) for method in self._table}
         others = {
-            method: self._refused(method) for method in QUESTION_METHODS if method not in able
+            method: self._make_refuser(method) for method in QUESTION_METHODS if method not in able
         }
         about_tasks = {} if self._tasks is None else self._tasks.routes
         return {"ping": answer_ping, **others, **able, **about_tasks}
 
-    def _refused(self, method: str) -> Handler:
+    def _make_refuser(self, method: str) -> Handler:
         """Refuses a question that nobody here answers, which the server was told."""
 
         async def handle(params: Any, inbound: Inbound) -> Wire:
@@ -150,7 +150,7 @@ class Answering:
 
         return handle
 
-    def _routed(self, method: str) -> Handler:
+    def _make_route(self, method: str) -> Handler:
         tasks = self._tasks if accepts_as_task(self.capabilities.tasks, method) else None
 
         async def handle(params: Any, inbound: Inbound) -> Wire:
@@ -174,7 +174,7 @@ class Answering:
 
         return handle
 
-    async def limited(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
+    async def limit_requests(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
         """Around every request of a server: not too many of them (a middleware)."""
         with self._gate:
             return await call_next(inbound)

@@ -78,12 +78,12 @@ class Elicitation:
             return await self._visit(params, revision)
         question = structs.replace(params, mode="form")
         schema = self._form(question)
-        answer = await self._asked(question)
+        answer = await self._ask_user(question)
         if not isinstance(answer, Accepted):
             return ElicitResult(action=name_action(answer))
         return ElicitResult(action="accept", content=fill_form(answer.value, schema))
 
-    async def _asked(self, question: ElicitParams) -> Any:
+    async def _ask_user(self, question: ElicitParams) -> Any:
         return await maybe_await(self._elicit(question))
 
     def _form(self, question: ElicitParams) -> Mapping[str, Any]:
@@ -111,7 +111,7 @@ class Elicitation:
             self._visited(question.elicitation_id)
         # spec 2026-07-28 client/elicitation#safe-url-handling: MUST NOT pre-fetch the URL, nor
         # open it without consent: the handler alone ever has it
-        answer = await self._asked(question)
+        answer = await self._ask_user(question)
         # spec 2026-07-28 client/elicitation#response-actions: for URL mode no content
         return ElicitResult(action=name_action(answer))
 
@@ -231,7 +231,7 @@ class UrlPages:
         self._told = told
         self._open: OrderedDict[str, asyncio.Event] = OrderedDict()
 
-    def visited(self, id: str) -> None:
+    def remember(self, id: str) -> None:
         """The user is asked to open a page."""
         self._open.setdefault(id, asyncio.Event())
         if len(self._open) > MAX_OPEN_PAGES:

@@ -145,7 +145,7 @@ class RootWatch:
         self._last = tuple(one.uri for one in roots)
         return roots
 
-    async def changed(self) -> bool:
+    async def has_changed(self) -> bool:
         """Whether the roots are others than when they were last looked at."""
         before = self._last
         await self.now()
@@ -183,7 +183,7 @@ async def watch_for_changes(
     while True:
         roots = watched.roots
         try:
-            if roots is not None and await roots.changed():
+            if roots is not None and await roots.has_changed():
                 await tell()
         except UsageError as error:
             log_warning("the roots cannot be told: %s", error)

@@ -56,7 +56,7 @@ class Sampling:
             Rejected: the user does not want it answered.
             UsageError: the handler gave what no model may say.
         """
-        params = self._admitted(params, revision)
+        params = self._check_request(params, revision)
         written = await maybe_await(self._sample(params))
         if isinstance(written, Declined | Cancelled):
             raise Rejected
@@ -68,7 +68,9 @@ class Sampling:
             raise UsageError(f"the sampling handler's message cannot be sent: {wrong}")
         return result
 
-    def _admitted(self, params: CreateMessageParams, revision: Revision) -> CreateMessageParams:
+    def _check_request(
+        self, params: CreateMessageParams, revision: Revision
+    ) -> CreateMessageParams:
         """The request as the handler may see it."""
         if (params.tools or params.tool_choice) and self._capability.tools is UNSET:
             # spec 2025-11-25 client/sampling#tools-in-sampling: clients MUST return an error

@@ -208,14 +208,14 @@ class ValidationCost:
             self._circular = self._circular or not known[id(schema)]
             return known[id(schema)]
         known[id(schema)] = 0
-        here = [*_in_place_subschemas(schema), *self._referred(schema)]
+        here = [*_in_place_subschemas(schema), *self._iter_references(schema)]
         self._trying = self._trying or any(map(BACKTRACKING_PATTERN.search, _iter_patterns(schema)))
         self._branching = self._branching or len(here) > 1
         size = 1 + sum(self._size(each, known) for each in (*here, *_child_subschemas(schema)))
         known[id(schema)] = size
         return size
 
-    def _referred(self, schema: JsonSchema) -> Iterator[JsonSchema]:
+    def _iter_references(self, schema: JsonSchema) -> Iterator[JsonSchema]:
         for key in REFERENCE_KEYWORDS:
             reference = schema.get(key)
             if isinstance(reference, str):
@@ -244,7 +244,7 @@ class ValidationCost:
             return known[pair]
         known[pair] = 0  # a circle that stays at one value ends by itself
         looks = 1 + (_count_pattern_looks(schema, value) if self._trying else 0)
-        for each in (*_in_place_subschemas(schema), *self._referred(schema)):
+        for each in (*_in_place_subschemas(schema), *self._iter_references(schema)):
             looks += self._looks(each, value, known)
         for each, part in _apply_to_children(schema, value):
             looks += self._looks(each, part, known)

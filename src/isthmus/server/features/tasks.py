@@ -155,7 +155,7 @@ class Tasks(TaskReceiver):
             return None
         if shape is EXTENSION_SHAPE and tool.in_body and not tool.alone:
             return await self._may_become(tool, params, inbound, shape)
-        answer = shape.created(await self._begin(tool, params, inbound, shape))
+        answer = shape.make_create_result(await self._begin(tool, params, inbound, shape))
         if isinstance(answer, CreateTaskResult) and tool.immediate is not None:
             return structs.replace(answer, meta={IMMEDIATE_RESPONSE: tool.immediate})
         return answer
@@ -219,7 +219,7 @@ class Tasks(TaskReceiver):
             finally:
                 del task, becoming  # which keep what is raised, and so would this frame
             return answer
-        return shape.created(becoming.begun.result().record)
+        return shape.make_create_result(becoming.begun.result().record)
 
     async def _open(self, params: CallToolParams, inbound: Inbound) -> Job:
         wanted = None if params.task is UNSET or params.task.ttl is UNSET else params.task.ttl
@@ -289,7 +289,7 @@ class Tasks(TaskReceiver):
         revision = inbound.caller.revision
 
         async def tell(record: TaskRecord) -> None:
-            method, params = shape.note(record, revision, meta)
+            method, params = shape.make_notification(record, revision, meta)
             await link.note(method, params, relates_to=inbound.id)
 
         stops: list[Callable[[], None]] = []
