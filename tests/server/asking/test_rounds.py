@@ -548,7 +548,8 @@ async def test_in_a_session_it_is_the_tools_failure():
     result = await client.call("sample")
     error = await client.send("prompts/get", {"name": "greeting"})
 
-    assert (True, True) == (result["isError"], "sampling" in tool_text(result))
+    assert result["isError"]
+    assert "sampling" in tool_text(result)
     assert -32602 == error.code
 
 

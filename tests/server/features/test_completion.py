@@ -80,11 +80,8 @@ async def test_at_most_a_hundred_values_are_sent():
     """MUST NOT exceed 100; ``total`` and ``hasMore`` tell of the rest (spec: completion results)."""
     completion = await complete("name", "many")
 
-    assert (100, 150, True) == (
-        len(completion["values"]),
-        completion["total"],
-        completion["hasMore"],
-    )
+    assert (100, 150) == (len(completion["values"]), completion["total"])
+    assert completion["hasMore"]
 
 
 @pytest.mark.covers("completion.context.earlier-arguments")
@@ -157,11 +154,8 @@ async def test_a_completion_of_the_authors_own_is_cut_as_well():
 
     completion = (await EraClient(server).once("completion/complete", params))["completion"]
 
-    assert (100, 101, True) == (
-        len(completion["values"]),
-        completion["total"],
-        completion["hasMore"],
-    )
+    assert (100, 101) == (len(completion["values"]), completion["total"])
+    assert completion["hasMore"]
 
 
 @BOTH

@@ -143,7 +143,8 @@ async def test_an_async_function_gives_something_to_await():
 
     function = UserFunction.of(tool)
 
-    assert (True, False) == (function.is_async, function.blocking)
+    assert function.is_async
+    assert not function.blocking
     assert 1 == await call_function(function, b'{"a":1}')
 
 
@@ -246,7 +247,9 @@ def test_what_does_not_fit_is_told_with_its_place(arguments, path, said):
     """Ours: the text lets a model mend its call; it is an error a tool's result can carry."""
     error = refusal(UserFunction.of(add), arguments)
 
-    assert (path, True, True) == (error.path, said in str(error), isinstance(error, ToolError))
+    assert path == error.path
+    assert said in str(error)
+    assert isinstance(error, ToolError)
 
 
 @pytest.mark.parametrize(

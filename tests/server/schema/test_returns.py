@@ -103,7 +103,8 @@ def test_an_object_is_described_as_it_is(annotation):
     """The specification wants structured content to be an object; this is one."""
     plan = ReturnPlan.of(annotation)
 
-    assert ("object", False) == (plan.schema["type"], plan.wrapped)
+    assert "object" == plan.schema["type"]
+    assert not plan.wrapped
     assert "result" not in plan.schema.get("properties", {})
 
 
@@ -126,7 +127,8 @@ def test_anything_else_is_wrapped(annotation):
     """Up to 2025-11-25 structured content must be an object, so it is made one."""
     plan = ReturnPlan.of(annotation)
 
-    assert (["result"], True) == (plan.schema["required"], plan.wrapped)
+    assert ["result"] == plan.schema["required"]
+    assert plan.wrapped
 
 
 def test_a_question_is_not_part_of_what_is_promised():

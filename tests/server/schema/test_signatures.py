@@ -236,9 +236,14 @@ def test_defaults_and_names_are_kept():
 
     a, b, c, d = read_signature(tool).parameters
 
-    assert (True, False, False, True) == (a.required, b.required, c.required, d.required)
+    assert a.required
+    assert not b.required
+    assert not c.required
+    assert d.required
     assert default is b.default
-    assert (False, True, Any) == (a.by_name, c.by_name, d.annotation)
+    assert Any == d.annotation
+    assert not a.by_name
+    assert c.by_name
 
 
 def test_words_around_a_type_are_taken_off_it():
@@ -287,7 +292,8 @@ def test_a_field_is_honoured_in_the_annotation_and_as_the_default():
     assert ("A", 2, int) == (a.wire, a.default, a.annotation)
     assert ("B", 3, 1) == (b.wire, b.default, b.annotation.__metadata__[0].ge)
     assert (NODEFAULT, list) == (c.default, c.default_factory)
-    assert (True, 9) == (d.required, d.annotation.__metadata__[0].le)
+    assert 9 == d.annotation.__metadata__[0].le
+    assert d.required
 
 
 def test_the_default_of_the_signature_wins_over_the_fields():

@@ -118,4 +118,5 @@ async def test_none_is_a_result_where_nothing_or_none_was_promised(revision):
     for fn in (bare, optional, none):
         server.add_tool(fn)
         result = await EraClient(server, revision).call(fn.__name__)
-        assert ([], False) == (result["content"], result.get("isError", False))
+        assert [] == result["content"]
+        assert not result.get("isError", False)

@@ -102,7 +102,8 @@ def test_a_process_ends_within_two_seconds_of_its_input(tool):
         server.stdin.close()
         status = server.wait(10)
 
-    assert (0, True) == (status, time.monotonic() - started < 2.0)
+    assert 0 == status
+    assert time.monotonic() - started < 2.0
 
 
 def crowd(server, tool, count):
@@ -135,4 +136,5 @@ def test_a_process_ends_within_two_seconds_of_a_signal(told, tool):
         server.send_signal(told)
         status = server.wait(10)
 
-    assert (0, True) == (status, time.monotonic() - started < 2.0)
+    assert 0 == status
+    assert time.monotonic() - started < 2.0

@@ -29,7 +29,8 @@ async def test_a_server_that_needs_nothing_opens_nothing():
     await lifespan.open()
     await lifespan.close()
 
-    assert (False, None) == (lifespan.needed, lifespan.value)
+    assert lifespan.value is None
+    assert not lifespan.needed
 
 
 async def test_it_is_entered_and_left_in_one_task():
