@@ -37,7 +37,7 @@ class ToolEntry(msgspec.Struct, frozen=True):
 class ToolCatalog:
     """The tools as last listed.
 
-    Args:
+    Attributes:
         mirrored: whether arguments travel in headers on this connection.
     """
 

@@ -279,7 +279,7 @@ def seal(
         max_chars: the longest token, or None for any.
 
     Raises:
-        TooLarge: the token would be longer than that.
+        JournalTooLarge: the token would be longer than that.
         UsageError: no key, or a nonce of another length.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -102,7 +102,7 @@ class Server:
         task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other
             processes may read, too. In this process's memory if not given.
         auth: who may ask for what, over HTTP and WebSockets: a
-            :class:`~isthmus.auth.resource_server.ResourceAuth`. Everybody may do everything if not
+            :class:`~isthmus.auth.ResourceAuth`. Everybody may do everything if not
             given, and always over stdio, where whoever starts the server is its user.
 
     Raises:

@@ -133,7 +133,7 @@ def convert_member(
         unknown: the ways to members that nobody knows are put here.
 
     Raises:
-        Misfit: it does not fit, or has a member that looks like a mistyped one.
+        BadMember: it does not fit, or has a member that looks like a mistyped one.
     """
     plain = _parse_forms(get_type(kind), value, keys, unknown)
     try:

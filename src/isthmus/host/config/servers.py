@@ -93,7 +93,7 @@ def read_server(raw: RawServer, reading: ServerReading) -> ServerEntry:
     """Read a server of a file.
 
     Raises:
-        Misfit, Unfilled: it cannot be used; the message says why, ``keys`` where.
+        BadMember, UnresolvedVariable: it cannot be used; the message says why, ``keys`` where.
     """
     try:
         check_name(raw.name)

@@ -98,7 +98,7 @@ def translate_entry(raw: RawServer) -> TranslatedEntry:
     """Translate an entry into the words of isthmus.
 
     Raises:
-        Misfit: it restricts, authorizes or times something in a way that isthmus does not know.
+        BadMember: it restricts, authorizes or times something in a way that isthmus does not know.
     """
     if not isinstance(raw.value, dict):
         raise BadMember(raw.keys, 'a server is an object, as in {"command": "…", "args": []}')

@@ -89,7 +89,7 @@ class VariableFiller:
         """Fill variables into a value, at any depth.
 
         Raises:
-            Unfilled: a variable is not there, or ``${…}`` names none.
+            UnresolvedVariable: a variable is not there, or ``${…}`` names none.
         """
         if isinstance(value, dict):
             return {k: self.fill(v, *keys, k) for k, v in value.items()}

@@ -35,8 +35,7 @@ class Manual:
         clock: says the seconds since the epoch.
     """
 
-    by_hand = True
-    """A person has seen what comes from here."""
+    by_hand = True  # a person has seen what comes from here
 
     def __init__(
         self,

@@ -133,8 +133,8 @@ class ProviderError(HostError):
         retry_after: seconds after which another try is worth it; None where nobody said so.
     """
 
+    # whether the same request may be sent again soon, as long as nothing of an answer has come
     again = False
-    """Whether the same request may be sent again soon, as long as nothing of an answer has come."""
 
     def __init__(
         self, message: str, *, provider: str = "", retry_after: float | None = None

@@ -106,7 +106,6 @@ class ObservedConversation:
     Attributes:
         said: the messages.
         capabilities: what each side declared in its handshake, or last.
-        initialized: the handshake is over.
     """
 
     def __init__(

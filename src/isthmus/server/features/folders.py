@@ -105,7 +105,7 @@ class ServedFolder:
         """The parts of a name, each of which can only be something in the folder before it.
 
         Raises:
-            NotThere: it is no such name.
+            FileMissing: it is no such name.
         """
         parts = tuple(path.split("/")) if path else ()
         if len(parts) > MAX_PATH_PARTS or not all(map(self._is_name, parts)):
@@ -137,8 +137,8 @@ class ServedFolder:
             most: the most bytes it may have, or None for any number.
 
         Raises:
-            NotThere: there is no such file, or it must not be read.
-            TooLarge: it has more.
+            FileMissing: there is no such file, or it must not be read.
+            FileTooLarge: it has more.
         """
         if not parts or not self.allows(parts):
             raise FileMissing("/".join(parts))
@@ -160,7 +160,7 @@ class ServedFolder:
             The entries, and whether there are more.
 
         Raises:
-            NotThere: there is no such folder.
+            FileMissing: there is no such folder.
         """
         fd = self._open(parts, FOLDER_FLAGS)
         try:
@@ -252,8 +252,8 @@ def read_file(path: str, most: int | None) -> bytes:
     """The bytes of a file that the author named; links are followed.
 
     Raises:
-        NotThere: there is no file of this name.
-        TooLarge: it has more bytes than ``most``.
+        FileMissing: there is no file of this name.
+        FileTooLarge: it has more bytes than ``most``.
     """
     try:
         fd = os.open(path, FILE_FLAGS)

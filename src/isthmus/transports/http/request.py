@@ -156,7 +156,7 @@ class UploadBudget:
         """Keep so many bytes more.
 
         Raises:
-            OverBudget: that is too many; they are counted, and are to be given back.
+            UploadsOverBudget: that is too many; they are counted, and are to be given back.
         """
         self._used += size
         if self._used > self._limit:
@@ -224,9 +224,9 @@ class Upload(WatchedRequest):
         """The body, or None when the client left before its end.
 
         Raises:
-            TooLarge: there is more of it than allowed.
-            TooSlow: it took longer than allowed.
-            OverBudget: there are too many bodies on their way.
+            BodyTooLarge: there is more of it than allowed.
+            BodyTooSlow: it took longer than allowed.
+            UploadsOverBudget: there are too many bodies on their way.
         """
         try:
             first = self._first

@@ -215,7 +215,7 @@ def find_state_folder(environ: Mapping[str, str], platform: str) -> Path:
         platform: as :data:`sys.platform` names it.
 
     Raises:
-        NoHome: nobody says where the user's home is.
+        NoHomeFolder: nobody says where the user's home is.
     """
     try:
         home = Path.home()
