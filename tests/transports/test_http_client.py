@@ -1017,7 +1017,7 @@ async def test_an_answer_of_ours_that_is_not_taken_is_logged(caplog):
         channel = HttpClientChannel(endpoint.url)
         with caplog.at_level(logging.INFO, "isthmus"):
             await channel.send(Outgoing(b"{}", answers=1))
-            await asyncio.wait(channel._beside._tasks)
+            await asyncio.wait(channel._tasks._tasks)
         await channel.close()
 
     assert "the server refused our answer: HTTP 500" in caplog.text

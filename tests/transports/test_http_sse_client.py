@@ -487,7 +487,7 @@ async def test_an_answer_of_ours_that_is_not_taken_is_logged(caplog):
     async with channel(answer) as (made, _):
         await made.open()
         await made.send(Outgoing(b"{}", answers=1))
-        await asyncio.wait(made._beside._tasks)
+        await asyncio.wait(made._tasks._tasks)
 
     assert "our answer did not reach the server: HTTP 500" in caplog.text
 
