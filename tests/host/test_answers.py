@@ -76,7 +76,7 @@ async def test_how_deep_a_question_is_within_samplings_is_counted():
         flying.begin(inner)
         flying.add(inner)
         with record_origin(QuestionOrigin("request", BY_NAME[LEGACY_NAME])):
-            asking = host.parts.clients.asking(host.servers["shop"].entry, "")
+            asking = host.parts.clients.make_question(host.servers["shop"].entry, "")
 
     assert ("2", 1) == (asking.parent.id, asking.depth)
 
@@ -100,7 +100,7 @@ async def test_strikes_are_written_down_so_often_and_no_more():
     async with make_host(SmallServer(tools=[any_tool()])) as host:
         entry = host.servers["shop"].entry
         for _ in range(MAX_STRIKE_ROWS + 10):
-            host.parts.clients.strike(entry, "", "sampling/createMessage")
+            host.parts.clients.record_strike(entry, "", "sampling/createMessage")
         rows = await host.audit.tail(MAX_STRIKE_ROWS + 100)
 
     assert MAX_STRIKE_ROWS == sum(row.error == "undeclared" for row in rows)

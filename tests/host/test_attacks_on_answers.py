@@ -34,7 +34,7 @@ def test_an_answer_of_an_earlier_life_is_none_to_another_question():
             arguments={"message": words},
         )
         with record_origin(QuestionOrigin("task", LATEST, task="1", key="first")):
-            names.add(Pipeline._lasting(Passage(attempt)))
+            names.add(Pipeline._name_lasting(Passage(attempt)))
 
     assert 4 == len(names)
 

@@ -36,7 +36,7 @@ ENTRY = ServerEntry(
 async def test_the_user_sees_the_exact_command():
     """Ours: every element, uncut, what it resolves to, and the names of its variables."""
     async with open_consent_desk(("allow",)) as person:
-        assert await InstallConsents(person.state, person.pipeline).consented(ENTRY)
+        assert await InstallConsents(person.state, person.pipeline).ensure_consent(ENTRY)
     (question,) = person.asked
     shown = question.payload
 
@@ -57,9 +57,11 @@ async def test_it_is_asked_once(tmp_path):
     """Ours: also after a restart, and by however many it is wanted at once."""
     async with open_consent_desk(("allow",), folder=tmp_path) as person:
         installs = InstallConsents(person.state, person.pipeline)
-        assert [True] * 3 == await asyncio.gather(*(installs.consented(ENTRY) for _ in range(3)))
+        assert [True] * 3 == await asyncio.gather(
+            *(installs.ensure_consent(ENTRY) for _ in range(3))
+        )
     async with open_consent_desk(folder=tmp_path) as nobody:
-        assert await InstallConsents(nobody.state, nobody.pipeline).consented(ENTRY)
+        assert await InstallConsents(nobody.state, nobody.pipeline).ensure_consent(ENTRY)
     assert 1 == len(person.asked)
 
 
@@ -69,7 +71,7 @@ async def test_a_no_is_for_all_who_wanted_it():
     async with open_consent_desk(("deny",)) as person:
         installs = InstallConsents(person.state, person.pipeline)
         said = await asyncio.gather(
-            *(installs.consented(ENTRY) for _ in range(3)), return_exceptions=True
+            *(installs.ensure_consent(ENTRY) for _ in range(3)), return_exceptions=True
         )
 
     assert [Denied] * 3 == [type(one) for one in said]
@@ -88,7 +90,7 @@ async def test_a_question_that_nobody_needs_any_more_goes():
 
         person.offer = slow
         installs = InstallConsents(person.state, person.pipeline)
-        first, second = (asyncio.create_task(installs.consented(ENTRY)) for _ in range(2))
+        first, second = (asyncio.create_task(installs.ensure_consent(ENTRY)) for _ in range(2))
         await shown.wait()
         first.cancel()
         await asyncio.wait([first])
@@ -143,12 +145,12 @@ async def test_a_yes_is_for_the_folder_in_which_it_runs(tmp_path, monkeypatch):
     async with open_consent_desk(("allow",)) as person:
         installs = InstallConsents(person.state, person.pipeline)
         monkeypatch.chdir(folders[0])
-        assert await installs.consented(entry)
-        assert installs.agreed(entry)
+        assert await installs.ensure_consent(entry)
+        assert installs.is_agreed(entry)
         monkeypatch.chdir(folders[1])
-        elsewhere = installs.agreed(entry)
+        elsewhere = installs.is_agreed(entry)
         with pytest.raises(Denied):
-            await installs.consented(entry)
+            await installs.ensure_consent(entry)
     (first, second) = person.asked
 
     assert not elsewhere
@@ -163,9 +165,9 @@ async def test_without_a_yes_it_does_not_start(answers):
     async with open_consent_desk(*answers) as person:
         installs = InstallConsents(person.state, person.pipeline)
         with pytest.raises(Denied):
-            await installs.consented(ENTRY)
+            await installs.ensure_consent(ENTRY)
 
-        assert not installs.agreed(ENTRY)
+        assert not installs.is_agreed(ENTRY)
 
 
 @pytest.mark.covers("hostconfig.install.no-rule-allows")
@@ -174,11 +176,11 @@ async def test_no_rule_agrees_for_the_user():
     allow = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = { action = "server.*" }\n'
     async with open_consent_desk(("deny",), rules=allow) as person:
         with pytest.raises(Denied):
-            await InstallConsents(person.state, person.pipeline).consented(ENTRY)
+            await InstallConsents(person.state, person.pipeline).ensure_consent(ENTRY)
         assert 1 == len(person.asked)
     async with open_consent_desk(("allow",), rules=allow.replace("allow", "deny")) as person:
         with pytest.raises(Denied, match="all"):
-            await InstallConsents(person.state, person.pipeline).consented(ENTRY)
+            await InstallConsents(person.state, person.pipeline).ensure_consent(ENTRY)
         assert [] == person.asked
 
 
@@ -187,7 +189,7 @@ async def test_an_untrusted_workspace_is_not_even_asked_about():
     """Ours: the user looks at the file first."""
     async with open_consent_desk(("allow",)) as person:
         with pytest.raises(Denied, match="isthmus config trust"):
-            await InstallConsents(person.state, person.pipeline).consented(
+            await InstallConsents(person.state, person.pipeline).ensure_consent(
                 structs.replace(ENTRY, trusted=False)
             )
         assert [] == person.asked
@@ -212,10 +214,10 @@ async def test_a_pinned_program_is_that_program(tmp_path, what):
     )
     async with open_consent_desk(("allow",)) as person:
         installs = InstallConsents(person.state, person.pipeline)
-        assert await installs.consented(entry)
+        assert await installs.ensure_consent(entry)
         pinned.write_text("#!/bin/evil\n")
         with pytest.raises(Denied, match="is not the program that is pinned: the pin is"):
-            await installs.consented(entry)
+            await installs.ensure_consent(entry)
 
 
 @pytest.mark.covers("hostconfig.install.pin")
@@ -229,7 +231,7 @@ async def test_a_program_that_is_swapped_while_one_reads_does_not_run(tmp_path):
     async with open_consent_desk(("allow",)) as person:
         person.before = lambda _: program.write_text("#!/bin/evil\n")
         with pytest.raises(Denied, match="is not the program that is pinned"):
-            await InstallConsents(person.state, person.pipeline).consented(entry)
+            await InstallConsents(person.state, person.pipeline).ensure_consent(entry)
 
 
 async def test_a_pin_without_a_program_is_told():
@@ -237,7 +239,7 @@ async def test_a_pin_without_a_program_is_told():
     entry = ServerEntry(name="x", url="https://x", kind="http", options=ServerOptions(pin="a" * 64))
     async with open_consent_desk(("allow",)) as person:
         with pytest.raises(Denied, match="a pin is for a program"):
-            await InstallConsents(person.state, person.pipeline).consented(entry)
+            await InstallConsents(person.state, person.pipeline).ensure_consent(entry)
 
 
 async def test_who_adds_a_server_has_agreed_to_it():
@@ -245,17 +247,17 @@ async def test_who_adds_a_server_has_agreed_to_it():
     async with open_consent_desk() as nobody:
         installs = InstallConsents(nobody.state, nobody.pipeline)
         await installs.give(ENTRY, "servers add")
-        assert await installs.consented(ENTRY)
+        assert await installs.ensure_consent(ENTRY)
         assert await installs.withdraw("files")
         assert not await installs.withdraw("files")
         with pytest.raises(Denied):
-            await installs.consented(ENTRY)
+            await installs.ensure_consent(ENTRY)
 
 
 async def test_a_server_in_this_process_needs_no_agreement():
     """Ours: it is the program's own code."""
     async with open_consent_desk() as nobody:
-        assert await InstallConsents(nobody.state, nobody.pipeline).consented(
+        assert await InstallConsents(nobody.state, nobody.pipeline).ensure_consent(
             ServerEntry(name="own")
         )
 
@@ -343,9 +345,9 @@ FAR = ServerEntry(name="far", url="https://example.com/mcp", kind="http", source
 async def test_a_connection_is_a_question_of_its_own(tmp_path):
     """Ours: it is asked once, under an action of its own, and kept like an agreement to run."""
     async with open_consent_desk(("allow",), folder=tmp_path) as person:
-        assert await InstallConsents(person.state, person.pipeline).consented(FAR)
+        assert await InstallConsents(person.state, person.pipeline).ensure_consent(FAR)
     async with open_consent_desk(folder=tmp_path) as nobody:
-        assert await InstallConsents(nobody.state, nobody.pipeline).consented(FAR)
+        assert await InstallConsents(nobody.state, nobody.pipeline).ensure_consent(FAR)
     (question,) = person.asked
 
     assert ("server.connect", "far") == (question.attempt.action, question.attempt.server)
@@ -357,10 +359,10 @@ async def test_a_rule_may_allow_a_connection_and_its_end_is_the_end_of_that(tmp_
     """Ours: what a rule allowed is asked about once the rule is gone."""
     allows = '[[rule]]\nid = "far"\neffect = "allow"\nwhen = { action = "server.connect" }\n'
     async with open_consent_desk(rules=allows, folder=tmp_path) as nobody:
-        assert await InstallConsents(nobody.state, nobody.pipeline).consented(FAR)
+        assert await InstallConsents(nobody.state, nobody.pipeline).ensure_consent(FAR)
     async with open_consent_desk(folder=tmp_path) as nobody:
         with pytest.raises(Denied):
-            await InstallConsents(nobody.state, nobody.pipeline).consented(FAR)
+            await InstallConsents(nobody.state, nobody.pipeline).ensure_consent(FAR)
 
 
 @pytest.mark.covers("hostconfig.connect.rules")
@@ -371,7 +373,7 @@ async def test_a_rule_that_forbids_a_connection_wins_over_what_was_agreed():
         installs = InstallConsents(person.state, person.pipeline)
         await installs.give(FAR, "servers add")
         with pytest.raises(Denied) as refused:
-            await installs.consented(FAR)
+            await installs.ensure_consent(FAR)
 
     assert ("near", []) == (refused.value.rule, person.asked)
 
@@ -384,7 +386,7 @@ async def test_what_comes_between_the_agreement_and_the_start_is_done():
         prepared.append(entry.name)
 
     async with open_consent_desk(("allow",)) as person:
-        await InstallConsents(person.state, person.pipeline, prepare=prepare).consented(ENTRY)
+        await InstallConsents(person.state, person.pipeline, prepare=prepare).ensure_consent(ENTRY)
 
     assert ["files"] == prepared
 

@@ -59,7 +59,7 @@ async def test_without_a_yes_a_server_learns_of_none(work, answers):
     async with open_consent_desk(*answers) as person:
         roots = manager(person, work)
         assert [] == await list_told_names(roots)
-        assert () == roots.granted(ENTRY)
+        assert () == roots.list_granted(ENTRY)
         if answers == (("deny",),):
             assert [] == await list_told_names(roots)
     assert len(answers) == len(person.asked)
@@ -157,8 +157,8 @@ async def test_a_link_that_leads_elsewhere_is_another_folder(work):
         assert ["link"] == await list_told_names(roots)
         link.unlink()
         link.symlink_to(work / "b")
-        roots.look()
-        assert () == roots.granted(ENTRY)
+        roots.refresh()
+        assert () == roots.list_granted(ENTRY)
         assert [] == await list_told_names(roots)
     assert 2 == len(person.asked)
 
@@ -177,7 +177,7 @@ async def test_a_link_that_is_swapped_while_one_reads_grants_nothing(work):
         person.before = swap
         roots = manager(person, work, names=("link",))
         assert [] == await list_told_names(roots)
-        assert () == roots.granted(ENTRY)
+        assert () == roots.list_granted(ENTRY)
 
 
 @pytest.mark.covers("hostconfig.roots.changed-told")
@@ -187,14 +187,14 @@ async def test_servers_that_were_told_hear_of_changes(work):
     async with open_consent_desk(("allow",)) as person:
         roots = manager(person, work)
         roots.on_change = changed.append
-        roots.look()
+        roots.refresh()
         await list_told_names(roots)
-        roots.look()
+        roots.refresh()
         quiet = list(changed)
         (work / "a").rmdir()
-        roots.look()
+        roots.refresh()
         (work / "a").mkdir()
-        roots.look()
+        roots.refresh()
         await roots.revoke(ENTRY, [str(work / "b")], "command line")
         roots.replace([])
 
@@ -281,9 +281,10 @@ async def test_a_confined_server_is_started_with_what_it_was_granted(work):
         assert [] == person.asked
         await roots.prepare(entry)
         await roots.prepare(entry)
-        assert (GrantedFolder(str(work / "a")), GrantedFolder(str(work / "b"))) == roots.granted(
-            entry
-        )
+        assert (
+            GrantedFolder(str(work / "a")),
+            GrantedFolder(str(work / "b")),
+        ) == roots.list_granted(entry)
         await roots.revoke(entry, [str(work / "a")], "command line")
     assert (1, ["files"]) == (len(person.asked), changed)
 

@@ -49,6 +49,6 @@ def test_a_run_is_found_by_its_name(monkeypatch):
     runs.begin(id="3")
 
     assert None is runs.find("2")
-    assert "1" == runs.named(first)
+    assert "1" == runs.find_id(first)
     with pytest.raises(Unknown):
-        runs.named(second)
+        runs.find_id(second)

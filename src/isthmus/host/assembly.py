@@ -297,7 +297,7 @@ class HostParts:
 
         core, roots = self._core, self.roots
         return InstallConsents(
-            core.state, core.pipeline, roots=roots.granted, prepare=roots.prepare
+            core.state, core.pipeline, roots=roots.list_granted, prepare=roots.prepare
         )
 
     @cached_property
@@ -362,13 +362,13 @@ class HostParts:
     # What the parts want to know
 
     def _make_client(self, entry: ServerEntry, isolation: str) -> "Client":
-        return self.clients.client_for(entry, isolation)
+        return self.clients.make_client(entry, isolation)
 
     async def _is_consented(self, entry: ServerEntry) -> bool:
         if entry.name in self._targets:
             await self.roots.prepare(entry)
             return True
-        return await self.installs.consented(entry)
+        return await self.installs.ensure_consent(entry)
 
     def _is_quarantined(self, server: str, tool: "Tool") -> bool:
         return self._core.fingerprints.hides(server, self.identities.find(server), tool)

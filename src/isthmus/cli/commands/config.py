@@ -399,7 +399,7 @@ async def print_roots(loaded: LoadedConfig, *, as_json: bool) -> Exit:
                 "granted": [
                     name
                     for name, entry in loaded.config.servers.items()
-                    if any(one.path == folder.path for one in manager.granted(entry))
+                    if any(one.path == folder.path for one in manager.list_granted(entry))
                 ],
             }
             for folder in manager.folders
@@ -454,7 +454,7 @@ def find_folder(manager: RootGrants, entry: ServerEntry, name: str) -> RootFolde
         if name == folder.entry.name or path == folder.path:
             if folder.state != "there":
                 raise UsageError(f"{folder.entry.path} cannot be told to servers: {folder.why}")
-            if folder not in manager.declared(entry):
+            if folder not in manager.list_declared(entry):
                 raise UsageError(f"host.roots declares {folder.entry.name} for other servers only")
             return folder
     there = ", ".join(folder.entry.name for folder in manager.folders) or "none"

@@ -88,11 +88,11 @@ class InstallConsents:
         )
         self._known = {row[0] for row in rows}
 
-    def agreed(self, entry: ServerEntry) -> bool:
+    def is_agreed(self, entry: ServerEntry) -> bool:
         """Whether the user has agreed to this server as it is now."""
         return not (entry.command or entry.url) or compute_consent_digest(entry) in self._known
 
-    async def consented(self, entry: ServerEntry) -> bool:
+    async def ensure_consent(self, entry: ServerEntry) -> bool:
         """Whether a server may be started; the user is asked if they never were.
 
         Raises:
@@ -107,10 +107,10 @@ class InstallConsents:
         problem = explain_unpinned(entry)
         if problem:
             raise Denied(problem, by="config")
-        if not self.agreed(entry):
-            await self._shared(entry)
+        if not self.is_agreed(entry):
+            await self._ask_once(entry)
         elif entry.url:
-            await self._permitted(entry)
+            await self._check_permitted(entry)
         if self._prepare is not None:
             await self._prepare(entry)
         return True
@@ -140,7 +140,7 @@ class InstallConsents:
         await self.load()
         return gone > 0
 
-    async def _shared(self, entry: ServerEntry) -> None:
+    async def _ask_once(self, entry: ServerEntry) -> None:
         """Ask once for however many want it; the question goes when nobody wants it any more."""
         found = compute_consent_digest(entry)
         asking, waiting = self._asking.get(found, (None, 0))
@@ -163,7 +163,7 @@ class InstallConsents:
             Denied: the user said no, nobody was there, or policy forbids it.
         """
         await self.load()
-        if self.agreed(entry):
+        if self.is_agreed(entry):
             return
         if self._pipeline is None:
             raise Denied(
@@ -171,7 +171,7 @@ class InstallConsents:
             )
         await self._pipeline.run(self._attempt(entry), self._act(entry))
 
-    async def _permitted(self, entry: ServerEntry) -> None:
+    async def _check_permitted(self, entry: ServerEntry) -> None:
         """See that no rule forbids a connection that the user agreed to once.
 
         Raises:
@@ -251,7 +251,7 @@ class InstallAct(Act[None]):
         """All that the user has to see."""
         return describe_install(self._entry, self._roots)
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The attempt as it was: a command is changed in its file."""
         self._by = decision.by
         return attempt

@@ -87,7 +87,7 @@ class RootGrants:
 
     # What there is
 
-    def declared(self, entry: ServerEntry) -> list[RootFolder]:
+    def list_declared(self, entry: ServerEntry) -> list[RootFolder]:
         """The folders that are meant for a server and can be told."""
         return [
             folder
@@ -96,21 +96,21 @@ class RootGrants:
             and (not folder.entry.servers or Globs(folder.entry.servers).fits(entry.name))
         ]
 
-    def granted(self, entry: ServerEntry) -> tuple[GrantedFolder, ...]:
+    def list_granted(self, entry: ServerEntry) -> tuple[GrantedFolder, ...]:
         """The folders that a server may work in now."""
         who = identify_server(entry)
         return tuple(
             GrantedFolder(folder.path, folder.entry.writable)
-            for folder in self.declared(entry)
+            for folder in self.list_declared(entry)
             if self._may(who, folder)
         )
 
-    def open(self, entry: ServerEntry) -> list[RootFolder]:
+    def list_undecided(self, entry: ServerEntry) -> list[RootFolder]:
         """The folders of which nobody has said yet whether a server may know of them."""
         who = identify_server(entry)
         return [
             folder
-            for folder in self.declared(entry)
+            for folder in self.list_declared(entry)
             if not self._may(who, folder)
             and (who, folder.path) not in self._refused
             and self._granted.get((who, folder.path)) is None
@@ -128,13 +128,13 @@ class RootGrants:
             AuditUnavailable: what is done cannot be written down.
         """
         entry = asking.entry
-        folders = self.declared(entry)
+        folders = self.list_declared(entry)
         if not folders:
             return []
         # one at a time, so that a second connection finds what was said to the first
         async with self._asking.setdefault(identify_server(entry), asyncio.Lock()):
-            found = await self._exposed(asking, folders)
-        self._told[entry.name] = (entry, self.granted(entry))
+            found = await self._expose(asking, folders)
+        self._told[entry.name] = (entry, self.list_granted(entry))
         return [folder.root for folder in found]
 
     def confine(self, entry: ServerEntry) -> Callable[[Command], Command]:
@@ -146,20 +146,20 @@ class RootGrants:
         if sandbox is None:
             return lambda command: command
         return lambda command: confine_command(
-            command, sandbox, self.granted(entry), self._protected()
+            command, sandbox, self.list_granted(entry), self._protected()
         )
 
     async def prepare(self, entry: ServerEntry) -> None:
         """Before a confined server starts: ask which folders it may work in, once."""
         if entry.options.sandbox is None:
             return
-        if self.open(entry):
+        if self.list_undecided(entry):
             await self.answer(ServerQuestion(entry=entry))
-        self._told[entry.name] = (entry, self.granted(entry))
+        self._told[entry.name] = (entry, self.list_granted(entry))
 
-    async def _exposed(self, asking: ServerQuestion, folders: list[RootFolder]) -> list[RootFolder]:
+    async def _expose(self, asking: ServerQuestion, folders: list[RootFolder]) -> list[RootFolder]:
         who = identify_server(asking.entry)
-        open = self.open(asking.entry)
+        open = self.list_undecided(asking.entry)
         wanted = [f for f in folders if self._may(who, f) or f in open]
         if not wanted:
             return []
@@ -207,12 +207,12 @@ class RootGrants:
         if self._stamp is not None:
             await asyncio.to_thread(self._stamp.touch, 0o600)  # for hosts that run elsewhere
 
-    def passing(self, entry: ServerEntry, paths: Sequence[str]) -> None:
+    def let_pass(self, entry: ServerEntry, paths: Sequence[str]) -> None:
         """Policy lets a server know of folders, for as long as this host runs."""
         who = identify_server(entry)
         self._passing |= {(who, path) for path in paths}
 
-    def refused(self, entry: ServerEntry, paths: Sequence[str]) -> None:
+    def remember_refused(self, entry: ServerEntry, paths: Sequence[str]) -> None:
         """The user left folders out: they are not asked again while this host runs."""
         who = identify_server(entry)
         self._refused |= {(who, path) for path in paths}
@@ -223,21 +223,21 @@ class RootGrants:
         """The configuration declares other folders now."""
         self._entries = tuple(entries)
         self._places[:] = self._watched()  # the same list, which is looked at
-        self.look()
+        self.refresh()
 
     def _watched(self) -> list[Path]:
         """Where the folders are said to be, and the file that says that grants have changed."""
         found = [Path(entry.path).expanduser() for entry in self._entries]
         return found if self._stamp is None else [*found, self._stamp]
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """See how the folders are now, and tell of what has changed."""
         self.folders = resolve_roots(self._entries)
         self._tell()
 
     def _tell(self) -> None:
         for name, (entry, before) in list(self._told.items()):
-            now = self.granted(entry)
+            now = self.list_granted(entry)
             if now != before:
                 self._told[name] = (entry, now)
                 self.on_change(name)
@@ -324,7 +324,7 @@ class RootsAct(Act[list[RootFolder]]):
         """The folders."""
         return RootsAsked(roots=tuple(self._wanted[uri].root for uri in attempt.arguments["roots"]))
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The attempt with the folders that the user left in."""
         self._by = decision.by or "somebody"
         if decision.edited is UNSET:
@@ -355,9 +355,9 @@ class RootsAct(Act[list[RootFolder]]):
         if self._by:
             await self._roots.grant(self._entry, news, self._by)
             left = [folder.path for folder in self._open if folder not in chosen]
-            self._roots.refused(self._entry, left)
+            self._roots.remember_refused(self._entry, left)
         else:
-            self._roots.passing(self._entry, news)
+            self._roots.let_pass(self._entry, news)
         return chosen
 
     def outcome(self, result: list[RootFolder]) -> ActOutcome:

@@ -99,7 +99,7 @@ class ContextBuilder:
             counter: counts tokens; an estimator of the model by default.
         """
         parts = self._parts
-        viewer = Viewer(principal, parts.runs.named(run))
+        viewer = Viewer(principal, parts.runs.find_id(run))
         await load_lists(parts.catalog, viewer)
         gatherer = ContextGatherer(parts, viewer, query)
         gatherer.add_instructions(instructions)

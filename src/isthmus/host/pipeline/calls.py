@@ -121,7 +121,7 @@ class HostCalls:
             page = await self._kept(asked.uri, principal, run)
             texts = [TextContent(text=part.text or "") for part in page.contents]
             return ToolResult(name, CallToolResult(content=list(texts)))
-        viewer = Viewer(principal, self.pipeline.runs.named(run))
+        viewer = Viewer(principal, self.pipeline.runs.find_id(run))
         return ToolResult(name, await self._search.answer(asked, viewer))
 
     async def read(
@@ -240,7 +240,7 @@ class HostCalls:
             object=object,
             # What is decided on is what is sent, whatever its caller does to it meanwhile.
             arguments=to_plain_arguments(name=object, arguments=arguments) if arguments else {},
-            run=self.pipeline.runs.named(run),
+            run=self.pipeline.runs.find_id(run),
             parent="" if parent is None else parent.id,
             origin=asker.origin if origin == "local" else origin,
             course="" if parent is None else parent.words,

@@ -76,7 +76,7 @@ class Passage:
         """How long it has taken so far."""
         return time.perf_counter() - self.began
 
-    def shown(self) -> Attempt:
+    def redact_attempt(self) -> Attempt:
         """The attempt as it may be shown and kept: without what a rule says nobody is to see."""
         pointers = self.trace.obligations.redact
         if not pointers:
@@ -90,7 +90,7 @@ class Passage:
         circumstances = record_facts(self.facts)
         return self.row(
             "intent",
-            arguments=self.shown().arguments,
+            arguments=self.redact_attempt().arguments,
             detail={"facts": circumstances} if circumstances else None,
         )
 
@@ -116,7 +116,7 @@ class Passage:
         return self.row(
             "outcome",
             # what was to be done stands in the intent, where there is one
-            arguments=None if self.intended else self.shown().arguments,
+            arguments=None if self.intended else self.redact_attempt().arguments,
             failed=True,
             error="outcome-unknown" if unknown else name,
             code=error.code if isinstance(error, Refused) else None,

@@ -134,17 +134,17 @@ class Pipeline:
                 "since the user declined what the server asked for in its course",
                 what="sampling.request",
             )
-            self._failed(passage, declined)
+            self._record_failure(passage, declined)
             try:
                 raise declined from error
             finally:
                 del declined  # it keeps this frame, and must not be kept by it
         except OutcomeUnknown as error:
             error.call = passage.attempt.id
-            self._failed(passage, error)
+            self._record_failure(passage, error)
             raise
         except BaseException as error:
-            self._failed(passage, error)
+            self._record_failure(passage, error)
             raise
 
     async def explain(self, attempt: Attempt, act: Act[T]) -> Trace:
@@ -171,16 +171,16 @@ class Pipeline:
                 await self.grants.fresh()
         self._judge(passage)
         if not self._is_dry_run:
-            await self._decided(passage, act)
+            await self._get_allowed(passage, act)
         if self._is_dry_run:  # or became so while somebody was asked
-            return self._imagined(passage, act)
+            return self._end_dry(passage, act)
         if passage.attempt.action not in SERVER_ACTIONS:
             return await self._do(passage, act)
         slots = await self._enter(passage, act)
         attempt = passage.attempt
         if self.mode == "dry-run":  # since it waited
             self._limits.leave(attempt, slots)
-            return self._imagined(passage, act)
+            return self._end_dry(passage, act)
         self.flying.add(attempt)
         try:
             return await self._do(passage, act)
@@ -299,8 +299,8 @@ class Pipeline:
             }
             self.audit.note(passage.row("policy", detail=detail))
 
-    def _imagined(self, passage: Passage, act: Act[T]) -> T:
-        result = act.imagined(passage.attempt, passage.trace)
+    def _end_dry(self, passage: Passage, act: Act[T]) -> T:
+        result = act.make_dry_result(passage.attempt, passage.trace)
         self.audit.note(passage.row("outcome", detail={"dry_run": True}, failed=False))
         return result
 
@@ -309,7 +309,7 @@ class Pipeline:
         run = passage.run
         return self.runs.let_through if run is None else run.calls
 
-    async def _decided(self, passage: Passage, act: Act[T]) -> None:
+    async def _get_allowed(self, passage: Passage, act: Act[T]) -> None:
         """Have policy, and a person where it wants one, let an attempt through; it counts then.
 
         Raises:
@@ -361,7 +361,7 @@ class Pipeline:
         if passage.run is not None:
             passage.run.begin()
         passage.counted = tuple(find_counted_rules(passage.trace))
-        self.runs.counted(passage.run, passage.attempt.principal, passage.counted)
+        self.runs.count(passage.run, passage.attempt.principal, passage.counted)
         return True
 
     # Consent
@@ -374,7 +374,7 @@ class Pipeline:
         """
         for _ in range(MAX_EDIT_ROUNDS):
             decision = passage.decision = await self.broker.ask(
-                self._interaction(passage, act), self._lasting(passage)
+                self._interaction(passage, act), self._name_lasting(passage)
             )
             passage.waited = True
             if decision.verdict != "allow":
@@ -382,7 +382,7 @@ class Pipeline:
             if passage.trace.obligations.redact and decision.edited is not UNSET:
                 whole = restore_hidden(decision.edited, dict(passage.attempt.arguments))
                 decision = passage.decision = structs.replace(decision, edited=whole)
-            edited = act.edited(passage.attempt, decision)
+            edited = act.apply_edit(passage.attempt, decision)
             if edited is passage.attempt:
                 break
             passage.attempt = edited
@@ -395,7 +395,7 @@ class Pipeline:
             raise make_denial(passage.attempt, passage.trace, Decision(verdict="deny", by="edits"))
 
     def _interaction(self, passage: Passage, act: Act[T]) -> Interaction:
-        attempt, trace, now = passage.shown(), passage.trace, self._clock()
+        attempt, trace, now = passage.redact_attempt(), passage.trace, self._clock()
         timeout = trace.obligations.timeout
         return Interaction(
             id=new_id(),
@@ -415,7 +415,7 @@ class Pipeline:
         return passage.server.hosted.entry.options.timeouts.interaction
 
     @staticmethod
-    def _lasting(passage: Passage) -> TaskQuestion | None:
+    def _name_lasting(passage: Passage) -> TaskQuestion | None:
         """The name of what a task asks, which is asked again after a restart."""
         asked = QUESTION_ORIGIN.get()
         if asked is None or not asked.task:
@@ -444,7 +444,7 @@ class Pipeline:
                 by="policy",
             )
         if self.events:
-            self.events.tell(AttemptBegan(attempt=passage.shown()))
+            self.events.tell(AttemptBegan(attempt=passage.redact_attempt()))
         self.flying.begin(attempt)
         token = CURRENT_ATTEMPT.set(attempt)
         try:
@@ -456,10 +456,10 @@ class Pipeline:
         if pointers:  # of the whole: what is cut off, and kept, has to be without it, too
             result = act.redact(result, pointers)
         result = await act.review(attempt, result)
-        self._done(passage, act.outcome(result))
+        self._record_outcome(passage, act.outcome(result))
         return result
 
-    def _done(self, passage: Passage, outcome: ActOutcome) -> None:
+    def _record_outcome(self, passage: Passage, outcome: ActOutcome) -> None:
         run = passage.run
         if run is not None:
             self._take_over(passage)
@@ -478,7 +478,7 @@ class Pipeline:
         if passage.run is not None and passage.attempt.action in SERVER_ACTIONS:
             passage.run.taken.take(passage.attempt, passage.facts)
 
-    def _failed(self, passage: Passage, error: BaseException) -> None:
+    def _record_failure(self, passage: Passage, error: BaseException) -> None:
         """It is over without a result: written down whatever the reason."""
         if isinstance(error, PeerError) and passage.intended:
             self._take_over(passage)  # the words of an error are words of the server

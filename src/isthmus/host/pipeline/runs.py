@@ -173,7 +173,7 @@ class Runs:
             self._runs.move_to_end(id)
         return run
 
-    def named(self, run: Run | str | None) -> str:
+    def find_id(self, run: Run | str | None) -> str:
         """The id of a run that somebody has; empty for none.
 
         Raises:
@@ -193,7 +193,7 @@ class Runs:
         """
         return self._outside.get(principal, NO_COUNTS)
 
-    def counted(self, run: Run | None, principal: str, rules: Iterable[str]) -> None:
+    def count(self, run: Run | None, principal: str, rules: Iterable[str]) -> None:
         """Rules let one more attempt through.
 
         Args:

@@ -157,7 +157,7 @@ class ServerAnswers:
         self._targets = targets
         self._events = events
 
-    def client_for(self, entry: ServerEntry, isolation: str) -> "Client":
+    def make_client(self, entry: ServerEntry, isolation: str) -> "Client":
         """The client for a server and an isolation key: it offers what the entry says, and no more.
 
         Raises:
@@ -165,7 +165,7 @@ class ServerAnswers:
         """
         return HostedClient(self, entry, isolation).client
 
-    def reached(self, entry: ServerEntry) -> "ClientTarget":
+    def find_target(self, entry: ServerEntry) -> "ClientTarget":
         """Where a server is."""
         from isthmus.host.supervisor.targets import apply_era, make_target  # elsewhere
 
@@ -177,21 +177,23 @@ class ServerAnswers:
             make_target(entry) if self.confine is None else make_target(entry, self.confine(entry))
         )
 
-    def line(self, server: str, isolation: str, client: "Client") -> "ServerConnection | None":
+    def find_connection(
+        self, server: str, isolation: str, client: "Client"
+    ) -> "ServerConnection | None":
         """The connection of a client, as the supervisor keeps it."""
         return self._servers.supervisor.find_connection(server, isolation, client)
 
-    def changed(self, server: str, kind: str, isolation: str) -> None:
+    def report_change(self, server: str, kind: str, isolation: str) -> None:
         """A server has told on a connection that a list of its has changed."""
         self._servers.supervisor.changed(server, kind, isolation)
 
-    def heard(self, server: str, message: Any) -> None:
+    def report_log(self, server: str, message: Any) -> None:
         """A server has logged something."""
         hosted = self._servers.supervisor.servers.get(server)
         if hosted is not None:
             hosted.keep_log(message)
 
-    def asking(self, entry: ServerEntry, isolation: str) -> ServerQuestion:
+    def make_question(self, entry: ServerEntry, isolation: str) -> ServerQuestion:
         """Who asks what is being answered here, and in the course of what."""
         asked = QUESTION_ORIGIN.get()
         pipeline, servers = self._pipeline, self._servers
@@ -225,12 +227,12 @@ class ServerAnswers:
             depth=0 if parent is None else pipeline.flying.depth(parent.id),
         )
 
-    def strike(self, entry: ServerEntry, isolation: str, method: str) -> None:
+    def record_strike(self, entry: ServerEntry, isolation: str, method: str) -> None:
         """A server asks what it was not offered to ask."""
         count = self.strikes[entry.name] = self.strikes.get(entry.name, 0) + 1
         if count > MAX_STRIKE_ROWS:
             return
-        asking = self.asking(entry, isolation)
+        asking = self.make_question(entry, isolation)
         text = f"{entry.name} asks {method}, which it was not offered (strike {count})"
         self._events.tell(HostNotice(about="strike", server=entry.name, text=text))
         self._pipeline.audit.note(
@@ -265,10 +267,10 @@ class HostedClient:
         self._answers = answers
         self._entry = entry
         self._isolation = isolation
-        self.client = self._made()
-        self.client.on_undeclared(self._strike)
+        self.client = self._make_client()
+        self.client.on_undeclared(self._record_strike)
 
-    def _made(self) -> "Client":
+    def _make_client(self) -> "Client":
         from isthmus.client.client import Client
         from isthmus.client.model.limits import Limits
         from isthmus.host.supervisor.targets import get_pinned_revision
@@ -280,18 +282,18 @@ class HostedClient:
         elicit: Any = self._elicit if elicits else None
         roots: Roots | None = None
         if offered.roots and answers.roots is not None:
-            roots = self._places
+            roots = self._expose_roots
         return Client(
-            answers.reached(entry),
+            answers.find_target(entry),
             elicit=elicit,
             sample=self._sample if samples else None,
             roots=roots,
             sample_tools=samples and offered.sampling_tools,
             sample_context=samples and offered.sampling_context,
             answer_tasks=offered.tasks and (elicits or samples),
-            on_log=self._heard,
-            on_change=self._changed,
-            on_elicitation_complete=self._completed if "url" in offered.elicitation else None,
+            on_log=self._report_log,
+            on_change=self._report_change,
+            on_elicitation_complete=self._complete_page if "url" in offered.elicitation else None,
             revision=get_pinned_revision(entry),
             timeout=times.call,
             max_timeout=times.total,
@@ -306,7 +308,7 @@ class HostedClient:
 
         Nor is the connection closed for being idle.
         """
-        line = self._answers.line(self._entry.name, self._isolation, self.client)
+        line = self._answers.find_connection(self._entry.name, self._isolation, self.client)
         if line is not None:
             line.in_flight += 1
         try:
@@ -317,18 +319,18 @@ class HostedClient:
                 line.release()
 
     async def _elicit(self, params: "ElicitParams") -> Answer[Any]:
-        asking = self._answers.asking(self._entry, self._isolation)
+        asking = self._answers.make_question(self._entry, self._isolation)
         elicitor: Any = self._answers.elicitor
         with self._busy():
             try:
                 answer: Answer[Any] = await elicitor.answer(asking, params)
             except HostError as error:
-                self._told(error)
+                self._report_error(error)
                 return Cancelled()
             return answer
 
     async def _sample(self, params: "CreateMessageParams") -> "Sampled":
-        asking = self._answers.asking(self._entry, self._isolation)
+        asking = self._answers.make_question(self._entry, self._isolation)
         sampler: Any = self._answers.sampler
         with self._busy():
             try:
@@ -337,8 +339,8 @@ class HostedClient:
                 raise Rejected from error
             return written
 
-    async def _places(self) -> Any:
-        asking = self._answers.asking(self._entry, self._isolation)
+    async def _expose_roots(self) -> Any:
+        asking = self._answers.make_question(self._entry, self._isolation)
         roots: Any = self._answers.roots
         with self._busy():
             try:
@@ -346,22 +348,22 @@ class HostedClient:
             except Denied:
                 return []
 
-    def _told(self, error: HostError) -> None:
+    def _report_error(self, error: HostError) -> None:
         said = HostNotice(about="question", server=self._entry.name, text=str(error))
         self._answers._events.tell(said)  # noqa: SLF001 - of the same file
 
-    def _changed(self, change: Any) -> None:
-        self._answers.changed(self._entry.name, change.kind, self._isolation)
+    def _report_change(self, change: Any) -> None:
+        self._answers.report_change(self._entry.name, change.kind, self._isolation)
 
-    def _heard(self, message: Any) -> None:
-        self._answers.heard(self._entry.name, message)
+    def _report_log(self, message: Any) -> None:
+        self._answers.report_log(self._entry.name, message)
 
-    def _completed(self, id: str) -> None:
+    def _complete_page(self, id: str) -> None:
         if self._answers.elicitor is not None:
             self._answers.elicitor.completed(self._entry.name, id)
 
-    def _strike(self, method: str) -> None:
-        self._answers.strike(self._entry, self._isolation, method)
+    def _record_strike(self, method: str) -> None:
+        self._answers.record_strike(self._entry, self._isolation, method)
 
 
 def make_elicitation_capability(offered: tuple[str, ...]) -> Any:

@@ -228,7 +228,7 @@ class FormAct(ElicitationAct):
         if scripts:
             yield f"the question has letters of {scripts}, which look alike"
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The attempt with what was filled in, which is what is sent."""
         content = {} if decision.edited is UNSET else decision.edited
         try:

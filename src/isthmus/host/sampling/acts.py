@@ -172,7 +172,7 @@ class SamplingRequestAct(Act[SampledText]):
             models=self._selection.possible,
         )
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """Apply a person's edit of the request, and the amount that they remember."""
         self._remembered, self._automatic = decision.remember != "once", None
         if decision.edited is UNSET:
@@ -348,7 +348,7 @@ class SamplingResponseAct(Act[CreateMessageResult | None]):
             cost=self._text.cost,
         )
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The message as a person left it: a text, the message, or ``{"regenerate": true}``.
 
         Raises:

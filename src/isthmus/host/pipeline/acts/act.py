@@ -109,7 +109,7 @@ class Act(Protocol[T]):
         """What a person has to see before they decide."""
         ...
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The attempt as a person has changed it; it goes through validation and policy again.
 
         Raises:
@@ -131,7 +131,7 @@ class Act(Protocol[T]):
         """
         del attempt, waited
 
-    def imagined(self, attempt: Attempt, trace: Trace) -> T:
+    def make_dry_result(self, attempt: Attempt, trace: Trace) -> T:
         """What a dry run gives in place of a result.
 
         Raises:

@@ -108,7 +108,7 @@ class ServerAct(Act[T]):
 class UneditableAct(ServerAct[T]):
     """Something that is done with a server as it is asked, or not at all."""
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """The attempt as it was.
 
         Raises:
@@ -148,11 +148,11 @@ class ToolChangeAct(ServerAct[None]):
         change = self._change
         return ChangeAsked(before=Raw(change.before), after=Raw(change.after), diff=change.diff())
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:  # noqa: ARG002 - as above
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:  # noqa: ARG002 - as above
         """There is nothing to edit."""
         return attempt
 
-    def imagined(self, attempt: Attempt, trace: Trace) -> None:
+    def make_dry_result(self, attempt: Attempt, trace: Trace) -> None:
         """Nothing is released by a host that only says what it would do."""
         raise Denied(f"tool {attempt.object!r} of {attempt.server!r} has changed", rule=trace.rule)
 
@@ -398,7 +398,7 @@ class CompletionAct(ServerAct[Completion]):
         shown = {**typed["context"], typed["argument"]: typed["value"]}
         return PromptAsked(name=attempt.object, arguments=shown)
 
-    def edited(self, attempt: Attempt, decision: Decision) -> Attempt:
+    def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
         """With what a person left in the blanks.
 
         Raises:

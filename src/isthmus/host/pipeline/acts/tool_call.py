@@ -141,7 +141,7 @@ class ToolCallAct(ServerAct[ToolResult]):
         """See whether the tool is still the one that was decided on."""
         await self.servers.check_tool(attempt, self.known, waited=waited)
 
-    def imagined(self, attempt: Attempt, trace: Trace) -> ToolResult:
+    def make_dry_result(self, attempt: Attempt, trace: Trace) -> ToolResult:
         """A result that says what would have been called."""
         said = msgspec.json.encode(attempt.arguments).decode()
         text = (
