@@ -230,6 +230,6 @@ def test_scopes_and_origins_have_to_be_lists(given):
 @pytest.mark.parametrize("status", [403, 404, 407, 502])
 def test_the_code_of_a_page_in_place_of_the_token_endpoint_ends_no_login(acme, status):
     """RFC 6749 5.2: errors come with 400 or 401; a proxy's access_denied is not the provider's."""
-    refusal = acme._refusal(status, {"error": "access_denied"})
+    refusal = acme._make_refusal(status, {"error": "access_denied"})
 
     assert UpstreamUnavailable is type(refusal)

@@ -234,15 +234,15 @@ class Network:
             NetworkRefused: the policy says no.
             NetworkFailed: no answer, or one that is too long.
         """
-        parts = self._judge(url)
+        parts = self._judge_url(url)
         proxy = choose_proxy(url, self.policy.proxy) if self.policy.proxy else None
-        sent = self._headers(url, headers, proxy)
+        sent = self._make_headers(url, headers, proxy)
         self._under_way += 1
         try:
             with admit_addresses(
-                HostPort.of(proxy.url) if proxy else self._place(parts), parts.host
+                HostPort.of(proxy.url) if proxy else self._trusted_place(parts), parts.host
             ):
-                return await self._send(
+                return await self._send_request(
                     method, url, body, limit, headers=sent, **make_proxy_options(proxy)
                 )
         finally:
@@ -298,7 +298,7 @@ class Network:
             await session.close()
             await asyncio.sleep(0)
 
-    def _judge(self, url: str) -> UrlParts:
+    def _judge_url(self, url: str) -> UrlParts:
         """Judge a URL by what can be told from it alone."""
         try:
             parts = split_url(url)
@@ -314,12 +314,12 @@ class Network:
         judge_host(parts.host)
         return parts
 
-    def _place(self, parts: UrlParts) -> HostPort | None:
+    def _trusted_place(self, parts: UrlParts) -> HostPort | None:
         """The one place that may have any address, since the application named it."""
         return HostPort(parts.host, parts.port) if self.policy.trusts(parts) else None
 
     @staticmethod
-    def _headers(
+    def _make_headers(
         url: str, headers: Mapping[str, str] | None, proxy: HttpProxy | None
     ) -> Mapping[str, str]:
         # A compressed answer would be longer than it looks.
@@ -328,13 +328,13 @@ class Network:
             sent["proxy-authorization"] = proxy.credentials  # it reads plain requests itself
         return sent
 
-    async def _send(
+    async def _send_request(
         self, method: str, url: str, body: bytes | None, limit: int, **way: Any
     ) -> Fetched:
         import aiohttp
         from yarl import URL
 
-        session = self._opened()
+        session = self._open_session()
         try:
             async with session.request(
                 method,
@@ -349,7 +349,7 @@ class Network:
                 f"no answer of {display_url(url)}: {describe_error(error)}"
             ) from None
 
-    def _opened(self) -> "aiohttp.ClientSession":
+    def _open_session(self) -> "aiohttp.ClientSession":
         """The session of this loop: connections cannot be used on any other."""
         loop = asyncio.get_running_loop()
         if self._session is None or self._loop is not loop:

@@ -166,22 +166,22 @@ class ReplayCache:
         name = key + sha256_digest(f"{jkt} {jti}")[:16]
         if self._seen.get(name, now - 1) >= now:
             return False
-        if self._crowded(key):
-            self._forget(now)
-            if self._crowded(key):
+        if self._is_crowded(key):
+            self._forget_expired(now)
+            if self._is_crowded(key):
                 raise InvalidProof("too many proofs at once: try again in a few minutes")
         if name not in self._seen:
             self._held[key] = self._held.get(key, 0) + 1
         self._seen[name] = until
         return True
 
-    def _crowded(self, key: bytes) -> bool:
+    def _is_crowded(self, key: bytes) -> bool:
         """Whether there is no room for another proof by a key."""
         taken = len(self._seen)
         greedy = 2 * taken >= self._limit and self._held.get(key, 0) >= self._share
         return greedy or taken >= self._limit
 
-    def _forget(self, now: float) -> None:
+    def _forget_expired(self, now: float) -> None:
         """Forget what is of no use any more; once a second, as it looks at everything."""
         if now < self._tidied + 1:
             return

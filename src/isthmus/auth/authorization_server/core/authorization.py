@@ -73,36 +73,38 @@ class AuthorizationRequests:
             except StoreLocked:
                 # RFC 6749 4.1.2.1: a 503 would not reach the client through the browser
                 return await self._transactions.read(
-                    lambda core: self._busy(core, parameters), found
+                    lambda core: self._redirect_busy(core, parameters), found
                 )
         except ValueError:
             # Authlib raises it for an error text with characters that none may have.
             raise RequestRefused("the link has characters that it must not have") from None
 
     def _judge(self, core: "OAuthCore", parameters: OAuthParameters) -> PendingAuthorization | str:
-        pending = self._judged(core, parameters)
+        pending = self._judge_request(core, parameters)
         if isinstance(pending, PendingAuthorization):
             core.records.save_pending(pending)
         return pending
 
-    def _busy(self, core: "OAuthCore", parameters: OAuthParameters) -> str:
+    def _redirect_busy(self, core: "OAuthCore", parameters: OAuthParameters) -> str:
         """The URL to send a browser to when nothing can be written.
 
         Raises:
             StoreLocked: nowhere, before its user was asked anything.
         """
-        found = self._judged(core, parameters)
+        found = self._judge_request(core, parameters)
         if isinstance(found, str):
             return found
         known = core.query_client(found.client_id)
         if known is None or not is_trusted_redirect(known.client, found.redirect_uri):
             raise StoreLocked("the store is locked by another process")
-        return self._refused(found.redirect_uri, "temporarily_unavailable", found.state)
+        return self._make_error_url(found.redirect_uri, "temporarily_unavailable", found.state)
 
-    def _judged(self, core: "OAuthCore", parameters: OAuthParameters) -> PendingAuthorization | str:
+    def _judge_request(
+        self, core: "OAuthCore", parameters: OAuthParameters
+    ) -> PendingAuthorization | str:
         from authlib.oauth2 import OAuth2Error
 
-        request = self._request(parameters)
+        request = self._make_request(parameters)
         try:
             grant = core.get_consent_grant(request)
         except OAuth2Error as error:
@@ -115,7 +117,7 @@ class AuthorizationRequests:
             # RFC 6749 4.1.2.1: a parameter that is missing is no type that is not supported
             missing = parameters.get("response_type") is None
             code = "invalid_request" if missing else error.error
-            url = self._refused(error.redirect_uri, code, parameters.get("state"))
+            url = self._make_error_url(error.redirect_uri, code, parameters.get("state"))
             if named is None or not is_trusted_redirect(named.client, error.redirect_uri):
                 raise UntrustedRedirect(url) from None
             return url
@@ -159,7 +161,7 @@ class AuthorizationRequests:
             from authlib.oauth2 import OAuth2Error
 
             kept = take_pending(core.records, pending)
-            request = self._request(OAuthParameters(method="GET", pairs=kept.query))
+            request = self._make_request(OAuthParameters(method="GET", pairs=kept.query))
             try:
                 grant = core.get_consent_grant(request)
             except OAuth2Error as error:
@@ -182,15 +184,15 @@ class AuthorizationRequests:
             return kept
 
         kept = await self._store.write(work)
-        return self._refused(kept.redirect_uri, error, kept.state)
+        return self._make_error_url(kept.redirect_uri, error, kept.state)
 
-    def _refused(self, redirect_uri: str, error: str, state: str | None) -> str:
+    def _make_error_url(self, redirect_uri: str, error: str, state: str | None) -> str:
         """The redirect URI with an error (RFC 6749 4.1.2.1), for the browser."""
         # spec 2026-07-28 basic/authorization#authorization-response-validation: errors have iss too
         pairs = [("error", error), ("state", state), ("iss", self._settings.issuer)]
         return add_query(redirect_uri, ((name, value) for name, value in pairs if value))
 
-    def _request(self, parameters: OAuthParameters) -> "FormRequest":
+    def _make_request(self, parameters: OAuthParameters) -> "FormRequest":
         from isthmus.auth.authorization_server.core.oauth_core import FormRequest
 
         return FormRequest(parameters, self._settings.url("authorize"))

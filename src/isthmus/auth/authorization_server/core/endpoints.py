@@ -163,16 +163,16 @@ class OAuthEndpoints:
 
     def _routes(self) -> dict[str, AsgiApp]:
         settings = self._settings
-        token, authorize = self._api(self._token), self.authorize
+        token, authorize = self._make_endpoint(self._token), self.authorize
         found: dict[str, AsgiApp] = {
             settings.path("authorize"): authorize,
             settings.path("token"): token,
-            settings.path("revoke"): self._api(self._revoke),
-            settings.path("introspect"): self._api(self._introspect, shared=False),
-            settings.path("jwks"): self._api(self._jwks, "GET"),
-            **dict.fromkeys(settings.metadata_paths(), self._api(self._describe, "GET")),
+            settings.path("revoke"): self._make_endpoint(self._revoke),
+            settings.path("introspect"): self._make_endpoint(self._introspect, shared=False),
+            settings.path("jwks"): self._make_endpoint(self._jwks, "GET"),
+            **dict.fromkeys(settings.metadata_paths(), self._make_endpoint(self._describe, "GET")),
         }
-        register = self._api(self._register)
+        register = self._make_endpoint(self._register)
         if settings.registration.dcr.enabled:
             found[settings.path("register")] = register
         if settings.legacy_paths:
@@ -215,7 +215,7 @@ class OAuthEndpoints:
 
     # For programs
 
-    def _api(
+    def _make_endpoint(
         self, handler: EndpointHandler, method: str = "POST", *, shared: bool = True
     ) -> AsgiApp:
         """An endpoint that programs call; ``shared`` ones may be called by pages of any origin."""
@@ -259,7 +259,7 @@ class OAuthEndpoints:
 
         return endpoint
 
-    async def _served(self, work: "Callable[[OAuthCore], T]", found: LookupResult) -> T:
+    async def _serve(self, work: "Callable[[OAuthCore], T]", found: LookupResult) -> T:
         """Have Authlib serve a request in a transaction of its own.
 
         Raises:
@@ -272,35 +272,35 @@ class OAuthEndpoints:
             # with the request, and are not sent back.
             raise RequestRefused("the request has characters that it must not have") from None
 
-    async def _client_form(
+    async def _read_client_form(
         self, scope: Scope, receive: Receive
     ) -> tuple[OAuthParameters, LookupResult]:
         """A form that a client sends, and what it takes to serve it."""
-        parameters = await self._form(scope, receive)
+        parameters = await self._read_form(scope, receive)
         return parameters, await self._lookups.find(parameters)
 
-    async def _form(self, scope: Scope, receive: Receive) -> OAuthParameters:
+    async def _read_form(self, scope: Scope, receive: Receive) -> OAuthParameters:
         self._limits.address(peer_address(scope))
         return await read_form(scope, receive)
 
     async def _token(self, scope: Scope, receive: Receive) -> OAuthResponse:
-        parameters = await self._form(scope, receive)
+        parameters = await self._read_form(scope, receive)
         if parameters.get("grant_type") is None:  # RFC 6749 5.2: a required parameter is missing
             raise RequestRefused("grant_type is missing")
         client_id = parameters.basic.client_id if parameters.basic else parameters.get("client_id")
         if client_id is None:
-            return await self._tokens(parameters)
+            return await self._issue_tokens(parameters)
         self._limits.client(client_id)
         status = None
         try:
-            done = await self._tokens(parameters)
+            done = await self._issue_tokens(parameters)
             status = done.status
         finally:
             if status != 200:
                 self._limits.not_of(client_id)
         return done
 
-    async def _tokens(self, parameters: OAuthParameters) -> OAuthResponse:
+    async def _issue_tokens(self, parameters: OAuthParameters) -> OAuthResponse:
         found = await self._lookups.find(parameters)
 
         def work(core: "OAuthCore") -> OAuthResponse:
@@ -314,20 +314,20 @@ class OAuthEndpoints:
                 done.headers.append(("DPoP-Nonce", make_nonces(core).current(now)))
             return done
 
-        return await self._served(work, found)
+        return await self._serve(work, found)
 
     async def _revoke(self, scope: Scope, receive: Receive) -> OAuthResponse:
-        done = await self._endpoint("revocation", "revoke", scope, receive)
+        done = await self._serve_endpoint("revocation", "revoke", scope, receive)
         await self._after_revocation()
         return done
 
     async def _introspect(self, scope: Scope, receive: Receive) -> OAuthResponse:
-        return await self._endpoint("introspection", "introspect", scope, receive)
+        return await self._serve_endpoint("introspection", "introspect", scope, receive)
 
-    async def _endpoint(
+    async def _serve_endpoint(
         self, name: str, place: str, scope: Scope, receive: Receive
     ) -> OAuthResponse:
-        parameters, found = await self._client_form(scope, receive)
+        parameters, found = await self._read_client_form(scope, receive)
 
         def work(core: "OAuthCore") -> "tuple[OAuthResponse, bool]":
             from isthmus.auth.authorization_server.core.oauth_core import FormRequest
@@ -337,7 +337,7 @@ class OAuthEndpoints:
             client: AuthlibClient | None = request.client
             return done, client is not None and client.client.introspects
 
-        done, for_others = await self._served(work, found)
+        done, for_others = await self._serve(work, found)
         if for_others:
             # It asks about whatever anybody sent it: that must not use up what it may ask.
             self._limits.not_from(peer_address(scope))
@@ -367,16 +367,16 @@ class OAuthEndpoints:
             )
             return done
 
-        return await self._served(work, LookupResult())
+        return await self._serve(work, LookupResult())
 
     async def _jwks(self, scope: Scope, receive: Receive) -> OAuthResponse:  # noqa: ARG002 - every handler gets them
         keys = await self._keyring.published(self._store)
-        return self._document(msgspec.json.encode({"keys": keys}))
+        return self._make_document(msgspec.json.encode({"keys": keys}))
 
     async def _describe(self, scope: Scope, receive: Receive) -> OAuthResponse:  # noqa: ARG002 - every handler gets them
-        return self._document(self._metadata)
+        return self._make_document(self._metadata)
 
-    def _document(self, body: bytes) -> OAuthResponse:
+    def _make_document(self, body: bytes) -> OAuthResponse:
         headers = [("Cache-Control", "public, max-age=300"), ("Content-Type", "application/json")]
         done = OAuthResponse(200, None, headers)
         done.body = body

@@ -89,7 +89,7 @@ class LocalVerifier:
 
     async def _verify(self, presented: Presented, resource: str) -> Principal | None:
         try:
-            claims = await self._claims(presented.token.reveal())
+            claims = await self._verify_claims(presented.token.reveal())
             # What others accept as late, its own server need not.
             check_times(claims, self._clock(), leeway=0.0)
         except InvalidToken:
@@ -99,25 +99,25 @@ class LocalVerifier:
         if claims.get("iss") != self._settings.issuer or not is_issued_for(claims, {resource}):
             return None
         principal = make_principal(claims)
-        return principal if await self._lasts(principal) else None
+        return principal if await self._check_standing(principal) else None
 
     async def lasts(self, principal: Principal) -> bool:
         """Whether a token still stands: its grant, its user and its client are there."""
         try:
-            return await self._lasts(principal)
+            return await self._check_standing(principal)
         except StoreLocked as error:
             raise VerifierUnavailable(str(error), LOCKED_RETRY_S) from None
 
-    async def _lasts(self, principal: Principal) -> bool:
+    async def _check_standing(self, principal: Principal) -> bool:
         jti, now = str(principal.claims.get("jti")), self._clock()
         known = self._standing.get(jti)
         if known is not None and now < known[0]:
             return known[1]
-        stands = await self._stands(principal)
+        stands = await self._find_standing(principal)
         self._standing[jti] = (now + STANDING_LIFE_S, stands)
         return stands
 
-    async def _stands(self, principal: Principal) -> bool:
+    async def _find_standing(self, principal: Principal) -> bool:
         import sqlite3
 
         try:
@@ -146,7 +146,7 @@ class LocalVerifier:
             return "gid" not in principal.claims
         return not user.disabled
 
-    async def _claims(self, token: str) -> Claims:
+    async def _verify_claims(self, token: str) -> Claims:
         """The claims of a token that we signed; each signature is checked once.
 
         Raises:

@@ -394,15 +394,15 @@ class Lookups:
         document = await self.document(client_id, parameters.address)
         signed = None
         if assertion is not None and client_id is not None:
-            signed = await self._client_assertion(
+            signed = await self._verify_client_assertion(
                 assertion, client_id, document, parameters.address
             )
-        vouched, user = await self._grant(parameters)
+        vouched, user = await self._look_up_grant(parameters)
         return LookupResult(
             document=document, client_assertion=signed, assertion=vouched, user=user
         )
 
-    async def _client_assertion(
+    async def _verify_client_assertion(
         self, assertion: str, client_id: str, document: RegisteredClient | None, address: str
     ) -> Claims | None:
         client = document or self._settings.static.get(client_id)
@@ -424,7 +424,7 @@ class Lookups:
         """A slot for keys that a stranger has us fetch; None where nothing is to be fetched."""
         if client.jwks_uri is None or client.kind not in {"document", "dynamic"}:
             return None
-        keys = self._set(client.jwks_uri)
+        keys = self._key_set(client.jwks_uri)
         if keys.current or keys.is_fetching:
             return None
         try:
@@ -432,12 +432,14 @@ class Lookups:
         except DocumentUnreachable as flaw:
             raise make_busy_refusal(str(flaw)) from None
 
-    async def _grant(self, parameters: OAuthParameters) -> tuple[Claims | None, User | None]:
+    async def _look_up_grant(
+        self, parameters: OAuthParameters
+    ) -> tuple[Claims | None, User | None]:
         """The assertion of a grant, and the user behind it or behind a token."""
         kind = parameters.get("grant_type")
         if kind == JWT_BEARER_GRANT:
-            claims, idp = await self._vouched(parameters.get("assertion") or "")
-            return claims, await self._vouched_user(claims, idp)
+            claims, idp = await self._verify_assertion(parameters.get("assertion") or "")
+            return claims, await self._find_vouched_user(claims, idp)
         if kind in {AUTHORIZATION_CODE_GRANT, REFRESH_GRANT}:
             user_id = await self._store.read(lambda records: find_user_id(records, parameters))
             return None, await self.user(user_id)
@@ -449,25 +451,27 @@ class Lookups:
             return None
         return User(id=user_id) if self._users is None else await self._users.get(user_id)
 
-    async def _vouched(self, assertion: str) -> tuple[Claims | None, TrustedIdp | None]:
+    async def _verify_assertion(self, assertion: str) -> tuple[Claims | None, TrustedIdp | None]:
         """The claims of a grant's assertion; None where nobody whom we trust has signed it."""
         issuer, subject = read_unverified(assertion, "iss"), read_unverified(assertion, "sub")
         if issuer is None:
             return None, None
         if token_type(assertion) == ID_JAG_JWT_TYPE:
             idp = self._settings.trusted_idps.get(issuer)
-            return await self._by(idp, assertion, ID_JAG_JWT_TYPE), idp
+            return await self._verify_by(idp, assertion, ID_JAG_JWT_TYPE), idp
         workload = self._settings.workloads.get((issuer, subject or ""))
-        return await self._by(workload, assertion, None), None
+        return await self._verify_by(workload, assertion, None), None
 
-    async def _by(
+    async def _verify_by(
         self, who: TrustedIdp | Workload | None, assertion: str, typ: str | None
     ) -> Claims | None:
         if who is None:
             return None
         return await self._verify(assertion, who.jwks, who.jwks_uri, who.algorithms, typ)
 
-    async def _vouched_user(self, claims: Claims | None, idp: TrustedIdp | None) -> User | None:
+    async def _find_vouched_user(
+        self, claims: Claims | None, idp: TrustedIdp | None
+    ) -> User | None:
         """The user that an identity provider vouches for."""
         if claims is None or idp is None:
             return None
@@ -496,7 +500,7 @@ class Lookups:
                 return verify_jwt(token, jwks, algorithms=algorithms, typ=typ)
             if jwks_uri is None:
                 return None
-            return await self._set(jwks_uri).verify(token, algorithms=algorithms, typ=typ)
+            return await self._key_set(jwks_uri).verify(token, algorithms=algorithms, typ=typ)
         except KeysUnavailable as error:
             raise RequestRefused(
                 "the keys behind an assertion cannot be fetched: try again later",
@@ -507,7 +511,7 @@ class Lookups:
         except InvalidToken:
             return None
 
-    def _set(self, url: str) -> Jwks:
+    def _key_set(self, url: str) -> Jwks:
         found = self._sets[url] = self._sets.get(url) or Jwks(url, self._network)
         return found
 

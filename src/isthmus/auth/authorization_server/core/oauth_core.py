@@ -212,7 +212,7 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
         client: AuthlibClient = request.client
         if client.client.dpop_bound and request.jkt is None:
             raise InvalidClientError(description="This client gets tokens by DPoP only.")
-        life = self._life(grant_id)
+        life = self._access_life(grant_id)
         access = AccessToken(
             issuer=self.settings.issuer,
             subject=subject,
@@ -240,7 +240,7 @@ class OAuthCore(AuthlibServer):  # type: ignore[misc]  # Authlib has no types
             answer["refresh_token"] = refresh.reveal()
         return answer
 
-    def _life(self, grant_id: str | None) -> int:
+    def _access_life(self, grant_id: str | None) -> int:
         """Seconds that an access token lives: no longer than its grant can."""
         usual = self.settings.access_ttl
         grant = None if grant_id is None else self.records.grant(grant_id)

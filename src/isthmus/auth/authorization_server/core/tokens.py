@@ -160,16 +160,16 @@ class Keyring:
 
     def signing(self, records: Records) -> PrivateKey:
         """The current key; the first call in the life of a store makes it."""
-        current = self._state(records, "current")
+        current = self._find_key(records, "current")
         if current is None or current.changed_at + self._life < records.now:
             self.rotate(records)
-            current = self._state(records, "current")
+            current = self._find_key(records, "current")
             assert current is not None  # noqa: S101 - rotate has just made it
-        return self._open(records, current)
+        return self._open_key(records, current)
 
     def public(self, records: Records) -> list[dict[str, Any]]:
         """All public keys, as ``/jwks`` shows them."""
-        return [dict(self._open(records, key).jwk) for key in load_keys(records)]
+        return [dict(self._open_key(records, key).jwk) for key in load_keys(records)]
 
     async def published(self, store: AuthStore) -> list[dict[str, Any]]:
         """The keys that tokens are verified with, as ``/jwks`` shows them; made where there are none."""
@@ -183,11 +183,11 @@ class Keyring:
 
     def complete(self, records: Records) -> bool:
         """Whether there are keys to sign with, and none has to change now."""
-        current = self._state(records, "current")
+        current = self._find_key(records, "current")
         return (
             current is not None
             and current.changed_at + self._life >= records.now
-            and self._state(records, "next") is not None
+            and self._find_key(records, "next") is not None
         )
 
     def rotate(self, records: Records) -> None:
@@ -198,8 +198,8 @@ class Keyring:
         if "next" in held:
             change_key_state(records, held["next"].kid, "current")
         else:
-            self._make(records, "current")
-        self._make(records, "next")
+            self._make_key(records, "current")
+        self._make_key(records, "next")
         records.audit("keys_rotated")
 
     def retire(self, records: Records) -> None:
@@ -221,10 +221,10 @@ class Keyring:
             self._mac = records.vault.open(row[0], f"meta/{MAC_NAME}")
         return self._mac
 
-    def _state(self, records: Records, state: str) -> StoredKey | None:
+    def _find_key(self, records: Records, state: str) -> StoredKey | None:
         return next((key for key in load_keys(records) if key.state == state), None)
 
-    def _open(self, records: Records, key: StoredKey) -> PrivateKey:
+    def _open_key(self, records: Records, key: StoredKey) -> PrivateKey:
         if key.kid not in self._opened:
             if len(self._opened) > 8:
                 self._opened.clear()
@@ -232,7 +232,7 @@ class Keyring:
             self._opened[key.kid] = PrivateKey(jwk.decode(), alg=key.alg, kid=key.kid)
         return self._opened[key.kid]
 
-    def _make(self, records: Records, state: str) -> None:
+    def _make_key(self, records: Records, state: str) -> None:
         kid = secrets.token_urlsafe(12)
         jwk = PrivateKey.generate(self._alg, kid).secret_jwk()
         sealed = records.vault.seal(jwk.reveal().encode(), f"key/{kid}")

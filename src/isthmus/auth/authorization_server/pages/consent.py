@@ -55,10 +55,10 @@ class ConsentPage:
             return
         token = await sessions.form_token("consent", opened, user)
         if not request.posted:
-            await send_page(send, 200, await self._question(opened, user, token))
+            await send_page(send, 200, await self._render_question(opened, user, token))
             return
         sessions.check_form(request, token)
-        await self._answered(request, opened, user, send)
+        await self._handle_answer(request, opened, user, send)
 
     async def approve_silently(
         self, request: BrowserRequest, pending: PendingAuthorization, user: User
@@ -85,7 +85,7 @@ class ConsentPage:
             return None
         return await self._requests.approve(pending, user)
 
-    async def _answered(
+    async def _handle_answer(
         self, request: BrowserRequest, opened: OpenedRequest, user: User | None, send: Send
     ) -> None:
         pending = opened.pending
@@ -95,14 +95,16 @@ class ConsentPage:
         elif decision != "allow":
             raise RequestRefused("That form says neither yes nor no.", status=400)
         elif user is None:
-            await self._elsewhere(request, opened, send)
+            await self._redirect_to_login(request, opened, send)
         else:
             url = await self._requests.approve(pending, user)
             if self._sessions.settings.consent == "remember" and may_remember_consent(pending):
-                await self._remember(pending, user)
+                await self._store_consent(pending, user)
             await send_redirect(send, url)
 
-    async def _elsewhere(self, request: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
+    async def _redirect_to_login(
+        self, request: BrowserRequest, opened: OpenedRequest, send: Send
+    ) -> None:
         """It was approved: now users are logged in where that is done."""
         sessions = self._sessions
         outcome = await sessions.users.begin(sessions.login_request(request, opened))
@@ -118,14 +120,14 @@ class ConsentPage:
             case LoginPage():
                 raise RequestRefused("This server cannot sign anybody in.", status=500)
 
-    async def _remember(self, pending: PendingAuthorization, user: User) -> None:
+    async def _store_consent(self, pending: PendingAuthorization, user: User) -> None:
         await self._sessions.store.write(
             lambda records: records.save_consent(
                 user.id, pending.client_id, pending.redirect_uri, pending.resource, pending.scopes
             )
         )
 
-    async def _question(self, opened: OpenedRequest, user: User | None, token: str) -> bytes:
+    async def _render_question(self, opened: OpenedRequest, user: User | None, token: str) -> bytes:
         sessions, pending = self._sessions, opened.pending
         users = sessions.users
         elsewhere = users if isinstance(users, Delegated) else None

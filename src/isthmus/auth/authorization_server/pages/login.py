@@ -336,9 +336,9 @@ class LoginPages:
         opened = await self._sessions.open_request(request)
         if request.posted:
             self._sessions.check_form(request, await self._sessions.form_token("login", opened))
-            await self._submitted(request, opened, send)
+            await self._handle_form(request, opened, send)
             return
-        await self._next(await self._sessions.identify(request, opened), opened, send)
+        await self._send_outcome(await self._sessions.identify(request, opened), opened, send)
 
     async def log_out(self, request: BrowserRequest, send: Send) -> None:
         """Answer a request to the logout page."""
@@ -363,14 +363,16 @@ class LoginPages:
                 send, "Signed out", "You may close this page.", cookies=cleared
             )
 
-    async def _submitted(self, request: BrowserRequest, opened: OpenedRequest, send: Send) -> None:
+    async def _handle_form(
+        self, request: BrowserRequest, opened: OpenedRequest, send: Send
+    ) -> None:
         sessions = self._sessions
         account = request.fields.get("account", "")
         wait = await self._tries.take(account, request.address)
         if wait:
             # without the name: people type passwords there
             log.warning("too many logins were tried from %s", request.address or "a socket")
-            await self._form(opened, make_throttled_page(account, wait), send)
+            await self._send_form(opened, make_throttled_page(account, wait), send)
             return
         outcome = await sessions.users.submit(
             sessions.login_request(request, opened), request.fields
@@ -383,9 +385,9 @@ class LoginPages:
                 send, sessions.page_url(sessions.paths.consent, opened.handle), cookies
             )
         else:
-            await self._next(outcome, opened, send)
+            await self._send_outcome(outcome, opened, send)
 
-    async def _next(
+    async def _send_outcome(
         self,
         outcome: User | LoginPage | LoginRedirect | LoginRefused,
         opened: OpenedRequest,
@@ -393,7 +395,7 @@ class LoginPages:
     ) -> None:
         match outcome:
             case LoginPage():
-                await self._form(opened, outcome, send)
+                await self._send_form(opened, outcome, send)
             case LoginRedirect():
                 await send_redirect(send, outcome.url, outcome.cookies)
             case LoginRefused():
@@ -405,7 +407,7 @@ class LoginPages:
                     send, self._sessions.page_url(self._sessions.paths.consent, opened.handle)
                 )
 
-    async def _form(self, opened: OpenedRequest, form: LoginPage, send: Send) -> None:
+    async def _send_form(self, opened: OpenedRequest, form: LoginPage, send: Send) -> None:
         sessions = self._sessions
         view = LoginView(
             place=sessions.place,

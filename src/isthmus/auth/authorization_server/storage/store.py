@@ -105,18 +105,18 @@ class SQLiteAuthStore:
 
     async def write(self, work: Callable[[Records], T]) -> T:
         """Do something in one transaction; see :meth:`AuthStore.write`."""
-        return await self._told(self.database.write(partial(self._on, work)))
+        return await self._translate_lock(self.database.write(partial(self._run_work, work)))
 
     async def read(self, work: Callable[[Records], T]) -> T:
         """Look something up; see :meth:`AuthStore.read`."""
-        return await self._told(self.database.read(partial(self._on, work)))
+        return await self._translate_lock(self.database.read(partial(self._run_work, work)))
 
     async def close(self) -> None:
         """Let go of the file."""
         await self.database.close()
 
     @staticmethod
-    async def _told(done: Coroutine[None, None, T]) -> T:
+    async def _translate_lock(done: Coroutine[None, None, T]) -> T:
         try:
             return await done
         except Locked as error:
@@ -124,7 +124,7 @@ class SQLiteAuthStore:
 
     # In the store's thread
 
-    def _on(self, work: Callable[[Records], T], db: "sqlite3.Connection") -> T:
+    def _run_work(self, work: Callable[[Records], T], db: "sqlite3.Connection") -> T:
         return work(Records(db, self._vault, self._clock()))
 
     def _unlock(self, db: "sqlite3.Connection") -> None:

@@ -91,12 +91,12 @@ class ConnectPage:
         """Answer a request to the page."""
         sessions = self._sessions
         name = request.fields.get("ticket", "")
-        ticket = await self._ticket(name)
+        ticket = await self._load_ticket(name)
         browser = sessions.cookies.opaque(request, sessions.cookies.browser)
-        pending = self._pending(ticket, name)
-        user = None if browser is None else await self._user(request, pending, browser)
+        pending = self._make_pending(ticket, name)
+        user = None if browser is None else await self._find_user(request, pending, browser)
         if user is None or browser is None:
-            await self._log_in(pending, browser, send)
+            await self._send_to_login(pending, browser, send)
             return
         # spec 2025-11-25 client/elicitation#phishing: whoever opens it is the user who caused it
         if user.id != ticket.user_id:
@@ -104,11 +104,11 @@ class ConnectPage:
         token = (await sessions.seal()).tie("connect", name, browser_binding(browser), user.id)
         if request.posted:
             sessions.check_form(request, token)
-            await self._answered(request, name, send)
+            await self._handle_answer(request, name, send)
             return
-        await send_page(send, 200, await self._question(ticket, name, user, token))
+        await send_page(send, 200, await self._render_question(ticket, name, user, token))
 
-    async def arrived(self, provider: Provider, request: BrowserRequest, send: Send) -> None:
+    async def finish(self, provider: Provider, request: BrowserRequest, send: Send) -> None:
         """Answer a browser that comes back from a provider."""
         sessions = self._sessions
         response = await self._redirects.end(provider, request)
@@ -137,7 +137,7 @@ class ConnectPage:
         text = f"Your account at {provider.title} is connected. You may close this page."
         await sessions.send_message(send, "Connected", text, cookies=response.cookies)
 
-    async def known(self, user: User, ticket: str, cookies: tuple[str, ...], send: Send) -> None:
+    async def go_on(self, user: User, ticket: str, cookies: tuple[str, ...], send: Send) -> None:
         """Go on to the page with a user that the provider of logins has found at the browser.
 
         Args:
@@ -154,14 +154,14 @@ class ConnectPage:
             )
 
         await sessions.store.write(keep)
-        cookie = sessions.cookies.set(self._cookie, known, KNOWN_LIFE_S)
+        cookie = sessions.cookies.set(self._cookie_name, known, KNOWN_LIFE_S)
         await send_redirect(send, self._paths.connect_url(ticket), (*cookies, cookie))
 
     @property
-    def _cookie(self) -> str:
+    def _cookie_name(self) -> str:
         return self._sessions.cookies.named("isthmus-known")
 
-    async def _ticket(self, name: str, *, once: bool = False) -> ConnectTicket:
+    async def _load_ticket(self, name: str, *, once: bool = False) -> ConnectTicket:
         """The ticket of a link.
 
         Raises:
@@ -175,7 +175,7 @@ class ConnectPage:
             raise RequestRefused(LOGIN_LOST_TEXT, status=410)
         return msgspec.json.decode(packed, type=ConnectTicket)
 
-    def _pending(self, ticket: ConnectTicket, name: str) -> PendingAuthorization:
+    def _make_pending(self, ticket: ConnectTicket, name: str) -> PendingAuthorization:
         """Make the request that the login page shows, if the user has to log in."""
         now = time.time()
         return PendingAuthorization(
@@ -192,13 +192,13 @@ class ConnectPage:
             login_only=True,
         )
 
-    async def _user(
+    async def _find_user(
         self, request: BrowserRequest, pending: PendingAuthorization, browser: Secret
     ) -> User | None:
         """The user at the browser; None where that is not known yet."""
         sessions = self._sessions
         if isinstance(sessions.users, Delegated):
-            known = sessions.cookies.opaque(request, self._cookie)
+            known = sessions.cookies.opaque(request, self._cookie_name)
             if known is None:
                 return None
             found = await sessions.store.read(
@@ -211,7 +211,7 @@ class ConnectPage:
         outcome = await sessions.identify(request, opened)
         return outcome if isinstance(outcome, User) else None
 
-    async def _log_in(
+    async def _send_to_login(
         self, pending: PendingAuthorization, browser: Secret | None, send: Send
     ) -> None:
         """Find out who is at the browser, and have it come back."""
@@ -229,9 +229,9 @@ class ConnectPage:
         handle = await sessions.make_handle(pending, browser_binding(browser or fresh))
         await send_redirect(send, sessions.page_url(sessions.paths.login, handle), cookies)
 
-    async def _answered(self, request: BrowserRequest, name: str, send: Send) -> None:
+    async def _handle_answer(self, request: BrowserRequest, name: str, send: Send) -> None:
         sessions = self._sessions
-        ticket = await self._ticket(name, once=True)
+        ticket = await self._load_ticket(name, once=True)
         provider = self._connections.providers[ticket.provider]
         if request.fields.get("decision") != "allow":
             text = f"Your account at {provider.title} was not connected."
@@ -242,7 +242,9 @@ class ConnectPage:
         )
         await send_redirect(send, url, cookies)
 
-    async def _question(self, ticket: ConnectTicket, name: str, user: User, token: str) -> bytes:
+    async def _render_question(
+        self, ticket: ConnectTicket, name: str, user: User, token: str
+    ) -> bytes:
         sessions = self._sessions
         provider = self._connections.providers.get(ticket.provider)
         if provider is None:

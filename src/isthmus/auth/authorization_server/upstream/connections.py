@@ -114,7 +114,7 @@ class UpstreamConnections:
             UpstreamDenied: there are none any more; grants that stood on them are revoked.
             UpstreamUnavailable: the provider has to be asked, and does not answer.
         """
-        return await self._flights.run(id, lambda: self._usable(id, None))
+        return await self._flights.run(id, lambda: self._load_usable(id, None))
 
     async def instead(self, id: str, refused: Secret) -> UpstreamRow:
         """Tokens with another access token than one that the provider refuses.
@@ -122,7 +122,7 @@ class UpstreamConnections:
         Raises:
             UpstreamDenied, UpstreamUnavailable: as :meth:`usable`.
         """
-        return await self._flights.run((id, refused), lambda: self._usable(id, refused))
+        return await self._flights.run((id, refused), lambda: self._load_usable(id, refused))
 
     async def end(self, id: str) -> bool:
         """Forget tokens, revoke the grants on them, and take them back at the provider.
@@ -157,7 +157,7 @@ class UpstreamConnections:
 
     # One row at a time
 
-    async def _usable(self, id: str, refused: Secret | None) -> UpstreamRow:
+    async def _load_usable(self, id: str, refused: Secret | None) -> UpstreamRow:
         row = await self.get(id)
         if row is None:
             self._good.pop(id, None)
@@ -168,44 +168,44 @@ class UpstreamConnections:
                 f"tokens of the provider {row.provider!r} are kept, and it is not configured"
             )
         try:
-            return await self._judged(provider, row, refused)
+            return await self._judge_row(provider, row, refused)
         except UpstreamDenied:
-            await self._lost(row)
+            await self._drop_row(row)
             raise
 
-    async def _judged(
+    async def _judge_row(
         self, provider: Provider, row: UpstreamRow, refused: Secret | None
     ) -> UpstreamRow:
         now, tokens = provider.clock(), row.tokens
         if tokens.over(now):
             raise UpstreamDenied(f"the login at {provider.title} is over")
         if tokens.stale(now):
-            return await self._renewed(provider, row)
+            return await self._renew_row(provider, row)
         if refused is not None and tokens.access == refused:
-            return await self._doubted(provider, row)
+            return await self._replace_refused(provider, row)
         interval = provider.check_interval
         if interval is not None and now - tokens.checked_at >= interval:
-            row = await self._checked(provider, row)
-        self._note(provider, row)
+            row = await self._check_row(provider, row)
+        self._remember_good(provider, row)
         return row
 
-    async def _doubted(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
+    async def _replace_refused(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
         """Renew or check tokens that the API refuses."""
         if row.tokens.refresh is not None:
-            return await self._renewed(provider, row)
-        return await self._checked(provider, row)
+            return await self._renew_row(provider, row)
+        return await self._check_row(provider, row)
 
-    async def _checked(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
+    async def _check_row(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
         """Ask the provider whether it still honours its token."""
         if not await is_token_alive(provider, row.tokens):
             if row.tokens.refresh is None:
                 raise UpstreamDenied(f"{provider.title} does not honour its token any more")
-            return await self._renewed(provider, row)
-        return await self._written(
+            return await self._renew_row(provider, row)
+        return await self._store_row(
             provider, row, msgspec.structs.replace(row.tokens, checked_at=provider.clock())
         )
 
-    async def _renewed(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
+    async def _renew_row(self, provider: Provider, row: UpstreamRow) -> UpstreamRow:
         """Get the next tokens, or wait for the process that is getting them."""
         while not await self._store.write(
             lambda records: token_rows.take_renewal_turn(records, row, RENEWAL_TURN_S)
@@ -215,16 +215,16 @@ class UpstreamConnections:
             if now is None:
                 raise UpstreamDenied(f"the login at {provider.title} is over")
             if now.version != row.version:
-                self._note(provider, now)
+                self._remember_good(provider, now)
                 return now
         try:
             tokens = await provider.renew(row.tokens)
         except UpstreamUnavailable:
             await self._store.write(lambda records: token_rows.end_renewal_turn(records, row))
             raise
-        return await self._written(provider, row, tokens)
+        return await self._store_row(provider, row, tokens)
 
-    async def _written(
+    async def _store_row(
         self, provider: Provider, row: UpstreamRow, tokens: UpstreamTokens
     ) -> UpstreamRow:
         if not await self._store.write(
@@ -236,10 +236,10 @@ class UpstreamConnections:
                 raise UpstreamDenied(f"the login at {provider.title} is over")
             return now
         row = msgspec.structs.replace(row, tokens=tokens, version=row.version + 1)  # as SQL has it
-        self._note(provider, row)
+        self._remember_good(provider, row)
         return row
 
-    async def _lost(self, row: UpstreamRow) -> None:
+    async def _drop_row(self, row: UpstreamRow) -> None:
         """The provider wants its user to log in again: ours has to, too."""
 
         def work(records: Records) -> int:
@@ -255,7 +255,7 @@ class UpstreamConnections:
             "the provider %s ended a login: %d grants revoked", row.provider, count
         )
 
-    def _note(self, provider: Provider, row: UpstreamRow) -> None:
+    def _remember_good(self, provider: Provider, row: UpstreamRow) -> None:
         """Remember until when a row is good."""
         tokens, interval = row.tokens, provider.check_interval
         until = min(

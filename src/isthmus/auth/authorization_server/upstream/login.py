@@ -88,19 +88,19 @@ class UpstreamLogin:
             raise UsageError("an UpstreamLogin serves one AuthorizationServer: make another one")
         services: UpstreamServices = authority.services
         self._attachment = authority, services
-        services.add(self.source, self._arrived)
+        services.add(self.source, self._finish)
         return services.routes
 
     async def begin(self, request: LoginRequest) -> LoginRedirect | LoginRefused:
         """Send a browser to the provider, once its user has agreed on our consent page."""
-        _, services = self._attached()
+        _, services = self._require_attachment()
         back = services.paths.redirect_uri(self.source)
         try:
             url, cookies = await services.redirects.begin(
                 self.source, back, "login", request.pending.txn
             )
         except UpstreamUnavailable:
-            url, cookies = await self._denied(request.pending, "temporarily_unavailable"), ()
+            url, cookies = await self._deny(request.pending, "temporarily_unavailable"), ()
         return LoginRedirect(url=url, cookies=cookies)
 
     async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> LoginRefused:  # noqa: ARG002 - there is no form
@@ -126,29 +126,29 @@ class UpstreamLogin:
         allowed = self._allow(user)
         return bool(await allowed if inspect.isawaitable(allowed) else allowed)
 
-    def _attached(self) -> tuple[ApprovingServer, UpstreamServices]:
+    def _require_attachment(self) -> tuple[ApprovingServer, UpstreamServices]:
         if self._attachment is None:
             raise UsageError("give this UpstreamLogin to an AuthorizationServer: users=…")
         return self._attachment
 
-    async def _arrived(self, provider: Provider, request: BrowserRequest, send: Send) -> None:
+    async def _finish(self, provider: Provider, request: BrowserRequest, send: Send) -> None:
         """Answer a browser that comes back."""
-        _, services = self._attached()
+        _, services = self._require_attachment()
         response = await services.redirects.end(provider, request)
         if response.request.purpose == "know":
-            await self._known(response, send)
+            await self._finish_known(response, send)
             return
         about = response.request.about
         pending = await services.sessions.store.read(lambda records: records.pending(about))
         if pending is None:
             raise RequestRefused(LOGIN_LOST_TEXT, status=410)
-        await send_redirect(send, await self._answer(pending, response), response.cookies)
+        await send_redirect(send, await self._make_answer_url(pending, response), response.cookies)
 
-    async def _known(self, response: ProviderResponse, send: Send) -> None:
+    async def _finish_known(self, response: ProviderResponse, send: Send) -> None:
         """Go on with a user who only had to be known; what the provider gave for that is not kept."""
-        _, services = self._attached()
+        _, services = self._require_attachment()
         try:
-            user, _ = await self._user(response)
+            user, _ = await self._identify_user(response)
         except UpstreamDenied as denial:
             log_denial(self.source, denial)
             text = f"{self.provider} did not say who you are. Nothing was connected."
@@ -156,28 +156,30 @@ class UpstreamLogin:
                 send, "Not connected", text, status=403, cookies=response.cookies
             )
             return
-        await services.connect.known(user, response.request.about, response.cookies, send)
+        await services.connect.go_on(user, response.request.about, response.cookies, send)
 
-    async def _answer(self, pending: PendingAuthorization, response: ProviderResponse) -> str:
+    async def _make_answer_url(
+        self, pending: PendingAuthorization, response: ProviderResponse
+    ) -> str:
         """The URL of the client that the browser goes on to, with a code of ours or an error."""
         if response.code is None:
             # spec 2026-07-28 basic/authorization: nothing of the provider's error is handed on
             code = response.error if response.error in FORWARDED_ERRORS else "server_error"
-            return await self._denied(pending, code)
+            return await self._deny(pending, code)
         try:
-            user, tokens = await self._user(response)
+            user, tokens = await self._identify_user(response)
         except UpstreamDenied as denial:
             log_denial(self.source, denial)
-            return await self._denied(pending, "access_denied")
+            return await self._deny(pending, "access_denied")
         except UpstreamUnavailable:
-            return await self._denied(pending, "temporarily_unavailable")
-        return await self._approved(pending, user, tokens)
+            return await self._deny(pending, "temporarily_unavailable")
+        return await self._approve(pending, user, tokens)
 
-    async def _approved(
+    async def _approve(
         self, pending: PendingAuthorization, user: User, tokens: UpstreamTokens
     ) -> str:
         """Keep the provider's tokens under a new grant, and give the client a code."""
-        (authority, services), id = self._attached(), f"login-{secrets.token_urlsafe(16)}"
+        (authority, services), id = self._require_attachment(), f"login-{secrets.token_urlsafe(16)}"
         await services.connections.add(id, user.id, tokens, waits=True)
         try:
             return await authority.approve(pending, user, upstream_id=id, ends_at=tokens.ends_at)
@@ -185,7 +187,7 @@ class UpstreamLogin:
             await services.connections.end(id)
             raise
 
-    async def _user(self, response: ProviderResponse) -> tuple[User, UpstreamTokens]:
+    async def _identify_user(self, response: ProviderResponse) -> tuple[User, UpstreamTokens]:
         """The user who came back, and the tokens that the provider gave for them.
 
         Raises:
@@ -204,6 +206,6 @@ class UpstreamLogin:
             raise UpstreamDenied(f"this user of {provider.title} is not one of ours")
         return user, msgspec.structs.replace(tokens, subject=subject, name=name)
 
-    async def _denied(self, pending: PendingAuthorization, error: str) -> str:
-        authority, _ = self._attached()
+    async def _deny(self, pending: PendingAuthorization, error: str) -> str:
+        authority, _ = self._require_attachment()
         return await authority.deny(pending, error)

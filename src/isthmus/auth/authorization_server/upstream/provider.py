@@ -318,7 +318,7 @@ class Provider:
             "redirect_uri": redirect_uri,
             "code_verifier": verifier.reveal(),
         }
-        return await self._granted(fields, None)
+        return await self._request_tokens(fields, None)
 
     async def renew(self, tokens: UpstreamTokens) -> UpstreamTokens:
         """The next tokens after some, by their refresh token.
@@ -330,7 +330,7 @@ class Provider:
         if tokens.refresh is None:
             raise UpstreamDenied(f"what {self.title} gave has expired and cannot be renewed")
         fields = {"grant_type": "refresh_token", "refresh_token": tokens.refresh.reveal()}
-        renewed, members = await self._granted(fields, tokens)
+        renewed, members = await self._request_tokens(fields, tokens)
         check_same_user(self, tokens, members)
         return renewed
 
@@ -405,19 +405,19 @@ class Provider:
         method = choose_auth_method(self.identity, endpoints.methods)
         return msgspec.structs.replace(self.identity, method=method)
 
-    async def _granted(
+    async def _request_tokens(
         self, fields: Mapping[str, str], before: UpstreamTokens | None
     ) -> tuple[UpstreamTokens, Mapping[str, Any]]:
         answer = await self.post((await self.endpoints()).token, fields)
         members = parse_members(answer.body)
         if answer.status not in (200, 201) or "error" in members:
-            raise self._refusal(answer.status, members)
+            raise self._make_refusal(answer.status, members)
         access, kind = members.get("access_token"), str(members.get("token_type", "bearer"))
         if not isinstance(access, str) or not access or kind.lower() != "bearer":
             raise UpstreamUnavailable(f"{self.title} answered with no token that can be used")
-        return self._read(Secret(access), members, before), members
+        return self._read_tokens(Secret(access), members, before), members
 
-    def _read(
+    def _read_tokens(
         self, access: Secret, members: Mapping[str, Any], before: UpstreamTokens | None
     ) -> UpstreamTokens:
         now, scope = self.clock(), members.get("scope")
@@ -433,13 +433,13 @@ class Provider:
             access=access,
             refresh=given,
             expires_at=expires_at,
-            ends_at=self._end(members, before, expires_at if given is None else None),
+            ends_at=self._find_session_end(members, before, expires_at if given is None else None),
             scopes=tuple(scope.split()) if isinstance(scope, str) else self.scopes,
             checked_at=now,
             name="" if before is None else before.name,
         )
 
-    def _end(
+    def _find_session_end(
         self, members: Mapping[str, Any], before: UpstreamTokens | None, last: float | None
     ) -> float | None:
         """When the session there is over: the soonest of what anybody says."""
@@ -453,7 +453,7 @@ class Provider:
             ends.append(before.ends_at)  # renewing does not prolong a login
         return min(ends, default=None)
 
-    def _refusal(
+    def _make_refusal(
         self, status: int, members: Mapping[str, Any]
     ) -> UpstreamDenied | UpstreamUnavailable:
         code = read_error_code(members)

@@ -86,7 +86,7 @@ class UpstreamServices:
         self._extra: list[Provider] = []
         self.routes: dict[str, AsgiApp] = {}
         for provider in providers:
-            self.add(provider, self.connect.arrived)
+            self.add(provider, self.connect.finish)
             self._extra.append(provider)
         if self._extra:
             self.routes[self.paths.connect] = self._page(self.connect.page)
@@ -142,7 +142,7 @@ class UpstreamServices:
         # A program's name may be that of a user.
         if principal.subject == principal.client_id and "gid" not in principal.claims:
             raise UpstreamDenied(f"a program has no account at {provider.title}: users have")
-        id = await self._row_of(principal, provider)
+        id = await self._find_row_id(principal, provider)
         if id is not None:
             try:
                 row = await self.connections.usable(id)
@@ -153,9 +153,9 @@ class UpstreamServices:
                 return Upstream(
                     provider, StoredTokenSource(self.connections, id), row.tokens.subject
                 )
-        raise self._required(principal, provider)
+        raise self._make_required(principal, provider)
 
-    async def _row_of(self, principal: Principal, provider: Provider) -> str | None:
+    async def _find_row_id(self, principal: Principal, provider: Provider) -> str | None:
         """The id under which somebody's tokens of a provider are kept."""
         if provider in self._extra:
             id = token_rows.make_connection_id(principal.subject, provider.name)
@@ -166,7 +166,7 @@ class UpstreamServices:
             raise UpstreamDenied(f"this caller has not logged in through {provider.title}")
         return grant.upstream_id
 
-    def _required(self, principal: Principal, provider: Provider) -> UpstreamRequired:
+    def _make_required(self, principal: Principal, provider: Provider) -> UpstreamRequired:
         message = f"Connect your account at {provider.title} to go on."
 
         async def page() -> str:
@@ -179,7 +179,7 @@ class UpstreamServices:
                     user_id=principal.subject,
                     provider=provider.name,
                     client_id=principal.client_id,
-                    client_name=self._name_of(principal.client_id, records),
+                    client_name=self._load_client_name(principal.client_id, records),
                 )
                 packed = msgspec.json.encode(ticket)
                 records.put_ticket(
@@ -195,7 +195,7 @@ class UpstreamServices:
 
         return UpstreamRequired(message, page, connected)
 
-    def _name_of(self, client_id: str, records: Records) -> str:
+    def _load_client_name(self, client_id: str, records: Records) -> str:
         """A client's own name; its id where that is all there is."""
         known = self._settings.static.get(client_id)
         if known is None and (found := records.client(client_id)) is not None:

@@ -207,10 +207,12 @@ class LoginTries:
             0 where it may go on, else the seconds until another try has a chance.
         """
         now = self._clock()
-        wait = max(window.wait(key, now) for window, key in self._keyed(account, address))
+        wait = max(
+            window.wait(key, now) for window, key in self._windows_and_keys(account, address)
+        )
         if wait > 0:
             return max(1, math.ceil(wait))
-        for window, key in self._keyed(account, address):
+        for window, key in self._windows_and_keys(account, address):
             window.count(key, now)
         return 0
 
@@ -220,12 +222,12 @@ class LoginTries:
         What it did at other accounts stays counted, else an account of one's own would buy tries
         at those of others. An office behind one address may log in as often as it likes.
         """
-        (both, ours), *others = self._keyed(account, address)
+        (both, ours), *others = self._windows_and_keys(account, address)
         both.forget(ours)
         for window, key in others:
             window.give_back(key)
 
-    def _keyed(self, account: str, address: str) -> Iterator[tuple[TryWindow, str]]:
+    def _windows_and_keys(self, account: str, address: str) -> Iterator[tuple[TryWindow, str]]:
         name, place = fold_account(account)[:128], address_block(address)
         return zip(self._windows, (f"{place} {name}", place, name), strict=True)
 
@@ -251,13 +253,17 @@ class StoredLoginTries:
         Raises:
             StoreLocked: another process has the store: nothing may be tried then.
         """
-        return await self._store.write(lambda records: self._in(records).take(account, address))
+        return await self._store.write(
+            lambda records: self._bind_records(records).take(account, address)
+        )
 
     async def succeeded(self, account: str, address: str) -> None:
         """The try was good; see :meth:`Tries.succeeded`."""
-        await self._store.write(lambda records: self._in(records).succeeded(account, address))
+        await self._store.write(
+            lambda records: self._bind_records(records).succeeded(account, address)
+        )
 
-    def _in(self, records: "Records") -> LoginTries:
+    def _bind_records(self, records: "Records") -> LoginTries:
         windows = [
             TryWindow(one, StoredTryCounts(records, kind, one.seconds, self._rules.size))
             for kind, one in zip(COUNT_KINDS, self._rules.allowances, strict=True)

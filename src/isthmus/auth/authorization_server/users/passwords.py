@@ -97,7 +97,7 @@ class PasswordUsers:
         account, password = form.get("account", ""), Secret(form.get("password", ""))
         self._inside += 1
         try:
-            user = await self._in_thread(lambda: self.check(account, password))
+            user = await self._run_in_thread(lambda: self.check(account, password))
         finally:
             self._inside -= 1
         return user or LoginPage(notice=WRONG_LOGIN_TEXT, account=account, status=403)
@@ -110,14 +110,14 @@ class PasswordUsers:
 
     def find(self, user_id: str) -> User | None:
         """The user of an id; blocks for as long as the disk does."""
-        with self._rows() as rows:
+        with self._open_rows() as rows:
             row = rows.execute("SELECT id, name, disabled FROM user WHERE id = ?", (user_id,))
             found = row.fetchone()
         return None if found is None else _make_user(*found)
 
     def all(self) -> list[User]:
         """All users, by id; blocks for as long as the disk does."""
-        with self._rows() as rows:
+        with self._open_rows() as rows:
             found = rows.execute("SELECT id, name, disabled FROM user ORDER BY id").fetchall()
         return [_make_user(*row) for row in found]
 
@@ -137,7 +137,7 @@ class PasswordUsers:
         """
         user = User(id=_check_account(account), name=name)
         hashed = self._hasher().hash(_check_password(Secret(password)))
-        with self._rows() as rows:
+        with self._open_rows() as rows:
             taken = rows.execute("SELECT name FROM user WHERE id = ?", (user.id,)).fetchone()
             if taken is not None and not replace:
                 raise UsageError(f"there is a user {user.id} already: --replace sets the password")
@@ -151,24 +151,24 @@ class PasswordUsers:
 
     def disable(self, user_id: str) -> bool:
         """Keep a user from logging in, and end what they granted; False if there is none."""
-        with self._rows() as rows:
+        with self._open_rows() as rows:
             done = rows.execute("UPDATE user SET disabled = 1 WHERE id = ?", (user_id,))
             return done.rowcount > 0
 
     def check(self, account: str, password: Secret) -> User | None:
         """The user whose name and password these are, or None; takes as long for either."""
-        with self._rows() as rows:
+        with self._open_rows() as rows:
             found = rows.execute(
                 "SELECT id, name, disabled, hash FROM user WHERE id = ?", (fold_account(account),)
             ).fetchone()
         hashed = found[3] if found else self._hash_of_nobody()
-        if not self._fits(hashed, password) or found is None or found[2]:
+        if not self._verify_hash(hashed, password) or found is None or found[2]:
             return None
         if self._hasher().check_needs_rehash(hashed):
             self._rehash(found[0], hashed, password)
         return _make_user(*found[:3])
 
-    def _fits(self, hashed: str, password: Secret) -> bool:
+    def _verify_hash(self, hashed: str, password: Secret) -> bool:
         from argon2.exceptions import InvalidHashError, VerificationError
 
         try:
@@ -179,7 +179,7 @@ class PasswordUsers:
 
     def _rehash(self, user_id: str, old: str, password: Secret) -> None:
         new = self._hasher().hash(_normalize_password(password))
-        with self._rows() as rows:  # unless it was changed in the meantime
+        with self._open_rows() as rows:  # unless it was changed in the meantime
             rows.execute("UPDATE user SET hash = ? WHERE id = ? AND hash = ?", (new, user_id, old))
 
     def _hash_of_nobody(self) -> str:
@@ -197,12 +197,12 @@ class PasswordUsers:
         return self._made
 
     @contextmanager
-    def _rows(self) -> "Iterator[sqlite3.Connection]":
+    def _open_rows(self) -> "Iterator[sqlite3.Connection]":
         """The table, in a transaction of its own; a connection belongs to one thread only."""
         import sqlite3  # slow to import
 
         if not self._owned or not self.path.exists():
-            self._own()
+            self._claim_file()
         try:
             with closing(sqlite3.connect(self.path, timeout=LOCK_TIMEOUT_S)) as rows, rows:
                 rows.execute(USER_TABLE)
@@ -212,7 +212,7 @@ class PasswordUsers:
                 raise StoreLocked(f"{self.path} is locked by another process") from None
             raise
 
-    def _own(self) -> None:
+    def _claim_file(self) -> None:
         """Make the file for its owner only, as the store is."""
         try:
             restrict_to_owner(self.path)
@@ -220,7 +220,7 @@ class PasswordUsers:
             raise UsageError(f"{self.path} cannot be the file of users: {error.strerror}") from None
         self._owned = True
 
-    async def _in_thread(self, work: "Callable[[], T]") -> T:
+    async def _run_in_thread(self, work: "Callable[[], T]") -> T:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(HASHING_THREADS, "isthmus-passwords")
             # the first one to ask for somebody unknown would else wait for two hashes

@@ -235,12 +235,12 @@ class HeaderUsers:
         self._trusted = [_parse_proxy_network(text) for text in trusted_proxies]
         if not self._trusted:
             raise UsageError("HeaderUsers needs trusted_proxies: the addresses of your proxy")
-        self._told = False
+        self._warned = False
 
     async def begin(self, request: LoginRequest) -> User | LoginRefused:
         """The user whom the proxy names; asked for every page, as the proxy keeps the login."""
         if not self._trusts(request.address):
-            self._tell(request.address)
+            self._warn_once(request.address)
             return NOT_THE_PROXY_REFUSAL
         user_id = request.headers.get(self._header, "").strip()
         # a comma: the header is there twice, and one of the two is not the proxy's
@@ -275,10 +275,10 @@ class HeaderUsers:
             peer = peer.ipv4_mapped
         return any(peer in network for network in self._trusted)
 
-    def _tell(self, address: str) -> None:
-        if self._told:
+    def _warn_once(self, address: str) -> None:
+        if self._warned:
             return
-        self._told = True
+        self._warned = True
         logging.getLogger("isthmus.auth").warning(
             "a login from %r was refused: HeaderUsers believes %s only from trusted_proxies %s. "
             "If that is not the proxy's address, the ASGI server may have replaced it by what "
