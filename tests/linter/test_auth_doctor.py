@@ -68,7 +68,7 @@ def first_problem(hops):
     return next((name for name, hop in hops.items() if hop.verdict == "problem"), None)
 
 
-async def test_nothing_is_wrong_where_nothing_is(site):
+async def test_a_good_server_has_no_fault_at_any_hop(site):
     """Ours: a server that keeps to the specification gets ok at every hop, and no login."""
     hops = await site.examined()
 

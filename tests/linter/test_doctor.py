@@ -166,7 +166,7 @@ async def test_a_server_that_says_nothing_is_left_alone():
     assert 20 <= len(silent) <= 40
 
 
-async def test_nobody_there_is_told():
+async def test_a_server_that_cannot_be_reached_is_told():
     """Ours: no revision is spoken, and the reason is that of the connection."""
 
     async def dial():

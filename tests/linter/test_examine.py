@@ -42,7 +42,7 @@ async def test_where_no_post_is_answered_the_older_transport_is_tried():
     assert ["2024-11-05"] == report.spoken
 
 
-async def test_what_leads_nowhere_is_refused():
+async def test_a_target_of_no_known_kind_is_refused():
     """Ours: before anything is asked."""
     with pytest.raises(UsageError, match="a target is a URL"):
         await examine(17)

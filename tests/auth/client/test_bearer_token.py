@@ -110,7 +110,7 @@ async def test_a_refusal_that_repeats_the_token_shows_none(place, status):
         ("https://b\u00fccher.example/mcp", False),
     ],
 )
-async def test_who_sends_tokens_in_clear_is_told(url, told, caplog):
+async def test_a_token_over_plain_http_is_warned_of(url, told, caplog):
     """OAuth 2.1 1.5: tokens go over TLS; on networks of one's own that is one's own to decide."""
     auth = BearerToken(TOKEN)
     for _ in range(2):

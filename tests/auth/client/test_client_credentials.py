@@ -29,7 +29,7 @@ async def place():
 
 @pytest.mark.covers("auth.extension.client-credentials-client")
 @pytest.mark.parametrize("alg", KEYS)
-async def test_a_signature_says_who_the_client_is(place, alg):
+async def test_a_client_authenticates_by_private_key_jwt(place, alg):
     """1.4: iss and sub are the client, the audience is the issuer, it ends soon, and is new each time."""
     place.authority.metadata["token_endpoint_auth_methods_supported"] = ["private_key_jwt"]
     place.authority.life = 0.001  # over before it is used
@@ -70,7 +70,7 @@ async def test_a_secret_goes_where_the_server_wants_it(place, methods):
         assert "client_secret" not in form
 
 
-async def test_a_server_that_wants_the_other_is_told_apart(place):
+async def test_a_server_that_wants_signatures_is_shown_no_secret(place):
     """Ours: a client with a secret at a server that wants signatures is told so, and shows neither."""
     place.authority.metadata["token_endpoint_auth_methods_supported"] = ["private_key_jwt"]
     with pytest.raises(AuthRequired, match="private_key_jwt"):

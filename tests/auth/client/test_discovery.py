@@ -139,7 +139,7 @@ async def test_of_several_servers_the_one_that_knows_us_is_taken():
         ("https://login.example", "https://honest.example", False),
     ],
 )
-async def test_an_issuer_is_itself(named, stated, taken):
+async def test_metadata_of_another_issuer_are_refused(named, stated, taken):
     """The spec: identical; a slash after a bare host is let pass, since big providers have it."""
     places = {place: server(stated) for place in metadata_urls(named)}
     discovery, _ = found(places)
@@ -244,7 +244,7 @@ async def test_without_any_metadata_the_origin_has_the_endpoints():
 
 
 @pytest.mark.covers("auth.client.pkce-must-be-listed")
-def test_whoever_says_no_s256_is_not_used():
+def test_an_authorization_server_without_s256_is_not_used():
     """The spec: also an OpenID provider; a list without it says the same."""
     discovery, _ = found({}, compat=Compat(assume_s256=frozenset({"https://login.example"})))
     silent = ServerMetadata(issuer="https://login.example")

@@ -93,7 +93,7 @@ async def test_a_company_that_says_no_is_believed(place, provider):
 
 
 @pytest.mark.parametrize("kind", [None, "urn:ietf:params:oauth:token-type:access_token"])
-async def test_another_kind_of_token_is_sent_nowhere(place, provider, kind):
+async def test_an_exchange_for_another_token_type_is_sent_nowhere(place, provider, kind):
     """1.4: what is no ID-JAG could be a token for something else, and leaves us by no door."""
     provider.answer_["issued_token_type"] = kind
     with pytest.raises(AuthUnsafe, match="sent nowhere"):

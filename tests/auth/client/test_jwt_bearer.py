@@ -29,7 +29,7 @@ class Platform:
 
 
 @pytest.mark.covers("auth.extension.workload-client")
-async def test_each_token_is_had_for_a_jwt_of_its_own(place):
+async def test_each_token_request_has_a_new_jwt(place):
     """1.4: the platform is asked for each token, and told who the JWT is for."""
     place.authority.life = 0.001  # over before it is used
     platform = Platform()
@@ -58,7 +58,7 @@ async def test_a_refused_jwt_is_never_presented_again(place):
     assert {JWT_BEARER_GRANT: 1} == place.authority.counts
 
 
-async def test_a_new_jwt_is_a_new_chance(place):
+async def test_a_new_jwt_is_presented_after_a_refusal(place):
     """Ours: what runs for days is not shut out by one refusal, once its platform vouches anew."""
     place.authority.refusal = {JWT_BEARER_GRANT: "invalid_grant"}
     auth = JwtBearer(Platform())
@@ -74,7 +74,7 @@ async def test_a_new_jwt_is_a_new_chance(place):
     ]
 
 
-async def test_the_jwt_may_say_it_all(place):
+async def test_a_jwt_may_come_without_a_client_id(place):
     """RFC 7521 4.1: without a client no client_id is sent."""
     async with Client(place.url, auth=JwtBearer(Platform())):
         pass

@@ -219,7 +219,7 @@ async def test_a_key_that_the_keyring_lost_is_not_made_anew(tmp_path):
     assert before == (tmp_path / "tokens.json").read_bytes()
 
 
-async def test_who_gives_up_does_not_give_up_for_others(tmp_path):
+async def test_a_cancelled_caller_leaves_the_choice_of_a_store_to_the_others(tmp_path):
     """Ours: a task that is cancelled while the keyring is asked leaves the others their answer."""
     ring(Ring())
     store = DefaultTokenStore(environ={}, folder=tmp_path)

@@ -30,7 +30,7 @@ def holder(tmp_path):
         process.kill()
 
 
-async def test_another_program_holds_it(holder, tmp_path):
+async def test_a_lock_of_another_program_is_waited_for_and_then_busy(holder, tmp_path):
     """Ours: a lock holds against other programs, and waiting for it ends."""
     with pytest.raises(StoreBusy, match="another program has held"):
         async with hold_lock(tmp_path / "lock", 0.05):
@@ -68,7 +68,7 @@ async def test_tasks_take_turns(tmp_path):
     assert (1, 10) == (most, entered)
 
 
-async def test_who_stops_waiting_leaves_nothing_locked(tmp_path):
+async def test_a_cancelled_waiter_leaves_nothing_locked(tmp_path):
     """Ours: a task that is cancelled while it waits, or while it holds the lock, holds nothing."""
 
     async def enter(then):

@@ -199,7 +199,7 @@ async def test_an_issuer_that_was_named_is_the_only_one_asked(place):
     assert [] == [path for _, path, _ in place.seen if "oauth-protected-resource" in path]
 
 
-async def test_nobody_to_ask_is_said(place):
+async def test_an_authorization_server_without_metadata_is_said(place):
     """Ours: where nobody publishes anything the client does not guess for ever."""
     place.resource["authorization_servers"] = [f"{place.origin}/nobody"]
     with pytest.raises(DiscoveryFailed, match="publishes no metadata"):

@@ -264,7 +264,7 @@ async def test_a_refused_refresh_token_leads_to_the_user():
     assert 2 == len(browser.visited)
 
 
-async def test_an_authorization_server_that_is_ill_does_not_lead_to_the_user():
+async def test_an_outage_of_the_authorization_server_opens_no_browser():
     """Ours: a failure of the moment is no reason to log in again."""
     browser = TownBrowser()
     async with open_town() as here, Client(here.url, auth=oauth(browser)) as client:
@@ -277,7 +277,7 @@ async def test_an_authorization_server_that_is_ill_does_not_lead_to_the_user():
     assert 1 == len(browser.visited)
 
 
-async def test_an_early_renewal_that_fails_harms_nobody():
+async def test_an_early_renewal_that_fails_leaves_the_token_in_use():
     """Ours: the token is good for a while; it is tried again later."""
     auth = oauth()
     async with open_town() as here, Client(here.url, auth=auth) as client:
@@ -288,7 +288,7 @@ async def test_an_early_renewal_that_fails_harms_nobody():
         assert 1 == here.authority.counts["refresh_token"]
 
 
-async def test_a_server_that_keeps_its_refresh_token_keeps_it():
+async def test_the_refresh_token_is_kept_where_no_new_one_is_issued():
     """RFC 6749 6: an answer without one leaves the old one good."""
     browser, auth = TownBrowser(), None
     auth = oauth(browser)
@@ -444,7 +444,7 @@ def test_a_document_stands_at_https_with_a_path(url):
 
 
 @pytest.mark.covers("auth.client.registration-order")
-async def test_where_nothing_else_helps_the_user_is_told_what_to_give():
+async def test_a_client_that_cannot_register_is_told_to_give_a_client_id():
     """The spec: with the redirect URI and the issuer."""
     browser = TownBrowser()
     async with open_town() as here:
@@ -568,7 +568,7 @@ async def test_a_program_without_a_browser_brings_back_the_address_by_hand():
     assert 1 == len(shown)
 
 
-async def test_hosts_are_told_of_each_step():
+async def test_on_status_is_told_of_each_step():
     """Ours: so that they can say what they wait for."""
     steps = []
     auth = oauth(on_status=steps.append)
@@ -616,7 +616,7 @@ async def test_a_server_without_metadata_has_its_endpoints_at_its_origin(metadat
     ]
 
 
-async def test_old_rules_may_be_switched_off():
+async def test_the_rules_of_2025_03_26_may_be_switched_off():
     """Ours: then the user is told what to name."""
     async with open_town() as here:
         here.resource, here.announces = None, False

@@ -94,7 +94,7 @@ async def test_a_key_is_registered_where_the_server_takes_keys():
         ),
     ],
 )
-async def test_what_the_server_made_of_it_counts(answer, listed, method):
+async def test_the_registration_response_counts(answer, listed, method):
     """RFC 7591 3.2.1: it may have changed what was asked for; Basic where it does not say."""
     at = place(token_endpoint_auth_methods_supported=listed)
     identity = await registrar(Desk(answer)).identity(at, LANDING, None)
@@ -112,7 +112,7 @@ async def test_what_the_server_made_of_it_counts(answer, listed, method):
         ({"token_endpoint_auth_method": "tls_client_auth"}, "gave it nothing to do that with"),
     ],
 )
-async def test_what_cannot_be_used_is_not_kept(answer, words):
+async def test_an_unusable_registration_is_not_kept(answer, words):
     """Ours: nothing is left behind."""
     store = MemoryTokenStore()
     with pytest.raises(AuthUnsafe, match=words):

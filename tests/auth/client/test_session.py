@@ -57,7 +57,7 @@ def session(desk, now=1000.0):
     return made
 
 
-async def test_what_was_kept_is_looked_for_once():
+async def test_stored_tokens_are_loaded_once():
     """Ours: a store may be slow."""
     old = tokens("old")
     one = session(desk := Desk(kept=old))
@@ -136,7 +136,7 @@ async def test_all_who_need_tokens_wait_for_one_flight():
     ]
 
 
-async def test_whoever_comes_while_a_flight_is_cancelled_begins_another():
+async def test_a_caller_during_a_cancelled_flight_begins_another():
     """Ours: somebody else's cancellation is not theirs."""
     one = session(desk := Desk())
     desk.gate.clear()
@@ -152,7 +152,7 @@ async def test_whoever_comes_while_a_flight_is_cancelled_begins_another():
     assert first.cancelled()
 
 
-async def test_whoever_cannot_wait_for_a_user_does_not():
+async def test_a_request_that_nobody_waits_for_opens_no_browser():
     """Ours: notifications, streams and the end of a session open no browser."""
     one = session(desk := Desk(kept=tokens("old", refresh=None)))
     old = await one.ready()

@@ -26,13 +26,13 @@ def test_a_token_is_read_with_its_scheme(value, scheme, token):
 
 
 @pytest.mark.parametrize("values", [(), (b"",), (b"Basic abc",), (b"Bearerabc",), (b"Digest x=y",)])
-def test_what_is_of_another_kind_is_nobodys(values):
+def test_another_scheme_brings_no_credentials(values):
     """Ours: there is no token, which is not the same as a bad one."""
     assert read(*values) is None
 
 
 @given(st.lists(st.binary(max_size=40), max_size=3), st.sampled_from([b"Bearer ", b"DPoP ", b""]))
-def test_whatever_comes_it_is_a_token_none_or_malformed(values, before):
+def test_any_header_is_a_token_none_or_malformed(values, before):
     """Ours: nothing else comes out, and what does is plain ASCII."""
     try:
         found = read(*(before + value for value in values))

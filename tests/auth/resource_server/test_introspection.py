@@ -42,7 +42,7 @@ def judge(web, clock=None, **options):
     return IntrospectionVerifier(f"{web.url}/introspect", clock=clock or ManualClock(NOW), **given)
 
 
-async def test_an_active_token_is_its_users():
+async def test_an_active_token_has_its_user_as_principal():
     """RFC 7662 2.2: what the issuer says of it, and nothing of the token."""
     async with serve_responses(Issuer(cnf={"jkt": "print"}, username="Ada")) as web:
         principal = await judge(web).verify(TOKEN, RESOURCE)
@@ -62,7 +62,7 @@ async def test_an_active_token_is_its_users():
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-async def test_we_say_who_asks(method):
+async def test_introspection_requests_are_authenticated(method):
     """RFC 7662 2.1, RFC 6749 2.3.1: both halves are form-encoded before they are put together."""
     async with serve_responses(Issuer()) as web:
         await judge(web, method=method).verify(TOKEN, RESOURCE)
@@ -93,7 +93,7 @@ async def test_we_say_who_asks(method):
         {"cnf": {"x5t#S256": "abc"}},
     ],
 )
-async def test_a_token_that_is_not_active_here_is_nobodys(changes):
+async def test_a_token_that_is_not_active_here_is_refused(changes):
     """RFC 7662 4: the resource server holds the answer against itself."""
     async with serve_responses(Issuer(**changes)) as web:
         assert None is await judge(web).verify(TOKEN, RESOURCE)
@@ -109,7 +109,7 @@ async def test_a_token_that_is_not_active_here_is_nobodys(changes):
         make_json_response({"active": True}, status=302),
     ],
 )
-async def test_an_issuer_that_cannot_be_asked_is_no_bad_token(raw):
+async def test_an_issuer_that_cannot_be_asked_is_an_outage(raw):
     """Ours: a wrong secret of ours, or an outage of theirs, is 503 and not 401."""
     issuer = Issuer()
     issuer.raw = raw

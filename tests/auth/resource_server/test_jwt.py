@@ -26,7 +26,7 @@ def present_token(typ="at+jwt", without=(), **claims):
 
 
 @pytest.mark.covers("auth.resource.audience-checked")
-async def test_who_sent_it_is_all_that_is_left_of_a_token():
+async def test_the_claims_of_a_token_make_its_principal():
     """RFC 9068 2.2, 4: issuer, user, client, scopes, end, and the key that it is bound to."""
     principal = await judge().verify(
         present_token(scope="a b", cnf={"jkt": "print"}, tenant="t"), RESOURCE
@@ -70,7 +70,7 @@ async def test_providers_have_spellings_of_their_own(claims, scopes, client):
 @pytest.mark.parametrize(
     "claims", [{}, {"scope": "a", "client_id": None}, {"scope": "a", "at_hash": "x"}]
 )
-async def test_what_may_be_an_id_token_is_no_access_token(claims):
+async def test_an_id_token_is_no_access_token(claims):
     """Ours: without a type of its own, scopes and a client tell an access token."""
     assert None is await judge(profile="compat").verify(present_token("JWT", **claims), RESOURCE)
 

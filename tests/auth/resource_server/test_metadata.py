@@ -12,7 +12,7 @@ HEAD = {"host": "localhost:8000", "origin": "https://page.example"}
 
 @pytest.mark.covers("auth.resource.metadata-served", "auth.resource.no-offline-access")
 @pytest.mark.parametrize("path", [f"{PATH}/mcp", PATH])
-async def test_it_names_the_resource_its_issuers_and_the_least_scopes(path):
+async def test_the_metadata_name_the_resource_its_issuers_and_the_base_scopes(path):
     """Spec 2025-06-18 basic/authorization#authorization-server-location; RFC 9728 2."""
     answer = await fetch(Files().app, "GET", path, headers=HEAD)
 
@@ -25,7 +25,7 @@ async def test_it_names_the_resource_its_issuers_and_the_least_scopes(path):
     assert (200, "*") == (answer.status, answer.header("access-control-allow-origin"))
 
 
-async def test_it_says_how_tokens_are_bound():
+async def test_the_metadata_say_how_tokens_are_bound():
     """RFC 9728 2: for DPoP."""
     allowed, required = (
         make_guard(dpop="allow").metadata,
@@ -34,23 +34,21 @@ async def test_it_says_how_tokens_are_bound():
 
     assert "ES256" in allowed["dpop_signing_alg_values_supported"]
     assert "dpop_bound_access_tokens_required" not in allowed
-    assert (True, "Files") == (
-        required["dpop_bound_access_tokens_required"],
-        required["resource_name"],
-    )
+    assert required["dpop_bound_access_tokens_required"] is True
+    assert "Files" == required["resource_name"]
 
 
 @pytest.mark.parametrize(
     ("verb", "status", "size"), [("HEAD", 200, 0), ("OPTIONS", 204, 0), ("POST", 405, 0)]
 )
-async def test_it_is_read_and_nothing_else(verb, status, size):
+async def test_the_metadata_page_takes_get_head_and_options(verb, status, size):
     """Ours: any page may ask, without a token."""
     answer = await fetch(Files().app, verb, f"{PATH}/mcp", headers=HEAD)
 
     assert (status, size) == (answer.status, len(answer.body))
 
 
-async def test_it_is_not_served_under_a_name_that_is_not_ours():
+async def test_the_metadata_are_not_served_under_another_host():
     """Ours: DNS rebinding is stopped here as everywhere."""
     answer = await fetch(Files().app, "GET", PATH, headers={"host": "evil.example"})
 
@@ -68,7 +66,9 @@ async def test_it_is_not_served_under_a_name_that_is_not_ours():
         ("https://h/", False, [PATH]),
     ],
 )
-def test_it_is_between_host_and_path_and_at_the_root_of_who_is_alone(resource, alone, expected):
+def test_the_metadata_are_at_the_well_known_path_and_at_the_root_of_a_server_alone(
+    resource, alone, expected
+):
     """RFC 9728 3.1."""
     assert expected == list_metadata_paths(resource, alone=alone)
 

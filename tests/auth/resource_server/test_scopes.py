@@ -24,13 +24,13 @@ def test_whatever_is_implied_in_several_steps_is_granted(implies, granted, wante
     assert (wanted in expected) == model.satisfied(granted, frozenset({wanted}))
 
 
-def test_nothing_is_taken_from_who_is_granted_nothing():
+def test_no_scopes_imply_none():
     """Ours: no scopes are enough for no scopes."""
     assert ScopeModel().satisfied(frozenset(), frozenset())
     assert not ScopeModel({"a"}).satisfied(frozenset(), frozenset({"a"}))
 
 
-def test_a_model_knows_all_it_was_told():
+def test_a_scope_model_knows_all_its_scopes():
     """Ours: challenges repeat nothing else of what was granted."""
     model = ScopeModel({"a"}, implies={"b": {"c", "d"}})
 

@@ -18,7 +18,7 @@ def present_token(token):
     return Presented("bearer", Secret(token))
 
 
-async def test_a_fixed_token_is_known_by_heart():
+async def test_a_fixed_token_has_its_principal():
     """Ours: for development; one that is known is somebody's, any other nobody's."""
     verifier = StaticTokens({"ada-token": ADA, Secret("bob-token"): BOB}, clock=lambda: NOW - 1)
 
@@ -82,7 +82,7 @@ async def test_each_issuer_vouches_for_its_own_alone():
         assert None is await judge().verify(sign_token(issuer, key), RESOURCE)
 
 
-async def test_what_names_nobody_is_for_the_other_verifier():
+async def test_an_opaque_token_is_judged_by_the_other_verifier():
     """Ours: opaque tokens have a place of their own, or none."""
     other = StaticTokens({"opaque": ADA}, clock=lambda: NOW)
 

@@ -11,7 +11,7 @@ from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_it_takes_one_answer_and_shows_one_page(host):
+async def test_the_loopback_takes_one_response_and_shows_one_page(host):
     """Ours: with headers that let nothing be made of it."""
     landing = await Loopback(host).open()
     pages = []
@@ -33,7 +33,7 @@ async def test_it_takes_one_answer_and_shows_one_page(host):
     assert "default-src 'none'" in headers["Content-Security-Policy"]
 
 
-async def test_a_name_is_listened_for_on_every_address_it_may_have():
+async def test_localhost_is_listened_for_on_ipv4_and_ipv6():
     """Ours: browsers choose either; without IPv6 the other one does."""
     landing = await Loopback("localhost").open()
     addresses = {server.sockets[0].getsockname()[0] for server in landing._servers}
@@ -44,7 +44,7 @@ async def test_a_name_is_listened_for_on_every_address_it_may_have():
     assert 1 == len(ports)
 
 
-async def test_the_port_of_the_time_before_is_used_again_if_it_is_free():
+async def test_the_previous_port_is_used_again_if_it_is_free():
     """Ours: or another one is."""
     first = await Loopback().open()
     uri = first.uri
@@ -58,7 +58,7 @@ async def test_the_port_of_the_time_before_is_used_again_if_it_is_free():
     assert uri == again.uri
 
 
-async def test_whoever_says_nothing_keeps_no_browser_out(caplog):
+async def test_idle_connections_keep_no_browser_out(caplog):
     """Ours: anybody on this machine can open connections; the oldest one makes room."""
     landing = await Loopback().open()
     address = ("127.0.0.1", parse_port(landing.uri))
@@ -73,7 +73,7 @@ async def test_whoever_says_nothing_keeps_no_browser_out(caplog):
     assert [] == [line for line in caplog.messages if "Exception" in line]
 
 
-async def test_a_name_whose_other_address_is_taken_is_not_listened_for():
+async def test_localhost_is_not_used_where_its_other_address_is_taken():
     """Ours: a browser may go to either, and somebody else would get the code."""
     port = 0
     with socket.socket(socket.AF_INET6) as taken:
@@ -101,7 +101,7 @@ async def test_a_name_whose_other_address_is_taken_is_not_listened_for():
         {"port": 70000},
     ],
 )
-def test_users_come_back_to_this_machine_alone(place):
+def test_a_loopback_redirect_is_on_this_machine(place):
     """The spec: redirect URIs are https or localhost."""
     with pytest.raises(UsageError, match="users cannot come back to"):
         Loopback(**place)
@@ -117,7 +117,7 @@ def test_users_come_back_to_this_machine_alone(place):
         ("", {}),
     ],
 )
-def test_a_parameter_is_there_once(query, expected):
+def test_a_repeated_parameter_is_refused(query, expected):
     """RFC 6749 3.1: parameters must not be included more than once."""
     assert expected == parse_params(query)
 

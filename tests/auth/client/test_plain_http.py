@@ -27,7 +27,7 @@ async def test_tokens_do_not_go_where_anybody_on_the_way_reads_them(made, url):
 
 @pytest.mark.parametrize("made", [user, machine])
 @pytest.mark.parametrize("url", ["http://tools:8000/mcp", "http://TOOLS:8000/other"])
-async def test_a_network_of_ones_own_is_ones_own_to_judge(made, url):
+async def test_origins_named_by_compat_may_have_tokens_over_plain_http(made, url):
     """Ours: for the origins that are named, and no others."""
     own = made(Compat(plain_http=frozenset({"http://tools:8000"})))
     own.over(url, None)
@@ -37,6 +37,6 @@ async def test_a_network_of_ones_own_is_ones_own_to_judge(made, url):
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/mcp", "http://localhost/mcp"])
-async def test_what_stays_on_this_machine_needs_no_tls(url):
+async def test_loopback_urls_need_no_tls(url):
     """Ours: nobody is on the way."""
     user().over(url, None)
