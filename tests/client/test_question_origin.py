@@ -1,4 +1,4 @@
-"""By which way a question came: whoever answers it may know."""
+"""Question origin: whoever answers a question may know the way by which it came."""
 
 from msgspec import Struct
 

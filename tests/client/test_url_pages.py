@@ -1,4 +1,4 @@
-"""Pages elsewhere: demanded by an error, visited by the user, and the call made again."""
+"""URL pages: demanded by an error, visited by the user, and the call made again."""
 
 import asyncio
 

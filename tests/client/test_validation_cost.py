@@ -1,4 +1,4 @@
-"""What a hostile schema would cost to check, and what honest ones do."""
+"""Validation cost: a hostile schema is refused, and an honest one is checked."""
 
 import pytest
 

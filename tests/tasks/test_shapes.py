@@ -1,4 +1,4 @@
-"""One record, said in two ways."""
+"""Task shapes: one record, written in two ways."""
 
 import json
 

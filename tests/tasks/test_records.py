@@ -1,4 +1,4 @@
-"""What is written down of a task."""
+"""Task records as they are written down."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a client hears unasked: each change once, and never more than it can hold."""
+"""Notifications of a client: each change is heard once, and never more than it can hold."""
 
 import asyncio
 import logging

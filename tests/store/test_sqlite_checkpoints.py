@@ -1,4 +1,4 @@
-"""What was committed comes into the file itself, beside the work."""
+"""Checkpoints: what was committed comes into the file itself, beside the work."""
 
 import shutil
 import sqlite3

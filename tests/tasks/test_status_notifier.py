@@ -1,4 +1,4 @@
-"""Tellers: in order, the newest first, and nothing after the end."""
+"""Status notifier: in order, the newest first, and nothing after the end."""
 
 import asyncio
 
