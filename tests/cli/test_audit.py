@@ -131,7 +131,7 @@ def test_sums_are_printed(audit):
     assert [("files", 1), ("github", 0)] == [(one["server"], one["failed"]) for one in told]
 
 
-def test_where_nothing_was_done_yet_it_is_told(audit, tmp_path):
+def test_an_empty_log_is_named_as_empty(audit, tmp_path):
     """Ours: nothing is made there."""
     code, _, err = audit("tail", folder=tmp_path / "nowhere")
 
@@ -141,7 +141,7 @@ def test_where_nothing_was_done_yet_it_is_told(audit, tmp_path):
 
 
 @pytest.mark.covers("hostaudit.chain.head")
-def test_what_cannot_be_known_is_unproved_with_an_exit_code_of_its_own(audit, state):
+def test_an_unproved_log_has_an_exit_code_of_its_own(audit, state):
     """Ours: neither good, which scripts would believe, nor a fault."""
     (state / "host.head").unlink()
     code, out, _ = audit("verify")

@@ -95,7 +95,7 @@ async def test_models_of_the_file_are_those_that_can_be_reached():
     )
 
 
-async def test_what_cannot_be_used_is_said_at_the_beginning(wanted, capsys, tmp_path):
+async def test_faults_of_the_configuration_are_printed_at_the_beginning(wanted, capsys, tmp_path):
     """Ours: a policy that cannot be read is locked down, and nobody has to guess why."""
     (tmp_path / "bad.toml").write_text("nonsense = 1")
     said = wanted("hello\n", ["Hi."], policy=str(tmp_path / "bad.toml"))

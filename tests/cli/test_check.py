@@ -68,7 +68,7 @@ async def _isthmus(*words):
 
 
 @pytest.mark.covers("linter.command.exit-codes")
-def test_what_is_wrong_is_told_in_a_table(run, tmp_path):
+def test_findings_are_printed_in_a_table(run, tmp_path):
     """Ours: the rule, the place, the clause and the mend; exit code 1."""
     recording = tmp_path / "recording.jsonl"
     recording.write_text(
@@ -118,7 +118,7 @@ def test_warnings_count_where_they_are_to(run, tmp_path, line, strict, code):
         (["check", "http://127.0.0.1:9/mcp"], "speaks none of"),
     ],
 )
-def test_where_there_is_nothing_to_check_the_exit_code_is_2(run, words, says):
+def test_nothing_to_check_has_exit_code_2(run, words, says):
     """Ours: a script can tell a bad server from a bad command line."""
     code, _, err = run(*words)
 
@@ -126,7 +126,7 @@ def test_where_there_is_nothing_to_check_the_exit_code_is_2(run, words, says):
     assert says in err
 
 
-def test_where_nothing_was_looked_at_nothing_is_praised(run):
+def test_a_check_that_looked_at_nothing_praises_nothing(run):
     """Ours: no word that all is well, and one reason for all revisions once."""
     code, out, err = run("check", "--", sys.executable, "-c", "1")
 

@@ -69,7 +69,7 @@ def test_a_tool_that_is_not_there_is_told_with_those_that_are(run):
     )
 
 
-def test_what_went_wrong_in_a_launched_server_is_shown(run):
+def test_the_standard_error_of_a_failed_server_is_shown(run):
     """Ours: the caller is told a type only, but whoever launched the server may see the rest."""
     code, out, err = run("call", SHOP, "stumble")
 
@@ -154,7 +154,7 @@ def named() -> str:
 
 
 @pytest.mark.parametrize("tool", ["shout", "log", "crash", "none"])
-def test_what_a_server_says_of_a_failure_is_bounded_and_cleaned_in_a_pipe_too(run, tmp_path, tool):
+def test_a_servers_error_text_is_bounded_and_cleaned_in_a_pipe_too(run, tmp_path, tool):
     """Ours: an error is read at a terminal in the end, and one line of it may be megabytes."""
     (tmp_path / "loud.py").write_text(LOUD)
     _, _, err = run("call", str(tmp_path / "loud.py"), tool)
@@ -245,7 +245,7 @@ def test_a_text_resource_is_printed(run):
     assert (0, "8 to 18\n", "") == run("read", SHOP, "shop://hours")
 
 
-def test_nobody_there_declines_and_says_so(run):
+def test_a_question_without_a_terminal_is_declined_and_says_so(run):
     """Ours: a script is never left hanging on a question."""
     code, out, err = run("call", SHOP, "buy")
 

@@ -86,7 +86,7 @@ async def test_a_page_is_shown_whole_and_not_opened_without_a_yes():
     assert any("https://example.com/login?a=b" in line for line in person.shown)
 
 
-def test_what_was_typed_before_a_question_is_no_answer_to_it():
+def test_text_typed_before_a_question_does_not_answer_it():
     """Ours: a line that waits in the terminal was meant for something else."""
     master, slave = pty.openpty()
     try:

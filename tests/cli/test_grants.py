@@ -66,7 +66,7 @@ async def test_a_grant_is_taken_back_and_that_is_written_down(host, tmp_path, ca
 
 
 @pytest.mark.parametrize("words", [("list",), ("show", "x"), ("revoke", "x")])
-def test_where_no_host_ever_was_there_is_nothing_to_look_at(tmp_path, capsys, words):
+def test_a_folder_without_a_host_has_no_grants_to_show(tmp_path, capsys, words):
     """Ours: and nothing is made by looking."""
     with pytest.raises(SystemExit) as left:
         main(["grants", *words, "--state", str(tmp_path / "none")])

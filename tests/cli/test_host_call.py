@@ -49,7 +49,7 @@ async def test_a_tool_of_the_running_host_is_called(state, capsys):
 
 
 @pytest.mark.covers("hostaudit.calls.command")
-async def test_what_goes_wrong_has_its_exit_code(state, tmp_path):
+async def test_each_failure_of_a_call_has_its_exit_code(state, tmp_path):
     """Ours: a no, a name that there is not, and no host at all."""
     with pytest.raises(Denied) as no:
         await call_at_host(HostCall(("shop__add", "a=11", "b=2"), None, state))

@@ -287,7 +287,7 @@ def test_a_header_of_ones_own_is_left_alone():
         make_authorization(launched, "TOKEN", {"TOKEN": "t"})
 
 
-async def test_what_is_launched_has_no_login(shell):
+async def test_a_launched_server_has_no_login(shell):
     """X2: a server on stdio takes its credentials from its environment."""
     shop = str(Path(__file__).parents[1] / "support" / "cli" / "shop.py")
     codes = [(await shell(word, shop))[0] for word in ("login", "logout")]

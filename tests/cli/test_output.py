@@ -1,4 +1,4 @@
-"""What is printed."""
+"""Output of commands: cleaned, sized, and in blocks."""
 
 from isthmus.cli.output import format_size, print_line, print_lines, render_blocks, render_contents
 from isthmus.wire import (

@@ -114,7 +114,7 @@ def listen(id, **notifications):
     return {"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params}
 
 
-async def test_who_listens_goes_on_listening_and_is_told_to_list_again(scene):
+async def test_a_listener_goes_on_listening_and_is_told_to_list_again(scene):
     """Ours: since 2026-07-28 changes are told to streams, and these outlive the server."""
     asked = listen(7, toolsListChanged=True, resourceSubscriptions=["a://b"])
     first = await scene.servers.get()
@@ -151,7 +151,7 @@ async def test_a_stream_that_was_ended_is_not_begun_again(scene, by):
     assert "ping" == (await read_next_message(second))["method"]
 
 
-async def test_what_a_host_says_wrongly_is_the_servers_to_refuse(scene):
+async def test_a_wrong_message_of_the_host_is_left_to_the_server(scene):
     """Ours: the relay carries what it does not understand, and lives on."""
     wrong = [
         {"id": 1, "method": "subscriptions/listen", "params": {"notifications": [1]}},

@@ -72,7 +72,7 @@ def test_servers_are_added_listed_switched_off_and_removed(home, isthmus):
     assert ["time"] == list(json.loads(home.read_text())["mcpServers"])
 
 
-def test_what_cannot_be_added_is_said_before_anything_is_written(home, isthmus):
+def test_a_bad_entry_is_refused_before_anything_is_written(home, isthmus):
     """Ours: a URL and a command exclude each other, and so do their options."""
     for words, hint in (
         (("add", "x"), "a server is a URL, or a command after --"),
@@ -84,16 +84,18 @@ def test_what_cannot_be_added_is_said_before_anything_is_written(home, isthmus):
         (("remove", "x"), "there is no server 'x'; there are: none"),
     ):
         code, _, err = isthmus(*words)
-        assert (2, True) == (code, hint in err), err
+        assert 2 == code, err
+        assert hint in err, err
     assert not home.exists()
 
 
-def test_what_only_a_running_host_can_do_says_so(home, isthmus):
+def test_a_command_that_needs_a_running_host_says_so(home, isthmus):
     """Ours: exit code 3, and the command that starts a host."""
     isthmus("add", "time", "--", "uvx", "mcp-server-time")
     for word in ("start", "stop", "restart", "logs"):
         code, _, err = isthmus(word, "time")
-        assert (3, True) == (code, err.rstrip().endswith(": isthmus host")), err
+        assert 3 == code, err
+        assert err.rstrip().endswith(": isthmus host"), err
 
 
 def test_a_broken_entry_is_listed_with_what_is_wrong_with_it(home, isthmus):
@@ -102,7 +104,8 @@ def test_a_broken_entry_is_listed_with_what_is_wrong_with_it(home, isthmus):
     entry = {"command": "run\u202e", "args": ["\x1b[2J"]}
     home.write_text(json.dumps({"mcpServers": {"bad": {"command": 5}, "odd": entry}}))
     code, out, _ = isthmus()
-    assert (0, True) == (code, "broken" in out)
+    assert 0 == code
+    assert "broken" in out
     assert not {"\x1b", "\u202e"} & set(out)
 
 

@@ -1,4 +1,4 @@
-"""What TARGET means on a command line."""
+"""TARGET on a command line: URLs, files, commands, and names in mcp.json."""
 
 import json
 import sys

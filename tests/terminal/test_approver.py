@@ -222,7 +222,7 @@ SENTENCES = ("mango a banana a lot", "yes sAy Ay dad", "read r1 s a")
 
 @pytest.mark.covers("hostterminal.guard.silence")
 @pytest.mark.parametrize("text", SENTENCES)
-async def test_somebody_who_writes_a_sentence_answers_nothing(text):
+async def test_keys_of_a_sentence_answer_nothing(text):
     """Ours: a key answers that stands alone, however long the card has been there."""
     screen = Screen(WaitingHost(make_interaction("q1"), make_interaction("q2", risk="high")))
 
@@ -669,7 +669,7 @@ async def test_no_words_of_others_are_obeyed_or_hidden():
         assert screen.app.is_running
 
 
-async def test_somebody_attends_as_long_as_the_screen_is_there():
+async def test_the_screen_attends_as_long_as_it_is_there():
     """Ours: the host knows whether anybody can be asked; an event closes the screen like a key."""
     host, end = WaitingHost(make_interaction("q1")), asyncio.Event()
 

@@ -185,7 +185,7 @@ def test_annotations_are_claims_unless_the_server_is_trusted():
     assert "changes nothing: yes (trusted)" in trusted
 
 
-def test_what_was_changed_is_shown_as_a_difference():
+def test_an_edit_is_shown_as_a_diff():
     """Ours: an edit is seen before it is allowed."""
     lines = make_card(make_interaction("q"), {"path": "/tmp/b"}).lines
 
@@ -215,7 +215,7 @@ def test_the_whole_trace_can_be_seen():
     assert "policy: p1" in text
 
 
-def test_what_can_be_changed():
+def test_the_editable_part_of_each_question():
     """Ours: arguments, a sampling within what was asked, an answer, and a list of folders."""
     changeable = {
         action
@@ -254,7 +254,7 @@ def test_no_text_of_others_makes_a_line_of_its_own(text):
     assert show_invisible(text, line=True) in found.text()
 
 
-def test_what_went_wrong_is_a_sentence_and_lines_behind_a_bar():
+def test_an_error_is_a_sentence_and_lines_behind_a_bar():
     """Ours: what a program said last is read as it stands; where there is one line, it is the sentence."""
     said = "desk ended with exit code 2\nits last words:\n  | no such file\u202e"
 

@@ -186,11 +186,12 @@ async def test_a_call_is_shown_with_its_arguments_and_asked_before_it_is_made():
         assert "It is booked." in screen.text
         assert "\x1b" not in screen.text
         assert "\u202e" not in screen.text
-        assert (False, True) == (screen.asking, screen.line.has_focus)
+        assert not screen.asking
+        assert screen.line.has_focus
 
 
 @pytest.mark.covers("hostchat.face.deny")
-async def test_what_is_denied_is_told_to_the_model_and_the_conversation_goes_on():
+async def test_a_denial_is_told_to_the_model_and_the_conversation_goes_on():
     """Ours: no is a result."""
     async with Screens([use("trips__book", day="May 1"), "As you like."]) as screen:
         screen.host.consents.add("trips__book")
@@ -313,7 +314,8 @@ async def test_a_form_is_filled_in_inside_the_conversation():
         await screen.settled()
 
         assert {"row": 12} == screen.host.view.decided["q1"].edited
-        assert ("half a sen", True) == (screen.line.value, screen.line.has_focus)
+        assert "half a sen" == screen.line.value
+        assert screen.line.has_focus
 
 
 SENTENCE = "mango a banana a lot, A yes; d? /s r1"
@@ -344,11 +346,12 @@ async def test_a_question_that_comes_while_one_writes_gets_none_of_the_keys(befo
         await screen.press("a")
         await screen.settled()
         assert "allow" == screen.host.view.decided["q1"].verdict
-        assert (SENTENCE, True) == (screen.line.value, screen.line.has_focus)
+        assert SENTENCE == screen.line.value
+        assert screen.line.has_focus
 
 
 @pytest.mark.covers("hostchat.face.writing")
-async def test_whoever_types_faster_than_the_screen_loses_no_key():
+async def test_keys_typed_faster_than_the_screen_are_not_lost():
     """Ours: keys that came in one piece go to the line, and those after Enter to the next one."""
     async with Screens(["Hi."]) as screen:
         screen.host.view.ask(make_interaction("q1"))
@@ -375,7 +378,7 @@ async def test_keys_in_one_piece_do_what_they_do_one_by_one():
         assert "> hello\n" in f"{screen.text}\n"
 
 
-async def test_what_is_pasted_beside_the_line_goes_into_it():
+async def test_text_pasted_beside_the_line_goes_into_it():
     """Ours: also where a question is looked at, which it does not answer."""
     async with Screens([]) as screen:
         screen.host.view.ask(make_interaction("q1"))
@@ -388,7 +391,7 @@ async def test_what_is_pasted_beside_the_line_goes_into_it():
 
 
 @pytest.mark.covers("hostchat.face.sampling")
-async def test_what_a_server_has_written_is_looked_at_inside_the_conversation():
+async def test_the_log_of_a_server_is_read_inside_the_conversation():
     """Ours: the request before and the answer after are cards here, each with its own yes or no."""
     said = SamplingMessage(role="user", content=TextContent(text="Write a poem"))
     params = CreateMessageParams(messages=[said], max_tokens=50)

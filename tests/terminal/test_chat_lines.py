@@ -1,4 +1,4 @@
-"""What happens in a conversation, as lines."""
+"""Events of a conversation as lines."""
 
 import pytest
 

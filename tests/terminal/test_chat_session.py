@@ -1,4 +1,4 @@
-"""What a typed line does, through a whole host and without a screen."""
+"""A typed line in a conversation, through a whole host and without a screen."""
 
 import pytest
 
@@ -65,7 +65,7 @@ async def test_a_tool_that_has_changed_is_kept_from_the_model_until_it_is_review
         assert "/review NAME" in await entered(chat, "/review")
 
 
-async def test_what_is_wrong_with_a_line_is_a_line():
+async def test_an_error_of_a_line_is_a_line():
     """Ours: nothing that is typed ends the conversation."""
     async with Host() as host:
         chat = session(host)
@@ -112,4 +112,5 @@ async def test_tools_that_are_searched_are_counted():
     async with host:
         shown = await entered(session(host), "/tools")
 
-    assert ("search_tools" in shown, "and 1 that the model finds" in shown) == (True, True)
+    assert "search_tools" in shown
+    assert "and 1 that the model finds" in shown

@@ -1,4 +1,4 @@
-"""What is typed in a conversation."""
+"""Completion of what is typed in a conversation."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_blanks_are_filled_by_name_or_in_their_order(words, arguments):
 @pytest.mark.parametrize(
     ("words", "wrong"), [([], "also needs: city=…"), (["a", "b", "c"], "'c' is no blank of it")]
 )
-def test_what_does_not_fill_the_blanks_is_said(words, wrong):
+def test_words_that_do_not_fill_the_blanks_are_refused(words, wrong):
     """Ours: with the blanks there are."""
     with pytest.raises(UsageError, match=wrong):
         parse_prompt_arguments(PLAN, words)

@@ -23,7 +23,7 @@ JSON = st.recursive(
 
 @settings(max_examples=60)
 @given(JSON)
-def test_what_is_opened_means_what_was_asked_and_hides_nothing(value):
+def test_json_in_the_editor_means_what_was_asked_and_hides_nothing(value):
     """Ours: marks that nobody sees are escaped, and closing the editor at once changes nothing."""
     text = to_editor_json(value)
 
@@ -36,7 +36,7 @@ def test_marks_piled_upon_a_letter_are_escaped():
     assert r'"a\u0301\u0301\u0301\u0301\u0301"' == to_editor_json("a" + "\u0301" * 5).strip()
 
 
-def test_what_is_of_another_kind_is_no_edit():
+def test_a_value_of_another_kind_is_no_edit():
     """Ours: arguments stay an object, folders stay a list."""
     assert "this is no object" == read_draft("[]", {}).error
     assert "this is no list" == read_draft("{}", []).error
@@ -70,7 +70,7 @@ async def test_an_editor_ends_with_whoever_waits_for_it():
         await editing
 
 
-async def test_what_the_editor_leaves_is_read_or_refused():
+async def test_the_file_that_the_editor_leaves_is_read_or_refused():
     """Ours: no text, or a setting that names no program, changes nothing and breaks nothing."""
     code = "import sys; open(sys.argv[1], chr(119) + chr(98)).write(bytes([255]))"
     with pytest.raises(OSError, match="no text in UTF-8; nothing was changed"):

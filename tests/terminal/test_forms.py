@@ -105,7 +105,7 @@ async def test_the_first_field_that_is_wrong_comes_into_view():
     assert [] == app.filled
 
 
-async def test_what_was_chosen_is_there_again():
+async def test_a_choice_is_there_again_when_the_form_is_opened_again():
     """Ours: also what was left open."""
     texts = {"row": "x", "side": "w", "meals": ["tea"], "gift": False, "insured": "", "grade": "2"}
     app = Page(SEAT, texts)

@@ -114,7 +114,7 @@ async def test_a_line_answers(person, line, verdict):
     assert '  |   "path": "/tmp/a"' in somebody.seen
 
 
-async def test_what_is_asked_stands_below_a_long_card_again(person):
+async def test_the_question_is_repeated_below_a_long_card(person):
     """Ours: whoever fills the screen does not write what one sees last."""
     somebody = person("n")
     long = CallAsked(tool=Tool(name="delete", input_schema={}), arguments={"x": ["y"] * 50})
@@ -123,7 +123,7 @@ async def test_what_is_asked_stands_below_a_long_card_again(person):
     assert 2 == somebody.seen.count("May the tool delete of files be called?")
 
 
-async def test_what_a_tool_would_be_given_stands_below_its_long_definition_again(person):
+async def test_arguments_are_repeated_below_a_long_definition(person):
     """Ours: what one decides about is what one sees last, however much a server says of its tool."""
     somebody = person("n")
     schema = {"type": "object", "properties": {f"p{n}": {} for n in range(30)}}
@@ -133,7 +133,7 @@ async def test_what_a_tool_would_be_given_stands_below_its_long_definition_again
     assert 2 == somebody.seen.count('  |   "path": "/a"')
 
 
-async def test_what_is_no_answer_is_asked_again_and_why_is_told(person):
+async def test_a_line_that_is_no_answer_is_asked_again_and_why_explains(person):
     """Ours: nothing but an answer decides."""
     somebody = person("", "perhaps", "?", "c", "n")
 
@@ -200,7 +200,7 @@ async def test_a_form_is_filled_in_line_by_line(person):
     assert "cancel" == (await person("y", None).answers(question)).verdict
 
 
-async def test_who_was_too_late_is_told(person):
+async def test_a_late_answer_is_named_as_late(person):
     """Ours: a question that somebody else has answered does not stay on the terminal."""
     somebody = person()
     asking = asyncio.create_task(somebody.answers(make_interaction("q1")))
@@ -217,7 +217,7 @@ async def test_who_was_too_late_is_told(person):
 
 
 @pytest.mark.covers("hostterminal.prompt.nobody")
-async def test_where_there_is_no_terminal_the_answer_is_no():
+async def test_without_a_terminal_the_answer_is_no():
     """Ours: nobody can be asked, so nobody has said yes."""
     prompt = TerminalPrompt(lambda: Tty("/nowhere/tty"))
 
@@ -296,7 +296,7 @@ async def test_a_line_that_was_begun_before_the_prompt_is_no_part_of_the_answer(
 
 @pytest.mark.covers("hostterminal.guard.silence")
 @pytest.mark.parametrize("pasted", ["\x1b[200~y\x1b[201~", "y\ny"], ids=["marked", "two lines"])
-async def test_what_is_pasted_at_the_prompt_decides_nothing(person, pasted):
+async def test_a_paste_at_the_prompt_decides_nothing(person, pasted):
     """Ours: a terminal marks what is pasted, and nobody types two lines at once."""
     somebody = person(pasted, "n")
     said = await somebody.answers(make_interaction("q1"))

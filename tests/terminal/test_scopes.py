@@ -1,4 +1,4 @@
-"""What a yes may hold for, in words."""
+"""Lifetimes of a yes, in words."""
 
 import pytest
 

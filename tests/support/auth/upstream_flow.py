@@ -1,4 +1,4 @@
-"""How tests get tokens of a provider without a browser, and a clock that they can put forward."""
+"""Tokens of a provider without a browser, and a clock that tests can put forward."""
 
 import time
 from urllib.parse import parse_qsl, urlencode, urlsplit

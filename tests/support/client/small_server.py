@@ -1,4 +1,4 @@
-"""What the client's tests talk to: a small server made of a real router, and a hand-moved one."""
+"""A small server for the tests of clients, made of a real router; and a channel moved by hand."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""As much of a host as a conversation needs, without policy: its servers are in this process."""
+"""A host without policy, for tests of conversations: its servers are in this process."""
 
 import time
 from contextlib import AsyncExitStack, asynccontextmanager

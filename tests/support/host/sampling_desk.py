@@ -1,4 +1,4 @@
-"""Everything around a sampler: a pipeline with rules, a person who answers, models that play a script."""
+"""A sampler with all around it: a pipeline with rules, a person who answers, scripted models."""
 
 from contextlib import asynccontextmanager
 

@@ -1,4 +1,4 @@
-"""Some four hundred tools of forty servers, and what people who want one of them might say."""
+"""A corpus for the search of tools: four hundred tools of forty servers, and queries for them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What HTTP tests say to a server: heads and bodies in both eras, and a small server to say it to."""
+"""Messages of HTTP tests: heads and bodies in both eras, and a small server to send them to."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

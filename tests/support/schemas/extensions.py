@@ -1,4 +1,4 @@
-"""What the extension for tasks adds to 2026-07-28, as JSON Schema in our words.
+"""Schemas of the extension for tasks, which adds to 2026-07-28, in our words.
 
 The extension is published apart from the revisions, so that its shapes are written down here; the
 definitions they refer to are those of the official schema.

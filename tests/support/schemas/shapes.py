@@ -1,4 +1,4 @@
-"""Which struct of isthmus.wire is which definition of the official schemas, member by member."""
+"""Structs of isthmus.wire and the definitions of the official schemas they stand for, by member."""
 
 import types
 from collections.abc import Iterator
