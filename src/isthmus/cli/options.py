@@ -6,7 +6,9 @@ import typer
 
 __all__ = [
     "AsJson",
+    "ClientId",
     "EraOption",
+    "OpenBrowser",
     "RevisionOption",
     "Rules",
     "StateFolder",
@@ -43,3 +45,11 @@ Rules: TypeAlias = Annotated[
     list[str] | None, typer.Option(metavar="RULE", help="A rule or an area, such as tools.")
 ]
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Warnings count, too.")]
+
+# of commands that log in
+ClientId: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="ID", help="A client that is registered already.")
+]
+OpenBrowser: TypeAlias = Annotated[
+    bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
+]

@@ -46,10 +46,6 @@ class KeyGuard:
         """Whether what is on the screen has been there long enough to be read."""
         return self._clock() - self._moved >= self._pause
 
-    def is_alone(self) -> bool:
-        """Whether no other key was pressed shortly before the last one."""
-        return self._alone
-
     def is_quiet(self) -> bool:
         """Whether nobody has pressed a key for a while."""
         return self._clock() - self._pressed >= self._pause

@@ -164,7 +164,7 @@ def hidden_fields(page: Exchange) -> dict[str, str]:
 
 
 def form_action(page: Exchange) -> str:
-    """Where the first form of a page is sent."""
+    """The action of the first form of a page."""
     found = re.search(rb'action="([^"]+)"', page.body)
     assert found is not None, page.body
     return found[1].decode()

@@ -62,11 +62,11 @@ class TownAuthority:
 
     @property
     def counts(self):
-        """How many token requests there were, by grant type."""
+        """The number of token requests, by grant type."""
         return Counter(form["grant_type"] for form in self.forms)
 
     def authorize(self, params):
-        """Where the browser is sent to."""
+        """The URL that the browser is redirected to."""
         self.asked.append(params)
         code = secrets.token_urlsafe(16)
         self.codes[code] = params
@@ -156,7 +156,7 @@ class Town:
         return None
 
     def page(self, method, path, query, body, headers):
-        """What stands at a path of the authorization servers."""
+        """The response at a path of the authorization servers."""
         if path.startswith(PRM):
             rest = path.removeprefix(PRM)
             here = self.resource is not None and rest == self.place
@@ -240,7 +240,7 @@ class TownBrowser:
                 self.answers.append((page.status, await page.text()))
 
     def params(self, number=-1):
-        """What the authorization server was asked, as the URL has it."""
+        """The authorization requests, as their URLs have them."""
         return dict(parse_qsl(urlsplit(self.visited[number]).query))
 
 

@@ -14,7 +14,7 @@ READ, WRITE, ADMIN = "files:read", "files:write", "files:admin"
 
 
 def make_person(name: str, *scopes: str, **more: Any) -> Principal:
-    """Somebody with scopes."""
+    """A principal with scopes."""
     known = {"issuer": ISSUER, "subject": name, "client_id": "app", **more}
     return Principal(scopes=frozenset(scopes), **known)
 
@@ -36,7 +36,7 @@ MODEL = ScopeModel({READ}, implies={ADMIN: {READ, WRITE}})
 
 
 def make_guard(people: Any = None, **options: Any) -> ResourceAuth:
-    """What guards a server: tokens of these people."""
+    """The guard of a server: takes the tokens of these people."""
     known = PEOPLE if people is None else people
     return ResourceAuth(
         options.pop("resource", RESOURCE),
@@ -78,7 +78,7 @@ class Files:
 
         @server.tool
         async def whoami(ctx: Context) -> str:
-            """Who calls."""
+            """The name of the caller."""
             return ctx.principal.subject if ctx.principal else "nobody"
 
         @server.resource("secret://plan", scopes={WRITE})
@@ -161,5 +161,5 @@ def legacy_tool_call(tool: str, id: Any = 1, **arguments: Any) -> dict[str, Any]
 
 
 def list_challenges(exchange: Exchange) -> list[str]:
-    """What the answer challenges with."""
+    """The challenges of an answer."""
     return [value for name, value in exchange.headers if name == "www-authenticate"]

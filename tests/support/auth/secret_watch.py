@@ -78,7 +78,7 @@ class SecretWatch(logging.Handler):
         self.secrets |= {t for t in texts if isinstance(t, str) and len(t) >= SHORTEST}
 
     def leaks(self) -> list[str]:
-        """Where a secret was seen, and what is around it; forgets it all."""
+        """The places where a secret was seen, with the text around it; forgets them all."""
         seen, self.seen = self.seen, []
         forms = {form for hidden in self.secrets for form in (hidden, quote(hidden, safe=""))}
         return [
@@ -149,7 +149,7 @@ def _told(watch: SecretWatch, start: dict[str, Any], body: bytes) -> None:
 
 
 def _driven(watch: SecretWatch, send: Any) -> Any:
-    """What the driver of ASGI tests does with a message, told to a watch."""
+    """The ASGI driver's handling of a message, reported to a watch."""
 
     async def sent(self: Exchange, message: dict[str, Any]) -> None:
         await send(self, message)

@@ -96,7 +96,7 @@ class SmallAuthority:
 
     @property
     def asked(self) -> list[PendingAuthorization]:
-        """What users were asked so far."""
+        """The consents that users were asked for so far."""
         return self.app.front.asked  # type: ignore[attr-defined]
 
     async def get(self, path: str, query: Any = (), **more: Any) -> Exchange:
@@ -193,7 +193,7 @@ class SmallAuthority:
         return await self.app.verifier.verify(presented, resource)
 
     async def audited(self) -> list[str]:
-        """What happened, oldest first."""
+        """The audit events, oldest first."""
         rows = await self.app.store.read(lambda records: records.audited())
         return [row.event for row in reversed(rows)]
 

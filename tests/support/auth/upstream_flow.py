@@ -41,7 +41,7 @@ def make_upstream(remote, clock=time.time, **more):
 
 
 async def authorize_user(remote, provider, verifier=None, nonce=None):
-    """What a browser comes back with, without a browser: the parameters of the redirect."""
+    """The parameters of the redirect that a browser would come back with."""
     verifier, nonce = verifier or Secret.random(), nonce or Secret.random()
     url = await provider.login_url(
         state=Secret.random(),

@@ -104,7 +104,7 @@ class UpstreamProvider:
             await runner.cleanup()
 
     def count(self, what: str) -> int:
-        """How often something was asked for: ``count("POST /token")``."""
+        """The number of requests: ``count("POST /token")``."""
         return self.asked.count(what)
 
     def expire(self) -> None:

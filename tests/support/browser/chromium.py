@@ -37,7 +37,7 @@ addEventListener("securitypolicyviolation", event =>
 
 
 def find_chromium() -> str | None:
-    """Where Chromium is; ``CHROMIUM`` in the environment comes first."""
+    """The path of Chromium; ``CHROMIUM`` in the environment comes first."""
     named = os.environ.get("CHROMIUM")
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -98,7 +98,7 @@ class Tab:
             self.sent_to.append(response.headers["location"])
 
     async def heading(self) -> str:
-        """What the page is about."""
+        """The heading of the page."""
         return str(await self.page.locator("h1").inner_text())
 
     async def log_in(self, account: str, password: str) -> None:

@@ -134,7 +134,7 @@ def list_commands(block):
 
 
 def run_command(command):
-    """What a command prints, both streams together, as a terminal shows them."""
+    """The output of a command, both streams together, as a terminal shows them."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(  # noqa: S602 - our own documentation
         command,

@@ -27,7 +27,7 @@ BASE = {
 
 
 def intent_row(call="", **more):
-    """Something is about to be done."""
+    """A row that says that something is about to be done."""
     said = {"arguments": {"title": "It fails"}, **BASE, **more}
     return AuditRow(kind="intent", call=call or new_id(), **said)
 
@@ -53,7 +53,7 @@ async def open_audit_log(folder=None, **options):
 
 
 async def query_state(log, statement, *values):
-    """What a statement says, straight from the file."""
+    """The rows of a statement, straight from the file."""
     return await log.state.read(lambda db: db.execute(statement, values).fetchall())
 
 

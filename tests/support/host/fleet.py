@@ -70,7 +70,7 @@ class Fleet:
         self._ends = {}
 
     def client_for(self, entry, isolation):
-        """What a supervisor is given as ``client_for``."""
+        """Make a client: a supervisor's ``client_for``."""
         steps = self.plan.get(entry.name)
         if steps and isinstance(steps[0], ConfigError):
             raise steps.pop(0)

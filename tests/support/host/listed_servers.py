@@ -10,7 +10,7 @@ from isthmus.wire import Tool
 
 
 class ListedServer:
-    """What a server lists, said by the test: for lists that no server of ours would send."""
+    """A server whose lists the test states: for lists that no server of ours would send."""
 
     instructions = None
 

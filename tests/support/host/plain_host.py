@@ -16,7 +16,7 @@ from support.host.waiting_host import WaitingHost, make_interaction
 
 
 class View(WaitingHost):
-    """What a terminal sees of it."""
+    """The view that a terminal has of the host."""
 
     async def grants(self):
         """None."""
@@ -69,7 +69,7 @@ class PlainHost:
         return self._runs.begin(principal, budget=budget or Budget())
 
     def events(self):
-        """What happens from now on."""
+        """The events from now on."""
         return self.told.listen()
 
     async def call(self, name, arguments, *, principal, run, timeout=None, on_progress=None):
@@ -96,7 +96,7 @@ class PlainHost:
         return None
 
     async def complete(self, server, ref, argument, value="", *, context=None, principal=""):
-        """What might go into a blank."""
+        """Completions for a blank."""
         del principal
         return await self._clients[server].complete(ref, argument, value, context=context)
 

@@ -64,7 +64,7 @@ class Person:
 
     @property
     def kinds(self):
-        """What was asked, in order."""
+        """The questions, in order."""
         return [interaction.attempt.action for interaction in self.asked]
 
 
@@ -86,7 +86,7 @@ class SamplingDesk:
             setattr(self, name, part)
 
     async def answer(self, text="hello", *, asking=None, **members):
-        """What the server gets."""
+        """The result that the server gets."""
         return await self.sampler.answer(asking or make_asker(), sampling_params(text, **members))
 
     async def audited(self):
@@ -158,5 +158,5 @@ def sampling_params(text="hello", **members):
 
 
 def read_written_text(result):
-    """What was written."""
+    """The text that was written."""
     return result.content.text

@@ -55,7 +55,7 @@ def tool(name, description, parameters):
 
 
 def load_queries():
-    """What somebody says, and the tools that would do."""
+    """Queries, each with the tools that would do."""
     found = []
     for line in lines("queries.txt"):
         query, names = line.split(" => ")
@@ -102,12 +102,12 @@ def load_real_tools(descriptions=None):
 
 
 def load_real_tuned():
-    """What is said of some servers: words and weights are chosen by it."""
+    """Queries about some servers: words and weights are chosen by them."""
     return _real(0)
 
 
 def load_real_held_out():
-    """What is said of other servers."""
+    """Queries about other servers."""
     return _real(1)
 
 

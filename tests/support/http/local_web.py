@@ -23,7 +23,7 @@ class WebRequest:
 
 @dataclass
 class Web:
-    """What came.
+    """The web server, and the requests that came.
 
     Attributes:
         url: where it is, without a slash.

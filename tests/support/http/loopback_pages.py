@@ -47,7 +47,7 @@ class Pages:
         return web.Response(status=status, headers=headers, body=body)
 
     def paths(self, method: str = "GET") -> list[str]:
-        """What was asked for, in order."""
+        """The paths that were asked for, in order."""
         return [asked.path for asked in self.asked if asked.method == method]
 
 

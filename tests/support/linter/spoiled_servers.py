@@ -274,7 +274,7 @@ class AsgiRequests:
 
 
 def pass_response(_request: SpoiledRequest, reply: SpoiledReply) -> SpoiledReply:
-    """What the server answers."""
+    """The server's response, unchanged."""
     return reply
 
 
@@ -289,6 +289,6 @@ async def web_site(spoil: WebSpoil = pass_response, server: Server | None = None
 
 
 async def examine_server(site: Any, revision: str, **options: Any) -> Any:
-    """What the doctor says of a server in one revision."""
+    """The doctor's report about a server in one revision."""
     options = {"timeout": 0.5, "call_read_only": True, **options}
     return await Doctor(site, **options).examine([BY_NAME[revision]])

@@ -126,7 +126,7 @@ def validate(message: Any, revision: str, kind: str, *, answers: str | None = No
 def _claims(
     message: dict[str, Any], revision: str, kind: str, answers: str | None
 ) -> list[tuple[str, Any]]:
-    """Which definitions which parts of a message must meet."""
+    """The definitions that the parts of a message must meet."""
     if kind not in {"client", "server"}:
         return [(kind, message)]
     if "method" in message:

@@ -100,7 +100,7 @@ def forms(*, several: bool) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def questions(*, several: bool = True, pages: bool = True) -> st.SearchStrategy[wire.ElicitParams]:
-    """What a server asks a user, by form or by page."""
+    """Questions of a server to a user, by form or by page."""
     form = structs(
         wire.ElicitParams,
         mode=st.sampled_from([UNSET, "form"]),

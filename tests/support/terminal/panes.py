@@ -61,7 +61,7 @@ class Pane:
         self.name = name
 
     def text(self):
-        """What stands there."""
+        """The text of the pane."""
         return self.tmux.do("capture-pane", "-p", "-t", self.name)
 
     def until(self, text):

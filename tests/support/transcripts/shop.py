@@ -25,7 +25,7 @@ def make_shop():
 
 
 def tools(server):
-    """What computes and tells."""
+    """Tools that compute and report."""
 
     @server.tool
     def add(a: int, b: int) -> int:
@@ -73,7 +73,7 @@ def tools(server):
 
 
 def questions(server):
-    """What asks the client."""
+    """Tools that ask the client."""
 
     @server.tool
     async def book(date: str, ctx: Context) -> str:
@@ -104,7 +104,7 @@ def questions(server):
 
 
 def readings(server):
-    """What can be read and started from."""
+    """Resources and prompts."""
 
     @server.resource("note://{id}", mime_type="text/plain", title="A note")
     def note(id: str) -> str | None:

@@ -27,7 +27,7 @@ from isthmus.auth.net.urls import is_same_resource
 from isthmus.auth.protocol import ClientIdentity, choose_auth_method
 from isthmus.auth.tokens.secret import Secret
 from isthmus.cli.exits import Exit, finish
-from isthmus.cli.options import AsJson
+from isthmus.cli.options import AsJson, ClientId, OpenBrowser
 from isthmus.cli.output import print_json, print_line, print_note
 from isthmus.cli.targets import CliTarget, find_http_url, read_target
 from isthmus.cli.terminal_client import StdioTerminal
@@ -60,9 +60,7 @@ def login(
     scope: Annotated[
         list[str] | None, typer.Option("--scope", metavar="NAME", help="Ask for this; repeat it.")
     ] = None,
-    client_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="A client that is registered already.")
-    ] = None,
+    client_id: ClientId = None,
     client_secret_env: Annotated[
         str | None, typer.Option(metavar="NAME", help="The variable that holds its secret.")
     ] = None,
@@ -73,9 +71,7 @@ def login(
         str | None,
         typer.Option(metavar="URL", help="What the token may be for, above the server's own URL."),
     ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
-    ] = True,
+    browser: OpenBrowser = True,
     as_json: AsJson = False,
 ) -> None:
     """Log in to a server over HTTP; the other commands then use the tokens, and renew them."""

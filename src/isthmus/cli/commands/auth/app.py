@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from isthmus.cli.exits import Exit, finish
-from isthmus.cli.options import AsJson
+from isthmus.cli.options import AsJson, ClientId, OpenBrowser
 
 __all__ = ["app"]
 
@@ -208,12 +208,8 @@ def doctor(
     scope: Annotated[
         Several, typer.Option(metavar="NAME", help="Ask for this at the login; repeat it.")
     ] = None,
-    client_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="A client that is registered already.")
-    ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
-    ] = True,
+    client_id: ClientId = None,
+    browser: OpenBrowser = True,
     as_json: AsJson = False,
 ) -> None:
     """Walk the way to a token for a server, and say at which hop a client stops, and why."""
