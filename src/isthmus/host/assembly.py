@@ -63,7 +63,7 @@ DEFAULT_INTERACTION_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """What a program gives a host besides its configuration; see ``Host``."""
+    """Settings that a program gives a host besides its configuration; see ``Host``."""
 
     policy: Any = None
     models: Any = None

@@ -238,7 +238,7 @@ class Host:
 
     @property
     def strikes(self) -> Mapping[str, int]:
-        """How often each server asked what it was not offered to ask."""
+        """The strikes of each server: requests that it was not offered to make."""
         return {} if self._parts is None else self._parts.clients.strikes
 
     async def reload(self, config: HostConfig) -> "ConfigDiff":
@@ -462,7 +462,7 @@ class Host:
         principal: str = "user:local",
         run: Run | str | None = None,
     ) -> "Completion":
-        """What might go into a blank.
+        """Completions for an argument of a prompt or a template.
 
         Args:
             server: whose prompt or template it is.
@@ -487,7 +487,7 @@ class Host:
 
     @property
     def catalog(self) -> "HostCatalog":
-        """What all servers have."""
+        """The catalog: tools, resources and prompts of all servers."""
         return self.parts.catalog
 
     @property
@@ -497,27 +497,27 @@ class Host:
 
     @property
     def estimators(self) -> "TokenEstimators":
-        """How many tokens texts take, by model: learned from what providers report."""
+        """Estimators of tokens, by model: they learn from what providers report."""
         return self._core.estimators
 
     @property
     def policy(self) -> HostPolicy:
-        """What policy says."""
+        """The policy in force."""
         return HostPolicy(self._core.pipeline, self.parts.servers)
 
     @property
     def audit(self) -> "AuditLog":
-        """Where everything is written down."""
+        """The audit log."""
         return self._core.audit
 
     @property
     def broker(self) -> "Broker":
-        """Where questions go; ``attach`` and ``detach`` surfaces here."""
+        """The broker of questions; ``attach`` and ``detach`` surfaces here."""
         return self._core.broker
 
     @property
     def grants(self) -> "Grants":
-        """What the user said yes to for longer than once."""
+        """The grants: each a yes of the user that lasts."""
         return self._core.grants
 
     @property
@@ -548,7 +548,7 @@ class Host:
 
     @property
     def state(self) -> "HostState":
-        """Where what lasts is kept."""
+        """The state: database and folder of what lasts."""
         return self._core.state
 
     @property
@@ -565,7 +565,7 @@ class Host:
 
     @property
     def providers(self) -> "Mapping[str, Provider]":
-        """How models are reached, by name."""
+        """The providers of models, by name."""
         return {} if self.sampler is None else self.sampler.providers
 
     def attach(self, approver: "Approver | Ask") -> Approver:
@@ -591,7 +591,7 @@ class Host:
         return self._core.runs.begin(principal, budget=budget or NO_BUDGET, id=id)
 
     def events(self) -> EventStream:
-        """What happens from now on: ``async for event in host.events()``."""
+        """Events from now on: ``async for event in host.events()``."""
         return self._core.events.listen()
 
     # What goes on beside

@@ -169,7 +169,7 @@ def make_server_row(connection: "ServerConnection", before: ConnectionState) -> 
 
 
 def _name_transition(connection: "ServerConnection", before: ConnectionState) -> str:
-    """What became of a server, as an action; empty where nothing did."""
+    """The change of a connection as an action of the audit log; empty where it is no news."""
     state = connection.state
     if state == "ready" and before == "connecting":
         return "server.start" if connection.starts <= 1 else "server.restart"

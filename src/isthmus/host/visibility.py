@@ -41,7 +41,7 @@ class Visibility:
         self._pipeline = pipeline
 
     def marks(self) -> tuple[object, ...]:
-        """What it depends on besides the tools themselves."""
+        """The objects that visibility depends on besides the tools themselves."""
         return self._pipeline.policy, self._servers.fingerprints.releases
 
     def hidden(self, items: Sequence[CatalogItem[Tool]], viewer: Viewer) -> Collection[str]:
@@ -157,7 +157,7 @@ class HostPolicy:
         principal: str = "user:local",
         run: str = "",
     ) -> Trace:
-        """What would be said to something, and why; nothing is done, and nothing written.
+        """Explain what policy would say to an attempt; nothing is done, and nothing written.
 
         Args:
             action: what would be wanted.
@@ -184,7 +184,7 @@ class HostPolicy:
 
 
 class OtherAct(ServerAct[None]):
-    """What is none of the others, as far as policy needs to know it."""
+    """Any other act, as far as policy needs to know it."""
 
     async def resolve(self, attempt: Attempt) -> Attempt:
         """See that there is such a server."""

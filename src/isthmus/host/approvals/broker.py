@@ -42,7 +42,7 @@ SILENCE_VERDICTS: dict[str, Verdict] = {"elicit.form": "cancel", "elicit.url": "
 
 
 def rank_assurance(assurance: Assurance) -> int:
-    """How sure that is, as a number."""
+    """Rank an assurance: the higher, the surer."""
     return ASSURANCE_LEVELS.index(assurance)
 
 
@@ -122,7 +122,7 @@ class Broker:
 
     @property
     def assurance(self) -> Assurance:
-        """How sure one can be, at the best of the surfaces, that a person decides."""
+        """The best assurance of the attached surfaces that a person decides."""
         found = (approver.assurance for approver in self._approvers)
         return max(found, key=rank_assurance, default="callback")
 
@@ -229,7 +229,7 @@ class Broker:
         return None if open is None else open.interaction
 
     def said(self, id: str) -> Decision | None:
-        """What was decided just now, for a surface that was late; None where it is forgotten."""
+        """The decision of a moment ago, for a surface that was late; None where it is forgotten."""
         return self._said.get(id)
 
     def close(self) -> None:
@@ -313,7 +313,7 @@ class Broker:
         self._end(open, decision)
 
     def _withdraw(self, open: OpenQuestion) -> None:
-        """Whoever wanted to know does not any more."""
+        """Take a question back that nobody waits for any more."""
         self._silence(open, "caller", "whoever asked does not wait any more")
 
     def _end(self, open: OpenQuestion, decision: Decision, error: Exception | None = None) -> None:

@@ -22,7 +22,7 @@ _decoder = msgspec.json.Decoder(Decision)
 
 
 def make_connection_key(server: str, isolation: str, identity: str) -> str:
-    """What names of tasks are names within: others may have tasks of the same name.
+    """Make the key of a connection, within which names of tasks are unique.
 
     Args:
         server: the server's name in the configuration.
@@ -33,7 +33,7 @@ def make_connection_key(server: str, isolation: str, identity: str) -> str:
 
 
 class TaskQuestion(Struct, frozen=True):
-    """What names a question for as long as its task lasts, over any number of restarts.
+    """The name of a question for as long as its task lasts, over any number of restarts.
 
     Attributes:
         identity: which server, on whose connection; see :func:`make_connection_key`.
@@ -76,7 +76,7 @@ class Decisions:
                 self._known[TaskQuestion(identity, task, key)] = known
 
     def find(self, question: TaskQuestion) -> Decision | None:
-        """What was decided; None where nothing was."""
+        """The decision on a question; None where there is none."""
         return self._known.get(question)
 
     async def keep(self, question: TaskQuestion, decision: Decision) -> None:

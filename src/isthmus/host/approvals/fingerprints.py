@@ -32,7 +32,7 @@ ToolKey: TypeAlias = tuple[str, str, str]
 
 
 def encode_definition(tool: Tool) -> bytes:
-    """What a tool is, as canonical JSON: what a model reads of it, and what it says it does.
+    """Encode a tool as canonical JSON: what a model reads of it, and what it says it does.
 
     Icons do not count, since nothing shows them, nor does what ``_meta`` says beyond the page of an
     app, which is for programs and may be another one each time.

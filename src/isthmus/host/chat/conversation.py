@@ -213,12 +213,12 @@ class Conversation:
 
     @property
     def viewer(self) -> Viewer:
-        """Who sees what servers have: on the connections that the calls will use."""
+        """The viewer of what servers have: on the connections that the calls will use."""
         return Viewer(self.principal, self.run.id)
 
     @property
     def voice(self) -> str:
-        """Who writes: ``provider/model``."""
+        """The model that writes: ``provider/model``."""
         return f"{self.provider.name}/{self.model}"
 
     def enclose(self, messages: Sequence[SamplingMessage]) -> None:
@@ -505,7 +505,7 @@ class Conversation:
 
 
 class ConversationTurn:
-    """What is counted while a turn goes on.
+    """Counts of a turn while it goes on.
 
     Args:
         put: tells of an event.

@@ -56,7 +56,7 @@ def resolve_tool_use(use: ToolUseContent) -> tuple[str, dict[str, Any]]:
 
 
 def make_tool_result(use: ToolUseContent, result: CallToolResult) -> ToolResultContent:
-    """What a tool gave, for the model."""
+    """Make the result of a tool for the model."""
     content = result.content
     if not content and result.structured_content is not UNSET:
         import json

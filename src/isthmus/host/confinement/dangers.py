@@ -126,7 +126,7 @@ NO_ENVIRONMENT: Mapping[str, str] = {}
 def find_dangers(
     argv: Sequence[str], env: Mapping[str, str] = NO_ENVIRONMENT, resolved: str = ""
 ) -> tuple[str, ...]:
-    """What to warn of in a command, a sentence each; nothing where none of the patterns fits.
+    """Find the dangers of a command, a sentence each; none where no pattern fits.
 
     Args:
         argv: the command.
@@ -163,7 +163,7 @@ def _find_each_danger(argv: Sequence[str], env: Mapping[str, str], resolved: str
 
 
 def find_url_dangers(url: str) -> tuple[str, ...]:
-    """What to warn of in the address of a server."""
+    """Find the dangers of the address of a server, a sentence each."""
     found = []
     if re.match(r"(?i)(?:http|ws|tcp)://", url) and not LOOPBACK_URL.match(url):
         found.append("it is reached without encryption: others can read and change what is said")

@@ -54,13 +54,13 @@ class RootFolder(Struct, frozen=True):
 
     @property
     def root(self) -> Root:
-        """As a server is told of it."""
+        """The root that a server is told of."""
         # spec 2026-07-28 client/roots#root: the uri MUST be a file:// URI, which as_uri encodes
         return Root(uri=Path(self.path).as_uri(), name=self.entry.name)
 
 
 def resolve_folder(path: str) -> str:
-    """Where a folder really is: absolute, without links and ``..``, as the disk spells it."""
+    """Resolve a folder: absolute, without links and ``..``, as the disk spells it."""
     real = os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 - a text
     if sys.platform == "darwin":  # whose disks take a name in either case
         return _read_spelling(real)
@@ -83,7 +83,7 @@ def _read_spelling(path: str) -> str:
 
 
 def explain_refusal(path: str, home: str) -> str:
-    """Why a folder is not told to servers unless somebody insists; empty where it may be.
+    """Explain why a folder is not told to servers unless somebody insists; empty where it may be.
 
     Args:
         path: where it really is.

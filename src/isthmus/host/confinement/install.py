@@ -53,7 +53,7 @@ __all__ = [
 
 
 class InstallConsents:
-    """What the user agreed to run, and asks them where they have not.
+    """Consents of the user to servers; asks for those that are missing.
 
     Args:
         state: where agreements are kept; several processes may share it.
@@ -226,7 +226,7 @@ class InstallAct(Act[None]):
         self._by = "policy"
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - the shape of acts
-        """What policy is to know of the server."""
+        """The facts of the server for policy."""
         entry = self._entry
         return Facts(
             identity=identify_server(entry),
@@ -271,7 +271,7 @@ class InstallAct(Act[None]):
         await self._give(self._entry, self._by)
 
     def outcome(self, result: None) -> ActOutcome:  # noqa: ARG002 - as above
-        """What was agreed to."""
+        """The digest that was agreed to."""
         return ActOutcome(detail={"consent": compute_consent_digest(self._entry)})
 
 
@@ -290,7 +290,7 @@ class ConnectAct(InstallAct):
         return f"server.connect {compute_consent_digest(self._entry)}"
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as above
-        """Where it is, and what is dangerous about the way there."""
+        """The address, and the dangers of the way there."""
         return describe_connection(self._entry)
 
     async def dispatch(self, attempt: Attempt) -> None:  # noqa: ARG002 - as above
@@ -300,7 +300,7 @@ class ConnectAct(InstallAct):
 
 
 def describe_connection(entry: ServerEntry) -> ConnectAsked:
-    """What the user has to see before a server is connected to, without secrets."""
+    """Describe a connection to the user before it is made, without secrets."""
     return ConnectAsked(
         where=mask_address(entry),
         headers=tuple(sorted(entry.headers)),
@@ -310,12 +310,12 @@ def describe_connection(entry: ServerEntry) -> ConnectAsked:
 
 
 def _list_exposures(entry: ServerEntry) -> tuple[str, ...]:
-    """What of the user's own a server gets to know with each request, by name."""
+    """List what of the user's own a server gets to know with each request, by name."""
     return tuple(f"it is sent {name}, with what that stands for" for name in entry.sent)
 
 
 def describe_install(entry: ServerEntry, roots: tuple[GrantedFolder, ...] = ()) -> InstallAsked:
-    """What the user has to see before a server is run: all of it, uncut, and without secrets."""
+    """Describe a server to the user before it is run: all of it, uncut, and without secrets."""
     resolved = find_executable(entry)
     argv = mask_command(entry)
     return InstallAsked(
@@ -332,7 +332,7 @@ def describe_install(entry: ServerEntry, roots: tuple[GrantedFolder, ...] = ()) 
 
 
 def mask_address(entry: ServerEntry) -> str:
-    """Where a server is, with the user's own secrets hidden that are in its address."""
+    """The address of a server with the user's own secrets hidden."""
     return hide_secrets(redact_url(entry.url), find_own_secrets(entry)) if entry.url else ""
 
 
@@ -343,7 +343,7 @@ def find_loading_variables(entry: ServerEntry) -> dict[str, str]:
 
 
 def make_install_arguments(entry: ServerEntry) -> dict[str, Any]:
-    """What an attempt to install a server has as its arguments, for rules to look at."""
+    """Make the arguments of an attempt to install a server, for rules to look at."""
     if entry.url:
         return {"url": mask_address(entry)}
     return {
@@ -354,7 +354,7 @@ def make_install_arguments(entry: ServerEntry) -> dict[str, Any]:
 
 
 def compute_consent_digest(entry: ServerEntry) -> str:
-    """What the user agrees to, as a digest: whatever of it changes, they are asked again.
+    """Digest what the user agrees to: whatever of it changes, they are asked again.
 
     A secret that is renewed changes nothing; a sandbox that opens does, and so does the value of a
     variable that makes programs load other code.
@@ -377,7 +377,7 @@ def compute_consent_digest(entry: ServerEntry) -> str:
 
 
 def explain_unpinned(entry: ServerEntry) -> str:
-    """Why a server is not the program that is pinned; empty where it is, or nothing is pinned.
+    """Explain why a server is not the program that is pinned; empty where it is, or none is pinned.
 
     The pin is for the program's file, or for the script that an interpreter is given.
     """

@@ -138,7 +138,7 @@ class RootGrants:
         return [folder.root for folder in found]
 
     def confine(self, entry: ServerEntry) -> Callable[[Command], Command]:
-        """What puts the command of a server into its sandbox, with the folders it was granted.
+        """Make the function that puts a server's command into its sandbox, with its granted folders.
 
         What it gives raises ``SandboxUnavailable`` where a sandbox is asked for and cannot be had.
         """
@@ -226,7 +226,7 @@ class RootGrants:
         self.refresh()
 
     def _watched(self) -> list[Path]:
-        """Where the folders are said to be, and the file that says that grants have changed."""
+        """The declared paths of the folders, and the file that says that grants have changed."""
         found = [Path(entry.path).expanduser() for entry in self._entries]
         return found if self._stamp is None else [*found, self._stamp]
 
@@ -292,7 +292,7 @@ class RootsAct(Act[list[RootFolder]]):
         self._by = ""
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - the shape of acts
-        """What policy is to know of the server."""
+        """The facts of the server for policy."""
         entry = self._entry
         return Facts(
             identity=identify_server(entry),
@@ -361,7 +361,7 @@ class RootsAct(Act[list[RootFolder]]):
         return chosen
 
     def outcome(self, result: list[RootFolder]) -> ActOutcome:
-        """What the server was told."""
+        """The folders that the server was told."""
         return ActOutcome(detail={"roots": [folder.path for folder in result]})
 
 

@@ -174,7 +174,7 @@ def _find_start_folder(place: str, home: str, binds: Mapping[str, bool]) -> str:
 def describe_sandbox(
     sandbox: Sandbox | None, roots: Sequence[GrantedFolder] = ()
 ) -> tuple[str, ...]:
-    """What a sandbox means, a line each for a person; nothing where there is none."""
+    """Describe a sandbox to a person, in lines; none where there is no sandbox."""
     if sandbox is None:
         return ()
     reach = "reaches the network" if sandbox.network else "has no network"
@@ -188,7 +188,7 @@ def describe_sandbox(
 
 
 def explain_unavailable(platform: str = sys.platform) -> str:
-    """Why there can be no sandbox here, and what to do; empty where there can."""
+    """Explain why there can be no sandbox here, and what to do; empty where there can."""
     rest = 'take "sandbox" out of its entry to run it with your own rights'
     if platform != "linux":
         return f"a sandbox needs bubblewrap, which there is for Linux only: {rest}"
@@ -209,7 +209,7 @@ def explain_unavailable(platform: str = sys.platform) -> str:
 
 @cache
 def _try_launch(program: str, *options: str) -> str:
-    """What a program that does nothing says in a sandbox; empty where it runs."""
+    """Run a program that does nothing in a sandbox: its complaint, or empty where it runs."""
     passed, descriptors = open_filter()
     places = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     try:
@@ -290,7 +290,7 @@ def _find_interpreter(program: str) -> Iterator[str]:
 
 
 def _find_program_paths(program: str, home: str) -> Iterator[str]:
-    """What belongs to a program: itself, what its links lead to, and its environment."""
+    """Find the paths of a program: itself, what its links lead to, and its environment."""
     hop = program
     for _ in range(16):
         folder = os.path.dirname(os.path.dirname(hop))  # noqa: PTH120 - links stay
@@ -325,7 +325,7 @@ def _find_editable_folders(environment: str) -> Iterator[str]:
 
 
 def _find_script_paths(path: Path, home: str) -> Iterator[str]:
-    """What belongs to a script: the folder of its program, or else its own, or else itself."""
+    """Find the paths of a script: the folder of its program, or else its own, or else itself."""
     real = Path(os.path.realpath(path))
     for folder in real.parents:
         if _is_around(str(folder), home):
@@ -386,7 +386,7 @@ def _resolve_folder(path: str, what: str) -> str:
 
 
 def _restrict_root() -> list[str]:
-    """What keeps a program of root's, who needs no right for it, from the whole machine's settings.
+    """The options that keep a program of root's from the settings of the whole machine.
 
     What is the system's own, and only root may read, nobody else reads anyway.
     """
@@ -415,7 +415,7 @@ def _find_fixed_folders(paths: Sequence[str], binds: Mapping[str, bool]) -> dict
 
 
 def _hide_path(real: str) -> list[str]:
-    """What hides a place, if it is there."""
+    """The options that hide a path, if it is there."""
     if os.path.isdir(real):  # noqa: PTH112 - a text
         return ["--tmpfs", real]
     return ["--ro-bind", "/dev/null", real] if os.path.exists(real) else []  # noqa: PTH110 - a text

@@ -88,12 +88,12 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What is wanted, for whatever comes about in its course."""
+        """The attempt in words, for whatever comes about in its course."""
         return f"{self.object or self.action} of {self.server}" if self.server else self.object
 
 
 class Asker(Struct, frozen=True):
-    """Who has the host do something, where that is not the program of the host by itself.
+    """The asker of an attempt, where that is not the host's own program.
 
     Attributes:
         words: a model or a program, in words for a person.

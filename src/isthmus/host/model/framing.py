@@ -55,7 +55,7 @@ def clean_name(text: str) -> str:
 def make_resource_blocks(
     server: str, contents: Iterable[ResourceContents]
 ) -> list[SamplingMessageContentBlock]:
-    """What was read of a resource, for a model; what models cannot read is named only."""
+    """Make blocks for a model of what was read; what models cannot read is named only."""
     return [_make_resource_block(server, part) for part in contents]
 
 

@@ -234,7 +234,7 @@ class Interaction(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What a person said.
+    """The decision of a person.
 
     Attributes:
         verdict: yes, no, or neither.

@@ -39,7 +39,7 @@ def derive_labels(facts: Facts) -> frozenset[str]:
 
 
 class RunLabels:
-    """What one run has taken over so far.
+    """Labels that one run has taken over so far.
 
     Attributes:
         labels: the union of the labels of all results that it has read.

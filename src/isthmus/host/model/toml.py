@@ -24,7 +24,7 @@ class BadToml(ValueError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What a text in TOML says.
+    """Parse a text in TOML.
 
     Raises:
         BadToml: it is none.

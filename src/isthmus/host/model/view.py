@@ -28,7 +28,7 @@ ServerDo: TypeAlias = Literal["start", "stop", "restart", "enable", "disable"]
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
-    """How a server is.
+    """The status of a server.
 
     Attributes:
         name: in the configuration.

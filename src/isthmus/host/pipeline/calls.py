@@ -114,7 +114,7 @@ class HostCalls:
     async def _looked_up(
         self, name: str, asked: Any, principal: str, run: Run | str | None
     ) -> "ToolResult":
-        """What the tools that find tools give; no server is asked for it."""
+        """Answer a tool that finds tools; no server is asked for it."""
         from isthmus.client.model.results import ToolResult
 
         if isinstance(asked, RestWanted):

@@ -33,7 +33,7 @@ class ServerSlots:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of waiting calls."""
         return sum(len(queue) for queue in self._queues.values())
 
     @property
@@ -92,7 +92,7 @@ class ServerSlots:
 
 
 class ServerGate:
-    """What one server lets through.
+    """The gate of one server: its slots and its rates.
 
     Args:
         limits: how much.
@@ -127,7 +127,7 @@ class ServerGate:
 
 
 def make_rate_error(what: str, rate: Rate, wait: float) -> Exhausted:
-    """Why a call is not made now."""
+    """Make the error of a call that comes too soon."""
     return Exhausted(
         f"{what} is called too often: {rate.amount:g} a minute (limits.calls), again in "
         f"{wait:.1f} s",

@@ -73,7 +73,7 @@ class Passage:
         self.began = time.perf_counter()
 
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """The seconds since it began."""
         return time.perf_counter() - self.began
 
     def redact_attempt(self) -> Attempt:
@@ -86,7 +86,7 @@ class Passage:
         return structs.replace(self.attempt, arguments=hidden)
 
     def intent(self) -> AuditRow:
-        """What is about to be done."""
+        """The row of what is about to be done."""
         circumstances = record_facts(self.facts)
         return self.row(
             "intent",
@@ -95,7 +95,7 @@ class Passage:
         )
 
     def outcome(self, outcome: ActOutcome) -> AuditRow:
-        """What came of it."""
+        """The row of the outcome."""
         return self.row(
             "outcome",
             result=outcome.result,
@@ -179,7 +179,7 @@ def restore_hidden(edited: Any, whole: Any) -> Any:
 
 
 class AttemptsInFlight:
-    """What is under way at each connection: who asks us something there asks in its course."""
+    """Attempts under way at each connection: a server that asks something asks in their course."""
 
     def __init__(self) -> None:
         self._at: dict[tuple[str, str], dict[str, Attempt]] = {}
@@ -195,7 +195,7 @@ class AttemptsInFlight:
         self._depth.pop(attempt.id, None)
 
     def depth(self, id: str) -> int:
-        """How many samplings an attempt is within, itself counted."""
+        """The number of samplings that an attempt is within, itself counted."""
         return self._depth.get(id, 0)
 
     def add(self, attempt: Attempt) -> None:
@@ -211,12 +211,12 @@ class AttemptsInFlight:
             del self._at[key]
 
     def at(self, server: str, isolation: str = "") -> tuple[Attempt, ...]:
-        """What is under way at a connection."""
+        """The attempts under way at a connection."""
         return tuple(self._at.get((server, isolation), {}).values())
 
 
 def rate_risk(attempt: Attempt, facts: Facts) -> Risk:
-    """How dangerous something looks; what a server claims counts where it is trusted."""
+    """Rate the risk of an attempt; the claims of a server count where it is trusted."""
     if attempt.action in GRAVE_ACTIONS or (facts.chain and facts.target.egress):
         return "high"
     if attempt.action in READ_ACTIONS:

@@ -148,7 +148,7 @@ class Pipeline:
             raise
 
     async def explain(self, attempt: Attempt, act: Act[T]) -> Trace:
-        """What policy says to something, and why; nothing is done, and nothing written.
+        """Explain what policy says to an attempt; nothing is done, and nothing written.
 
         Raises:
             Unknown, BadArguments: it could not be done at all.
@@ -250,7 +250,7 @@ class Pipeline:
     # Policy
 
     def _facts(self, attempt: Attempt, act: Act[T]) -> Facts:
-        """What policy looks at: what the act knows, and what is the same for all acts."""
+        """The facts that policy looks at: those of the act, and those that all acts share."""
         facts, broker = act.facts(attempt), self.broker
         run = self.runs.find(attempt.run) if attempt.run else None
         return structs.replace(
@@ -264,7 +264,7 @@ class Pipeline:
         )
 
     def _judge(self, passage: Passage, *, again: bool = False) -> Trace:
-        """What policy says.
+        """Have policy decide.
 
         Args:
             passage: to what.
@@ -305,7 +305,7 @@ class Pipeline:
         return result
 
     def _so_far(self, passage: Passage) -> int:
-        """How much of what counts with this attempt was let through so far."""
+        """The number of attempts that were let through so far in the same run."""
         run = passage.run
         return self.runs.let_through if run is None else run.calls
 
@@ -505,7 +505,7 @@ def find_counted_rules(trace: Trace) -> list[str]:
 
 
 def make_denial(attempt: Attempt, trace: Trace, decision: Decision) -> Denied:
-    """What somebody is told who may not do something."""
+    """Make the error of an attempt that a person or silence denied."""
     why = f": {decision.reason}" if decision.reason else ""
     return Denied(
         f"{attempt.action} {attempt.object!r} of server {attempt.server!r} was not allowed "

@@ -59,7 +59,7 @@ class CutText(Struct, frozen=True):
 
 
 class KeptResults:
-    """What was cut off results, for a while.
+    """Results that were cut, kept whole for a while.
 
     Args:
         most: bytes in all; the oldest make room.
@@ -124,7 +124,7 @@ class KeptResults:
     def _cut(
         block: Any, left: int, name: str, link: Callable[[str, bytes, str], ResourceLink]
     ) -> Sequence[ContentBlock]:
-        """What takes the place of a block that does not fit."""
+        """The blocks that take the place of one that does not fit."""
         if not isinstance(block, TextContent):
             return [
                 TextContent(
@@ -179,7 +179,7 @@ class KeptResults:
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, text=text)])
 
     def source(self, uri: str, principal: str) -> ResultSource | None:
-        """What it came of, and under which circumstances.
+        """The attempt that a result came of, and its facts.
 
         Raises:
             Unknown: as :meth:`read`.
@@ -215,7 +215,7 @@ def measure_block(block: Any) -> int:
 
 
 def describe_block(block: Any) -> str:
-    """What a block is, in words."""
+    """Describe a block in words."""
     match block:
         case ImageContent() | AudioContent():
             return block.mime_type
@@ -261,7 +261,7 @@ def redact_block(hide: Redactor, block: Any, pointers: Sequence[str]) -> Any:
 
 
 def redact_contents(hide: Redactor, contents: Any, pointers: Sequence[str]) -> Any:
-    """What one resource holds."""
+    """Redact the contents of one resource."""
     if not isinstance(contents, TextResourceContents):
         return contents
     return structs.replace(contents, text=redact_text(hide, contents.text, pointers))

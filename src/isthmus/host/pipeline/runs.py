@@ -19,7 +19,7 @@ MAX_RUNS = 10_000  # the one that was used longest ago makes room
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """How much a run may do in all; None for any.
+    """The budget of a run in all; None for any amount.
 
     Attributes:
         calls: attempts of any kind.
@@ -35,7 +35,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 
 
 class Run:
-    """What belongs together: a conversation, a job.
+    """A run of attempts that belong together: a conversation, a job.
 
     What its results are labelled with stays with it, and decides what it may still do unasked.
 
@@ -85,12 +85,12 @@ class Run:
 
     @property
     def labels(self) -> frozenset[str]:
-        """What it has consumed."""
+        """The labels of what it has read."""
         return self.taken.labels
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """Where that came from, a line each."""
+        """The sources of its labels, a line each."""
         return self.taken.chain
 
     def end(self) -> None:
@@ -187,7 +187,7 @@ class Runs:
         return id
 
     def outside(self, principal: str) -> Mapping[str, int]:
-        """What each rule let through for somebody in no run, by the rule's id.
+        """The attempts that each rule let through for a principal in no run, by the rule's id.
 
         It is one run as far as rules count: whoever leaves the run out is not counted less.
         """
@@ -213,7 +213,7 @@ class Runs:
             counts[rule] = counts.get(rule, 0) + 1
 
     def labels(self, ids: Iterable[str]) -> frozenset[str]:
-        """What these runs have consumed, together."""
+        """The labels of these runs together."""
         found: frozenset[str] = frozenset()
         for id in ids:
             run = self._runs.get(id)

@@ -35,7 +35,7 @@ ReleaseTool: TypeAlias = "Callable[[KnownServers, Attempt, Tool, ToolChange], Aw
 
 
 class KnownTool:
-    """What is known of one tool at one connection.
+    """A tool at one connection, with its facts.
 
     Attributes:
         entry: its server, as the configuration has it.
@@ -86,7 +86,7 @@ class ServerIdentities:
         self._found: dict[str, tuple[ServerEntry, Client | None, str]] = {}
 
     def find(self, server: str) -> str:
-        """What a server is bound to.
+        """The identity of a server.
 
         Raises:
             Unknown: there is none of this name.
@@ -94,7 +94,7 @@ class ServerIdentities:
         return self.identify(self._supervisor.server(server).entry)
 
     def identify(self, entry: ServerEntry, isolation: str = "") -> str:
-        """What an entry is bound to, also where the configuration has another one by now."""
+        """The identity of an entry, also where the configuration has another one by now."""
         name, client = entry.name, find_client(self._supervisor, entry.name, isolation)
         known = self._found.get(name)
         if known is not None and client is not None and known[0] is entry and known[1] is client:
@@ -146,7 +146,7 @@ class KnownServers:
     # Who is meant
 
     def entry(self, name: str) -> ServerEntry:
-        """What the configuration says of a server.
+        """The entry of a server in the configuration.
 
         Raises:
             Unknown: there is none of this name.
@@ -194,11 +194,11 @@ class KnownServers:
         return find_client(self.supervisor, server, isolation)
 
     def identity_of(self, entry: ServerEntry, isolation: str = "") -> str:
-        """What an entry is bound to, also where the configuration has another one by now."""
+        """The identity of an entry, also where the configuration has another one by now."""
         return self._identities.identify(entry, isolation)
 
     def facts(self, server: str, isolation: str = "", object: str = "") -> Facts:
-        """What policy is to know of a server, or of something of it that is no tool.
+        """The facts of a server for policy, or of something of it that is no tool.
 
         Args:
             server: its name.
@@ -366,7 +366,7 @@ def find_client(supervisor: Supervisor, server: str, isolation: str) -> Client |
 
 
 def find_labels(entry: ServerEntry, object: str) -> Labels:
-    """What the data of a server, or of a tool of it, is."""
+    """Find the labels of a server, or of a tool of it."""
     for glob, labels in entry.options.tools.labels.items():
         if object and fnmatchcase(object, glob):
             return labels

@@ -127,7 +127,7 @@ class HostTasks:
     # While a call is under way
 
     def keeper(self, attempt: Attempt, identity: str) -> OnTask:
-        """What keeps a call, once it has become a task; durable before the task is waited for."""
+        """Make the function that keeps a call once it has become a task, before the task is waited for."""
 
         async def keep(task: ToolTask) -> None:
             where = make_connection_key(attempt.server, attempt.isolation, identity)
@@ -189,7 +189,7 @@ class HostTasks:
                 work.add_done_callback(retrieve_silently)
 
     async def result(self, call: str) -> ToolResult:
-        """What a call came to that an earlier process made.
+        """The result of a call that an earlier process made.
 
         Args:
             call: the id of the attempt.
@@ -213,6 +213,6 @@ class HostTasks:
 
 
 def retrieve_silently(work: "asyncio.Future[ToolResult]") -> None:
-    """What a task came to stands in the audit log, whether or not anybody asks here."""
+    """Take the outcome of a task: it stands in the audit log, whether or not anybody asks here."""
     if not work.cancelled():
         work.exception()

@@ -35,7 +35,7 @@ MAX_STRIKE_ROWS = 1_000  # of one server; it does nothing else by then
 
 
 class ServerQuestion(Struct, frozen=True, kw_only=True):
-    """Who asks us something, and in the course of what.
+    """A question of a server: who asks, and in the course of which attempt.
 
     Attributes:
         entry: the server.
@@ -65,11 +65,11 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
 
     @property
     def principal(self) -> str:
-        """Who asks: the server."""
+        """The principal that asks: the server."""
         return f"server:{self.entry.name}"
 
     def attempt(self, action: Action, object: str = "", arguments: Any = None) -> Attempt:
-        """What the server wants, as an attempt in the course of its parent.
+        """Make an attempt of what the server wants, in the course of its parent.
 
         Args:
             action: what is wanted.
@@ -96,7 +96,7 @@ class AnswersSampling(Protocol):
     """Has a model write for a server."""
 
     async def answer(self, asking: ServerQuestion, params: "CreateMessageParams") -> "Sampled":
-        """What a model wrote, or ``Declined()``."""
+        """The text of a model, or ``Declined()``."""
         ...
 
 
@@ -104,7 +104,7 @@ class AnswersElicitation(Protocol):
     """Asks the user for a server."""
 
     async def answer(self, asking: ServerQuestion, params: "ElicitParams") -> Answer[Any]:
-        """What the user said."""
+        """The answer of the user."""
         ...
 
     def completed(self, server: str, id: str) -> None:
@@ -166,7 +166,7 @@ class ServerAnswers:
         return HostedClient(self, entry, isolation).client
 
     def find_target(self, entry: ServerEntry) -> "ClientTarget":
-        """Where a server is."""
+        """The target of a server."""
         from isthmus.host.supervisor.targets import apply_era, make_target  # elsewhere
 
         found = self._targets.get(entry.name)
@@ -194,7 +194,7 @@ class ServerAnswers:
             hosted.keep_log(message)
 
     def make_question(self, entry: ServerEntry, isolation: str) -> ServerQuestion:
-        """Who asks what is being answered here, and in the course of what."""
+        """Make the question that is being answered here: who asks, and in the course of which attempt."""
         asked = QUESTION_ORIGIN.get()
         pipeline, servers = self._pipeline, self._servers
         identity = servers.identity_of(entry, isolation)  # it may be none of ours any more

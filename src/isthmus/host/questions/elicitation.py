@@ -74,7 +74,7 @@ class Elicitor:
         self._events = events or pipeline.events
 
     async def answer(self, asking: ServerQuestion, params: ElicitParams) -> Answer[Any]:
-        """What the user says to a server's question.
+        """Answer a server's question with what the user says.
 
         Who is refused by policy or says no has declined; where nobody answers, or the server asks
         too often, it is cancelled.
@@ -169,7 +169,7 @@ class Elicitor:
 
 
 class ElicitationAct(Act[Any]):
-    """What a form and a page have in common: a person is asked, whatever policy allows.
+    """The act of a form or a page: a person is asked, whatever policy allows.
 
     Args:
         asking: who asks.
@@ -181,7 +181,7 @@ class ElicitationAct(Act[Any]):
         self.params = params
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as the pipeline calls it
-        """What policy is to know of the server."""
+        """The facts of the server for policy."""
         options = self.asking.entry.options
         return Facts(
             identity=self.asking.identity,
@@ -239,7 +239,7 @@ class FormAct(ElicitationAct):
         return structs.replace(attempt, arguments={**attempt.arguments, "content": fitting})
 
     async def dispatch(self, attempt: Attempt) -> Answer[Any]:
-        """What goes to the server."""
+        """Send the content to the server."""
         return Accepted(attempt.arguments["content"])
 
 

@@ -126,7 +126,7 @@ def _read_lookalikes(text: str) -> Iterator[str]:
 
 
 def _split_words(name: str, blank: Any) -> str:
-    """What a blank is called and described as, with ``apiKey`` and ``api_key`` in words."""
+    """Split the name of a field into words, as of ``apiKey`` and ``api_key``, with its description."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name)
     told = _read_texts(blank, "title", "description", "format")
     return " \n".join([name, spaced, *told])

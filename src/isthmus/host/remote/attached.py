@@ -175,7 +175,7 @@ class AttachedHost(HostView):
                 await self.ask(AskLeave(id=self.number_request(), attended=number), NONE_TYPE)
 
     def events(self) -> AsyncIterator[HostEvent]:
-        """What happens from now on; it ends when the host does."""
+        """Events from now on; they end when the host does."""
         stream = self._events.listen()
         if self.gone:
             stream.put(HostNotice(about="gone", text=self.gone))
@@ -183,7 +183,7 @@ class AttachedHost(HostView):
         return stream
 
     def servers(self) -> Sequence[ServerStatus]:
-        """How every server is, as the host said last."""
+        """The status of every server, as the host said last."""
         return list(self._servers)
 
     def begin_run(self, principal: str = "") -> str:  # noqa: ARG002 - as the host has it

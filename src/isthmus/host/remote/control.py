@@ -168,7 +168,7 @@ class Control:
         self._surfaces.discard(surface)
 
     def _refusal(self, writer: asyncio.StreamWriter) -> str:
-        """Why this one is not served; empty where it is."""
+        """The reason not to serve this connection; empty where it is served."""
         sock = writer.get_extra_info("socket")
         user = read_peer_user(sock)
         if user is not None and user != os.getuid():
@@ -454,7 +454,7 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 
 
 def limit_assurance(assurance: Assurance) -> Assurance:
-    """How sure one can be at a terminal: a surface that says it were more is believed that much."""
+    """Limit an assurance to that of a terminal: a surface that claims more is believed that much."""
     return assurance if assurance in {"callback", "client_elicitation"} else "local_ui"
 
 

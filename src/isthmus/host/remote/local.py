@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class ViewedHost(Protocol):
-    """What a view needs of a host."""
+    """The part of a host that a view needs."""
 
     @property
     def config(self) -> HostConfig: ...
@@ -113,11 +113,11 @@ class LocalView(HostView):
             broker.detach(watching)
 
     def events(self) -> AsyncIterator[HostEvent]:
-        """What happens from now on; it ends when the host does."""
+        """Events from now on; they end when the host does."""
         return self._host.events()
 
     def servers(self) -> Sequence[ServerStatus]:
-        """How every server is, in the configuration's order; then those that cannot be used."""
+        """The status of every server, in the configuration's order; then those that cannot be used."""
         host = self._host
         found = [self._status(name) for name in host.servers]
         broken = host.config.broken.items()

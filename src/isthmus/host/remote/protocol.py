@@ -126,7 +126,7 @@ class AskAudit(Struct, frozen=True, kw_only=True, tag="audit", tag_field="do"):
 
 
 class AskExplain(Struct, frozen=True, kw_only=True, tag="explain", tag_field="do"):
-    """Why a question is asked."""
+    """Explain why a question is asked."""
 
     id: int
     question: str
@@ -171,7 +171,7 @@ class AskPrompt(Struct, frozen=True, kw_only=True, tag="prompt", tag_field="do")
 
 
 class AskStop(Struct, frozen=True, kw_only=True, tag="stop", tag_field="do"):
-    """Whoever wanted something does not wait for it any more; there is no answer to this."""
+    """Stop a request that nobody waits for any more; there is no answer to this."""
 
     id: int
     asked: int
@@ -197,7 +197,7 @@ HostRequest: TypeAlias = (
 
 
 class ErrorDetail(Struct, frozen=True):
-    """Why something was not done.
+    """The error of a request.
 
     Attributes:
         error: the name of the error's class.
@@ -211,14 +211,14 @@ class ErrorDetail(Struct, frozen=True):
 
 
 class RequestDone(Struct, frozen=True, kw_only=True, tag="answer", tag_field="is"):
-    """What came of something that was asked for."""
+    """The result of a request."""
 
     id: int
     result: Raw
 
 
 class RequestFailed(Struct, frozen=True, kw_only=True, tag="failed", tag_field="is"):
-    """Why nothing came of it; without an ``id`` the connection ends."""
+    """The failure of a request; without an ``id`` the connection ends."""
 
     refusal: ErrorDetail
     id: int | None = None
@@ -231,7 +231,7 @@ class EventMessage(Struct, frozen=True, kw_only=True, tag="event", tag_field="is
 
 
 class StateMessage(Struct, frozen=True, kw_only=True, tag="state", tag_field="is"):
-    """How things stand now; what is None is as it was."""
+    """The state of the host; what is None is as it was."""
 
     pending: list[Interaction] | None = None
     servers: list[ServerStatus] | None = None

@@ -65,11 +65,11 @@ class HostView(ABC):
 
     @abstractmethod
     def events(self) -> AsyncIterator[HostEvent]:
-        """What happens from now on; it ends when the host does."""
+        """Events from now on; they end when the host does."""
 
     @abstractmethod
     def servers(self) -> Sequence[ServerStatus]:
-        """How every server is, in the configuration's order; then those that cannot be used."""
+        """The status of every server, in the configuration's order; then those that cannot be used."""
 
     @abstractmethod
     def attend(
@@ -139,7 +139,7 @@ class HostView(ABC):
         return await self.ask(AskAudit(id=self.number_request(), count=count), list[AuditLine])
 
     async def explain(self, id: str) -> Sequence[str]:
-        """Why a question is asked, a line each; none where it is not asked any more."""
+        """The reasons of a question, a line each; none where it is not asked any more."""
         return await self.ask(AskExplain(id=self.number_request(), question=id), list[str])
 
     async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:

@@ -128,7 +128,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def find_foreign_owner(folder: Path) -> Path | None:
-    """What of a folder belongs to somebody else: itself, or something in it; None where nothing."""
+    """Find what of a folder belongs to somebody else: itself, or something in it; None for nothing."""
     if not hasattr(os, "getuid"):  # Windows says it otherwise
         return None
     me = os.getuid()
@@ -185,7 +185,7 @@ def find_user_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def decode_row(decoder: msgspec.json.Decoder[T], body: bytes | str, what: str) -> T | None:
-    """What a row says; None, and a line in the log, where it says what is not known here.
+    """Decode a row; None, and a line in the log, where it says what is not known here.
 
     A yes, an answer or a task that cannot be read counts for nothing, and nothing else is lost.
 

@@ -204,7 +204,7 @@ class UserSecrets:
 
 
 def make_secret_key(path: str) -> "Key":
-    """What a secret is kept under."""
+    """Make the key that a secret is kept under."""
     from isthmus.auth.client.store.records import Key
 
     return Key(KEYRING_ISSUER, path)

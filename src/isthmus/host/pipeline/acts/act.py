@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ActOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an attempt came to, for the audit log and for the run.
+    """The outcome of an attempt, for the audit log and for the run.
 
     Attributes:
         failed: whether it failed in its own terms: a tool that says so.
@@ -40,7 +40,7 @@ class ActOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def parse_edited_arguments(attempt: Attempt, edited: Any) -> dict[str, Any]:
-    """What a person made of arguments.
+    """Parse the arguments that a person edited.
 
     Raises:
         BadArguments: it is nothing of the kind.
@@ -79,7 +79,7 @@ class Act(Protocol[T]):
         return attempt
 
     def facts(self, attempt: Attempt) -> "Facts":
-        """What policy is to know besides the attempt.
+        """The facts for policy besides the attempt.
 
         What is the same for all acts is filled in by the pipeline: the time, who is there to be
         asked, and what the run has done and taken over so far.
@@ -102,11 +102,11 @@ class Act(Protocol[T]):
         return trace.effect == "ask"
 
     def coalesce(self, attempt: Attempt) -> str:  # noqa: ARG002 - for subclasses
-        """What makes two questions one: one answer is for both. Empty for never, by default."""
+        """The key of questions that have one answer; empty for none, by default."""
         return ""
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:
-        """What a person has to see before they decide."""
+        """The payload that a person has to see before they decide."""
         ...
 
     def apply_edit(self, attempt: Attempt, decision: Decision) -> Attempt:
@@ -132,7 +132,7 @@ class Act(Protocol[T]):
         del attempt, waited
 
     def make_dry_result(self, attempt: Attempt, trace: Trace) -> T:
-        """What a dry run gives in place of a result.
+        """Make the result of a dry run.
 
         Raises:
             Denied: there is nothing to give, which is the default.
@@ -161,5 +161,5 @@ class Act(Protocol[T]):
         return result
 
     def outcome(self, result: T) -> ActOutcome:  # noqa: ARG002 - for subclasses
-        """What it came to."""
+        """The outcome of a result."""
         return ActOutcome()

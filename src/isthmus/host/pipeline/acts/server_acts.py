@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 def make_coalesce_key(attempt: Attempt) -> str:
-    """What makes two attempts the same: who wants what, with which arguments, in which run."""
+    """Make the key of equal attempts: who wants what, with which arguments, in which run."""
     try:
         said = msgspec.json.encode(
             [
@@ -80,7 +80,7 @@ class ServerAct(Act[T]):
         self._decided: tuple[ServerEntry, str] | None = None
 
     def facts(self, attempt: Attempt) -> Facts:
-        """What is known of the server; what it is now is what it has to be when it is done."""
+        """The facts of the server; what it is now it has to be when the act is done."""
         facts = self.servers.facts(attempt.server, attempt.isolation, attempt.object)
         if self._decided is None:
             self._decided = self.servers.entry(attempt.server), facts.identity
@@ -238,7 +238,7 @@ class ShareAct(Act[bool]):
         self._asked = False
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as Act has it
-        """What policy is to know."""
+        """The facts for policy."""
         return self._facts
 
     def asks(self, attempt: Attempt, trace: Trace) -> bool:  # noqa: ARG002 - as Act has it
@@ -247,7 +247,7 @@ class ShareAct(Act[bool]):
         return self._asked and not self._agreed.by
 
     def payload(self, attempt: Attempt, trace: Trace) -> ShareAsked:  # noqa: ARG002 - as Act has it
-        """What would be shared, and with whom."""
+        """The shared things, and the one who would get them."""
         return ShareAsked(to=self._to, what=self._what)
 
     async def dispatch(self, attempt: Attempt) -> bool:
@@ -257,7 +257,7 @@ class ShareAct(Act[bool]):
         return True
 
     def outcome(self, result: bool) -> ActOutcome:  # noqa: ARG002 - as Act has it
-        """Which question the answer was given to, where several servers had one."""
+        """The question that was answered, where several servers had one."""
         return ActOutcome(detail={"agreed": self._agreed.by} if self._asked else None)
 
 
@@ -299,11 +299,11 @@ class ReadAct(UneditableAct[ReadResourceResult]):
         return await use(attempt.server, attempt.isolation, read)
 
     def redact(self, result: ReadResourceResult, pointers: tuple[str, ...]) -> ReadResourceResult:
-        """What was read without what a rule hides, where it is JSON."""
+        """The contents without what a rule hides, where they are JSON."""
         return redact_resource(result, pointers)
 
     def outcome(self, result: ReadResourceResult) -> ActOutcome:
-        """What was read."""
+        """The contents."""
         return ActOutcome(result=result)
 
 
@@ -372,7 +372,7 @@ class PromptAct(ServerAct[GetPromptResult]):
         return await use(attempt.server, attempt.isolation, get)
 
     def outcome(self, result: GetPromptResult) -> ActOutcome:
-        """What it says."""
+        """The messages of the prompt."""
         return ActOutcome(result=result)
 
 
@@ -393,7 +393,7 @@ class CompletionAct(ServerAct[Completion]):
         return self.resolve_server(attempt, attempt.server)
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
-        """What would be told to the server."""
+        """The arguments that the server would be told."""
         typed = attempt.arguments
         shown = {**typed["context"], typed["argument"]: typed["value"]}
         return PromptAsked(name=attempt.object, arguments=shown)

@@ -116,7 +116,7 @@ class ToolCallAct(ServerAct[ToolResult]):
         return structs.replace(self.resolve_server(attempt, server), object=own)
 
     def facts(self, attempt: Attempt) -> Facts:  # noqa: ARG002 - as Act has it
-        """What is known of the tool."""
+        """The facts of the tool."""
         return self.known.facts
 
     def check(self, attempt: Attempt) -> None:
@@ -224,7 +224,7 @@ class TaskAct(UneditableAct[T]):
         return self.resolve_server(attempt, attempt.server)
 
     def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
-        """Which task."""
+        """The task."""
         return ReadAsked(uri=f"task:{attempt.object}")
 
 
