@@ -194,11 +194,11 @@ class Declarations:
         return [*listed, *self._own_demands]
 
     def warn_of_unasked_scopes(self) -> None:
-        """Say that scopes were declared, and that nobody is asked for a token."""
+        """Warn that scopes were declared, and that nobody is asked for a token."""
         if self._list_demands():
             log_warning(
-                "some of what this server offers takes scopes, and everybody may use it: over HTTP "
-                "nobody is asked for a token without Server(auth=ResourceAuth(…))"
+                "this server declares scopes but checks no tokens over HTTP, so everybody may use it "
+                "all; pass Server(auth=ResourceAuth(…))"
             )
 
     # Inside

@@ -680,7 +680,6 @@ class Context:
 
 
 def _make_task_metadata(task: bool) -> TaskMetadata | UnsetType:
-    """The member of a question that lets the client make a task of it."""
     return TaskMetadata() if task else UNSET
 
 

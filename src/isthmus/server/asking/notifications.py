@@ -125,7 +125,6 @@ class CallNotifications:
         self._worst = max(self._worst, message.level, key=LOG_LEVELS.index)
 
     async def _is_too_much(self) -> bool:
-        """Whether a log message is one too many."""
         limit = None if self._limiters is None else self._limiters.log_messages
         if limit is None:
             return False

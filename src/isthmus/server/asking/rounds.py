@@ -127,7 +127,6 @@ async def run_once(body: Body, inbound: Inbound, settings: SharedSettings) -> An
 def _make_direct_asker(
     kind: type[DirectAsker], inbound: Inbound, settings: SharedSettings
 ) -> DirectAsker:
-    """An asker whose questions are requests."""
     return kind(
         inbound,
         settings.workers,
@@ -180,7 +179,7 @@ async def ask_directly(
 async def _ask_all(
     result: InputRequiredResult, inbound: Inbound, asker: DirectAsker
 ) -> Mapping[str, Any]:
-    """The answers to an author's questions, asked all at once."""
+    """Ask an author's questions all at once, and return their answers by key."""
     questions = result.input_requests or {}
     _require_all(result, inbound)
     raws = await asyncio.gather(
@@ -226,7 +225,7 @@ ASKABLE_METHODS = frozenset({"elicitation/create", "sampling/createMessage", "ro
 async def _ask_in_result(
     body: Body, inbound: Inbound, params: Any, target: str, settings: SharedSettings
 ) -> Any:
-    """Since 2026-07-28."""
+    """Run a body whose questions become its result: since 2026-07-28."""
     came: dict[str, Raw] = params.input_responses or {}
     journal, returned = _open_journal(came, inbound, params, target, settings)
     leave, notes = CallCancellation(), CallNotifications(inbound, settings.limiters)
@@ -276,7 +275,7 @@ async def _ask_in_result(
 def _open_journal(
     came: dict[str, Raw], inbound: Inbound, params: Any, target: str, settings: SharedSettings
 ) -> tuple[Journal, ReturnedQuestions]:
-    """The journal that came back, if one did, and what became of questions the body returned."""
+    """Open the journal that came back, if one did, and read the answers to returned questions."""
     if params.request_state is UNSET:
         return Journal(), ReturnedQuestions(answers=came)
     bound = _make_binding(inbound, params, target)
@@ -299,7 +298,7 @@ def _open_journal(
 
 
 def _seal_journal(journal: Journal, bound: bytes, settings: SharedSettings) -> str:
-    """The journal as the token that the client hands back."""
+    """Seal the journal into the ``requestState`` that the client hands back."""
     expires_at = time.time() + settings.state_ttl
     try:
         return seal(

@@ -42,7 +42,7 @@ SamplingBlock: TypeAlias = (
 
 
 class SampledMessage:
-    """What the client's model wrote.
+    """The message that the client's model wrote.
 
     Args:
         result: as it came.
@@ -109,7 +109,7 @@ def make_conversation(said: SamplingInput | Sequence[SamplingInput]) -> list[Sam
 
 
 def _gather_results(said: Sequence[SamplingInput]) -> list[Any]:
-    """What was said, with the results of tools that stand side by side as one message."""
+    """Gather results of tools that stand side by side into one message."""
     found: list[Any] = []
     results: list[SamplingBlock] = []
     for one in said:
@@ -143,7 +143,7 @@ def _make_message(said: SamplingInput) -> SamplingMessage:
 def make_preferences(
     wanted: ModelPreferences | str | Sequence[str] | None,
 ) -> ModelPreferences | UnsetType:
-    """Which model would be best; names are hints, the best first."""
+    """Make the model preferences; names are hints, the best first."""
     if wanted is None:
         return UNSET
     if isinstance(wanted, ModelPreferences):
@@ -158,7 +158,7 @@ def omit_none(value: T | None) -> T | UnsetType:
 
 
 def choose_context(wanted: Any, capabilities: ClientCapabilities) -> Any:
-    """Whose context to add, as far as the client can."""
+    """Choose whose context to add, as far as the client can."""
     sampling = capabilities.sampling
     # spec 2026-07-28 client/sampling#capabilities: SHOULD NOT without sampling.context
     able = sampling is not UNSET and sampling.context is not UNSET

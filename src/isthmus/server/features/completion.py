@@ -228,7 +228,6 @@ def _begins_a_word(value: str, folded: str, wanted: str) -> bool:
 
 
 def _cut_completion(completion: Completion) -> Completion:
-    """Cut a completer's own answer to as many values as may be sent."""
     if len(completion.values) <= MAX_COMPLETIONS:
         return completion
     total = len(completion.values) if completion.total is UNSET else completion.total

@@ -266,7 +266,6 @@ def read_file(path: str, most: int | None) -> bytes:
 
 
 def _read_contents(fd: int, most: int | None) -> bytes:
-    """Read an open file, if it is a file."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         raise FileMissing("no file")

@@ -107,6 +107,5 @@ def report_failure(what: str, error: BaseException, fn: Callable[..., Any] | Non
 
 
 def _locate_function(function: Any) -> str:
-    """Find the file and line of a function, for the log."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"

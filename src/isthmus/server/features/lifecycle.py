@@ -171,7 +171,7 @@ class Pings:
 
 
 def _cancel_pinging(task: "asyncio.Task[None]") -> None:
-    """The session ends; where it is the pings that end it, they have still to close it."""
+    """Stop pinging where a session ends; pings that end it themselves have still to close it."""
     if task is not asyncio.current_task():
         task.cancel()
 

@@ -333,7 +333,7 @@ class Tools:
             return self._make_failure(tool, other)
 
     def _make_failure(self, tool: RegisteredTool, error: BaseException) -> CallToolResult:
-        """The result of a call that ended by an exception."""
+        """Make the result of a call that ended by an exception."""
         if isinstance(error, ToolError):
             text = str(error)  # which the tool's author may have from anywhere
             return _make_error_result(text if self._clean is None else self._clean.text(text))
@@ -375,7 +375,7 @@ class Tools:
         params: CallToolParams,
         inbound: Inbound,
     ) -> Awaitable[Any]:
-        """A function without a context has questions: go on as if it had one."""
+        """Go on as if a function without a context had one: it has questions."""
         left = [first]
 
         async def body(_context: Context) -> Any:
@@ -394,7 +394,7 @@ class Tools:
     def _make_unexpected_failure(
         self, tool: RegisteredTool, error: BaseException
     ) -> CallToolResult:
-        """The result of a tool that broke: what its author must know is logged, not told."""
+        """Make the result of a tool that broke: what its author must know is logged, not told."""
         failed = f"Tool {tool.name!r} failed"
         if isinstance(error, CapabilityMissing | NotInRevision):
             return _make_error_result(
@@ -410,7 +410,7 @@ class Tools:
 
 
 def _make_annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
-    """Hints on what a tool does, as far as they were given."""
+    """Make the hints on what a tool does, as far as they were given."""
     if all(hint is None for hint in hints):
         return UNSET
     read_only, destructive, idempotent, open_world = (

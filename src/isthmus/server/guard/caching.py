@@ -60,11 +60,11 @@ class CacheHints:
         }
 
     def ttl_ms(self, method: str) -> int:
-        """Milliseconds that a client may keep what a method gave."""
+        """Milliseconds that a client may keep the results of a method."""
         return self._ttls.get(method, 0)
 
     def scope(self, method: str) -> CacheScope:
-        """Who may share what a method gave."""
+        """The cache scope of a method: who may share its results."""
         # spec 2026-07-28 server/utilities/caching#interaction-with-pagination: MUST be the same
         # for all pages of a list, and so it is one for the list
         return self._scopes.get(method, "private")

@@ -86,7 +86,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         for name in NUMERIC_LIMITS:
             figure = getattr(self, name)
             if figure is not None and not figure > 0:
-                raise UsageError(f"Limits({name}={figure}): it is more than nothing, or None")
+                raise UsageError(f"Limits({name}={figure}): it must be greater than 0, or None")
 
 
 HIGH_RATE_AMOUNT = 10_000  # from it on, the half that all callers take first is not counted

@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
-    """How tool output is made safe; ``Server(sanitise=Sanitise(most=100_000))``.
+    """Sanitises tool output; ``Server(sanitise=Sanitise(most=100_000))``.
 
     A server sanitises by default; ``Server(sanitise=None)`` leaves everything as it is. One may
     also stand among the ``middleware``, for a server that has more than one idea of it.

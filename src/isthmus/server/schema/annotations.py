@@ -81,7 +81,6 @@ def find_peril(annotation: Any) -> str | None:
 
 
 def _list_constraints(branch: Any) -> list[msgspec.Meta]:
-    """The msgspec metadata around a branch, through NewType and aliases."""
     found: list[msgspec.Meta] = []
     while (inner := _peel_annotation(branch)) is not branch:
         found += [m for m in getattr(branch, "__metadata__", ()) if isinstance(m, msgspec.Meta)]

@@ -182,7 +182,6 @@ class FaultSearch:
             yield from self._find_name_faults(schema.get("propertyNames"), name, path)
 
     def _find_name_faults(self, schema: Any, name: str, path: str) -> Iterator[Fault]:
-        """The faults of a member's own name."""
         if isinstance(schema, Mapping):
             for _, what in self.find(schema, name, path):
                 yield _join_path(path, name), f"as a name: {what}"

@@ -345,7 +345,6 @@ def _locate_fault(problem: Exception) -> list[Fault]:
 
 
 def _list_pydantic_faults(wire: str, validate: Callable[[bytes], Any], data: bytes) -> list[Fault]:
-    """List what pydantic has against one argument."""
     try:
         validate(data)
     except ValueError as error:

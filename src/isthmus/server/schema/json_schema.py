@@ -234,7 +234,6 @@ def admits_string(schema: Schema, definitions: Schema | None = None) -> bool:
 
 
 def _drop_title(schema: Schema) -> Schema:
-    """The schema without the class's name as its title."""
     return {key: value for key, value in schema.items() if key != "title"}
 
 
@@ -418,7 +417,6 @@ def _build_mapping(builder: SchemaBuilder, info: Any) -> Schema:
 
 
 def _build_property_names(builder: SchemaBuilder, key: mi.Type) -> Schema:
-    """Build the schema of a mapping's keys as JSON strings."""
     schema = builder.visit(key)
     if pattern := KEY_PATTERNS.get(type(strip_metadata(key))):
         if schema.keys() - {"type", "description", "title", "examples"}:

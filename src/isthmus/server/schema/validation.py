@@ -45,7 +45,6 @@ class Validator:
 
 
 def _locate_fault(flaw: ValueError) -> tuple[str, str]:
-    """Read the place and the fault in the library's words."""
     steps = (
         f"[{s}]" if isinstance(s, int) else f".{s}" for s in getattr(flaw, "instance_path", ())
     )

@@ -70,8 +70,8 @@ def _run_http(server: "Server", given: RunOptions) -> None:
     resource = None if server.auth is None else server.auth.resource
     if resource is not None and has_other_port(resource, port):
         log_warning(
-            "auth= says that clients know this server as %s, and it listens on port %s: they log in "
-            "by the first alone",
+            "auth= names this server %s, but it listens on port %s: clients can log in at the first "
+            "address only",
             resource,
             port,
         )
@@ -96,14 +96,16 @@ def _run_websocket(server: "Server", given: RunOptions) -> None:
 def _run_unix(server: "Server", given: RunOptions) -> None:
     path = given.pop("path", None)
     if path is None:
-        raise UsageError("where? write run('unix', path='/run/user/1000/my.sock')")
+        raise UsageError(
+            "run('unix') needs a path: write run('unix', path='/run/user/1000/my.sock')"
+        )
     run_unix(server, path, check_options(given, SocketOptions))
 
 
 def _run_tcp(server: "Server", given: RunOptions) -> None:
     host, port = given.pop("host", DEFAULT_ADDRESS[0]), given.pop("port", None)
     if port is None:
-        raise UsageError("which port? write run('tcp', port=9000)")
+        raise UsageError("run('tcp') needs a port: write run('tcp', port=9000)")
     if server.auth is not None:
         raise UsageError(
             "auth= guards HTTP and WebSockets: on a TCP socket nothing asks who is there, so that "

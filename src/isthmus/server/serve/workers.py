@@ -279,6 +279,6 @@ def _replace_stop_iteration(error: StopIteration) -> RuntimeError:
 
 
 def _ignore_outcome(future: "asyncio.Future[Any]") -> None:
-    """Nobody waits any more for what a function gives, nor for what it raises."""
+    """Take what a function raised, for which nobody waits any more."""
     if not future.cancelled():
         future.exception()
