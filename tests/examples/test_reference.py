@@ -33,7 +33,7 @@ def test_a_page_made_from_tables_is_current(name, made):
 # What becomes a message that somebody reads.
 SAYING = {*isthmus.errors.__all__, "Refusal", "ErrorBody", "MalformedEnvelope", "Unreadable"}
 SAYING |= {"NetworkFailed", "NetworkRefused", "KeysUnavailable", "VerifierUnavailable"}
-SAYING |= {"NobodyCame"}  # an AuthRequired
+SAYING |= {"LoginTimeout"}  # an AuthRequired
 SAYING |= {"UpstreamDenied", "UpstreamFailed", "UpstreamUnavailable", "StoreBroken", "StoreBusy"}
 SAYING |= {"StoreLocked", "StoreUnavailable", "StoreUnusable", "AuditUnavailable"}
 SAYING |= {"HostGone", "HostRuns", "ControlUnavailable", "CannotOpen"}

@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isthmus.auth.resource_server.credentials import BadCredentials, read_credentials, read_proof
+from isthmus.auth.resource_server.credentials import (
+    MalformedCredentials,
+    read_credentials,
+    read_proof,
+)
 
 
 def read(*values, name=b"authorization"):
@@ -36,7 +40,7 @@ def test_any_header_is_a_token_none_or_malformed(values, before):
     """Ours: nothing else comes out, and what does is plain ASCII."""
     try:
         found = read(*(before + value for value in values))
-    except BadCredentials:
+    except MalformedCredentials:
         return
 
     assert found is None or (found.token.isascii() and " " not in found.token)
@@ -54,5 +58,5 @@ def test_a_proof_is_there_once_or_not_at_all():
     assert read_proof([]) is None
     assert "abc" == read_proof([(b"dpop", b" abc ")])
     for headers in ([(b"dpop", b"a"), (b"dpop", b"b")], [(b"dpop", b"a" * 9000)]):
-        with pytest.raises(BadCredentials):
+        with pytest.raises(MalformedCredentials):
             read_proof(headers)

@@ -20,8 +20,8 @@ from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 __all__ = [
     "AuthorizationParams",
     "ByHand",
+    "LoginTimeout",
     "Loopback",
-    "NobodyCame",
     "OpenBrowser",
     "Redirect",
     "RedirectListener",
@@ -44,8 +44,8 @@ AuthorizationParams: TypeAlias = Mapping[str, str]
 ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]  # shows the user a URL
 
 
-class NobodyCame(AuthRequired):
-    """The user was shown where to log in, and did not come back."""
+class LoginTimeout(AuthRequired):
+    """The user did not come back from the authorization server in time."""
 
 
 class RedirectListener(Protocol):
@@ -205,7 +205,7 @@ class LoopbackListener:
             async with asyncio.timeout(self._wait):
                 return await self._came
         except TimeoutError:
-            raise NobodyCame(
+            raise LoginTimeout(
                 f"nobody has logged in within {self._wait:g} s: try again when the user is there"
             ) from None
 

@@ -327,7 +327,7 @@ class RegistrationResponse(msgspec.Struct):
     token_endpoint_auth_method: str | None = None
 
     def __repr__(self) -> str:
-        return f"Registered({self.client_id!r})"
+        return f"RegistrationResponse({self.client_id!r})"
 
 
 def choose_auth_method(

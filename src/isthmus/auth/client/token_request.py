@@ -77,7 +77,7 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
     more: Mapping[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"Granted(kind={self.kind!r}, scopes={self.scopes!r})"
+        return f"TokenResponse(kind={self.kind!r}, scopes={self.scopes!r})"
 
 
 class DpopProofs:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 __all__ = [
     "MAX_PROOF_BYTES",
     "MAX_TOKEN_BYTES",
-    "BadCredentials",
     "Credentials",
+    "MalformedCredentials",
     "read_credentials",
     "read_proof",
 ]
@@ -23,7 +23,7 @@ TOKEN68 = re.compile(rb"[A-Za-z0-9\-._~+/]+=*")
 SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
 
 
-class BadCredentials(Exception):
+class MalformedCredentials(Exception):
     """Credentials that are none: the message says what is wrong with them."""
 
 
@@ -59,17 +59,19 @@ def read_credentials(
     if not values:
         return None
     if len(values) > 1:
-        raise BadCredentials("there is more than one Authorization header")
+        raise MalformedCredentials("there is more than one Authorization header")
     value = values[0].strip(b" \t")
     if len(value) > limit + MAX_SCHEME_BYTES:
-        raise BadCredentials(f"the Authorization header has a token of more than {limit} bytes")
+        raise MalformedCredentials(
+            f"the Authorization header has a token of more than {limit} bytes"
+        )
     scheme, _, token = value.partition(b" ")
     known = SCHEMES.get(scheme.lower())
     if known is None:
         return None
     token = token.strip(b" ")
     if not TOKEN68.fullmatch(token):
-        raise BadCredentials("the Authorization header has a scheme and no token after it")
+        raise MalformedCredentials("the Authorization header has a scheme and no token after it")
     return Credentials(known, token.decode("ascii"))
 
 
@@ -83,7 +85,7 @@ def read_proof(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     if not values:
         return None
     if len(values) > 1:
-        raise BadCredentials("there is more than one DPoP header")
+        raise MalformedCredentials("there is more than one DPoP header")
     if len(values[0]) > MAX_PROOF_BYTES:
-        raise BadCredentials(f"the DPoP header is longer than {MAX_PROOF_BYTES} bytes")
+        raise MalformedCredentials(f"the DPoP header is longer than {MAX_PROOF_BYTES} bytes")
     return values[0].decode("latin-1").strip()

@@ -12,8 +12,8 @@ from isthmus.auth.resource_server.challenges import ResourceChallenges
 from isthmus.auth.resource_server.credentials import (
     MAX_PROOF_BYTES,
     MAX_TOKEN_BYTES,
-    BadCredentials,
     Credentials,
+    MalformedCredentials,
     read_credentials,
     read_proof,
 )
@@ -256,7 +256,7 @@ class ResourceAuth:
         try:
             found = read_credentials(headers, self._max_token_bytes)
             proof = read_proof(headers)
-        except BadCredentials as flaw:
+        except MalformedCredentials as flaw:
             return self._challenges.malformed(str(flaw))
         if found is None or not self._takes(found.scheme):
             return None if found is None and self._anonymous else self._challenges.nobody

@@ -188,7 +188,7 @@ def _check_base64(conversation: ObservedConversation) -> Iterator[Violation]:
             part, path = stack.pop()
             for member in ("data", "blob"):
                 value = part.get(member) if isinstance(part, dict) else None
-                bytes_there = member == "blob" or part_is_media(part)
+                bytes_there = member == "blob" or is_media_part(part)
                 if bytes_there and isinstance(value, str) and not is_base64(value):
                     where = f"{said.where} {path}.{member}"
                     yield Violation(where, "it is no base64", said.number, said.side)
@@ -202,7 +202,7 @@ def is_base64(text: str) -> bool:
     return len(text) % 4 == 0 and BASE64.fullmatch(text) is not None
 
 
-def part_is_media(part: Any) -> bool:
+def is_media_part(part: Any) -> bool:
     """Whether an object is an image or a sound, whose data are bytes."""
     return isinstance(part, dict) and part.get("type") in ("image", "audio")
 

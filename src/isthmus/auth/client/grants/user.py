@@ -11,7 +11,7 @@ import msgspec
 from isthmus.auth.client.discovery import Discovery, DiscoveryResult, ServerMetadata
 from isthmus.auth.client.grants.authorization_code import AuthorizationRequest
 from isthmus.auth.client.grants.login import ScopeRequest, UserLogin
-from isthmus.auth.client.redirect import AuthorizationParams, NobodyCame, visit_in_browser
+from isthmus.auth.client.redirect import AuthorizationParams, LoginTimeout, visit_in_browser
 from isthmus.auth.client.registration import Registrar
 from isthmus.auth.client.session import TokenDemand
 from isthmus.auth.client.store.records import Registration, Tokens
@@ -239,7 +239,7 @@ class UserGrant:
             # what the server has forgotten is registered anew, once
             if not again or error.error != "invalid_client" or kept is None:
                 raise
-        except NobodyCame:
+        except LoginTimeout:
             # It may have shown the user a page that says it does not know the client.
             if kept is not None:
                 await self._registrar.doubt(issuer, kept.client_id)

@@ -105,7 +105,7 @@ class RecordVault:
         self._newest = next(iter(self._ciphers))
 
     def __repr__(self) -> str:
-        return f"Vault({len(self._ciphers)} keys)"
+        return f"RecordVault({len(self._ciphers)} keys)"
 
     def seal(self, key: Key, record: Record) -> str:
         """A record as it stands in the file under its key."""
