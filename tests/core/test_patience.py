@@ -55,7 +55,8 @@ def test_it_is_over_after_too_many_failures_in_a_row():
     patience = ReconnectBackoff(2, 100)
     for _ in range(2):
         patience.failed()
-    assert (False, 2) == (patience.over, patience.attempts)
+    assert not patience.over
+    assert 2 == patience.attempts
     patience.ended(brought=True)
     assert 0 == patience.attempts
     for _ in range(3):

@@ -68,7 +68,8 @@ async def test_a_refusal_in_a_task_is_a_refusal(joined):
     async with joined(office(), sample=refuse, answer_tasks=True) as client:
         result = await client.call_tool("draft")
 
-    assert (True, "Tool 'draft' failed: Refused") == (result.is_error, result.text)
+    assert result.is_error
+    assert "Tool 'draft' failed: Refused" == result.text
 
 
 @pytest.mark.covers("tasks.asked.withdrawn", "tasks.answers.cancelled")

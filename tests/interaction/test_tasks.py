@@ -143,7 +143,8 @@ async def test_failures_of_tasks_are_those_of_calls(joined):
         with pytest.raises(Refused) as caught:
             await client.call_tool("fail", {"how": "refuse"})
 
-    assert (True, "it broke") == (result.is_error, result.text)
+    assert result.is_error
+    assert "it broke" == result.text
     assert (-32000, "not now", {"a": 1}) == (
         caught.value.code,
         caught.value.message,
@@ -183,9 +184,12 @@ async def test_a_handle_shows_and_cancels(joined):
         with pytest.raises(TaskCancelled, match="was cancelled"):
             await task.result()
 
-    assert (task.id, "working", False) == (working.id, working.status, working.over)
+    assert task.id == working.id
+    assert "working" == working.status
+    assert not working.over
     assert (3600.0, 1.0) == (working.ttl, working.poll_interval)
-    assert ("cancelled", True) == (cancelled.status, cancelled.over)
+    assert "cancelled" == cancelled.status
+    assert cancelled.over
     assert server.stopped.is_set()
 
 
