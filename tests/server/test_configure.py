@@ -71,7 +71,7 @@ async def test_instructions_are_told_to_who_opens():
     assert "new" == (await EraClient(server, LEGACY).send("initialize", params))["instructions"]
 
 
-async def test_what_is_not_named_stays():
+async def test_settings_that_are_not_named_stay():
     """One setting leaves the others alone."""
     server = Server("s", debug=True, ping_every=5.0, ping_misses=2, page_size=7)
     server.configure(ping_misses=4)
@@ -90,7 +90,7 @@ async def test_what_is_not_named_stays():
         ({"ping_misses": 0}, "ping_misses=0"),
     ],
 )
-def test_what_cannot_be_changed_is_refused(settings, said):
+def test_settings_that_cannot_be_changed_are_refused(settings, said):
     """With the settings that can."""
     with pytest.raises(UsageError, match=said):
         imported().configure(**settings)

@@ -55,7 +55,7 @@ def test_a_name_is_taken_once():
         server.tool(name="t")(lambda: None)
 
 
-def test_what_cannot_be_a_tool_is_refused_at_once():
+def test_functions_that_cannot_be_tools_are_refused_at_once():
     """At registration, in words (our promise)."""
     with pytest.raises(UsageError, match=r"\*args"):
         Server("x").tool(lambda *args: None)

@@ -117,7 +117,7 @@ async def test_a_session_that_is_over_is_forgotten():
 
 
 @pytest.mark.covers("changes.sessions.after-the-handshake", "lifecycle.opening.only-pings")
-async def test_who_has_not_finished_the_handshake_hears_nothing():
+async def test_a_session_without_a_finished_handshake_hears_nothing():
     """SHOULD NOT be sent anything before ``initialized`` (spec 2025-11-25: lifecycle)."""
     server = full()
     client = EraClient(server, LEGACY)
@@ -190,7 +190,7 @@ async def test_a_stream_gets_what_it_asked_for_and_nothing_else():
 
 
 @pytest.mark.covers("changes.streams.honoured-subset")
-async def test_what_the_server_does_not_offer_is_not_granted():
+async def test_lists_that_are_not_offered_are_not_granted():
     """Left out of the acknowledgment (spec: subscriptions, acknowledgment)."""
     client, task = await open_stream(
         Server("empty"),

@@ -109,7 +109,7 @@ async def test_a_client_without_pages_is_told_the_link(make, revision):
     assert PAGE in result.text
 
 
-async def test_who_takes_longer_than_a_call_may_is_told_to_call_again(make):
+async def test_a_user_who_takes_too_long_is_told_to_call_again(make):
     """Ours: the call ends; what is done in the browser is not lost."""
     server, behind = make(connects=False)
 

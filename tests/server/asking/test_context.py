@@ -274,7 +274,7 @@ async def test_an_answer_that_does_not_fit_its_form_is_not_taken(revision):
 
 
 @BOTH
-async def test_who_asks_may_catch_an_answer_that_does_not_fit(revision):
+async def test_a_function_may_catch_an_answer_that_does_not_fit(revision):
     """It is the client that broke the rules, whatever the revision (errors carry blame)."""
 
     async def body(ctx: Context) -> str:

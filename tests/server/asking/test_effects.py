@@ -54,7 +54,7 @@ async def test_without_an_annotation_it_is_plain_data():
     assert [1, 2] == await through(lambda: (1, 2))
 
 
-async def test_what_does_not_fit_its_annotation_is_said():
+async def test_an_effect_that_breaks_its_annotation_is_refused():
     """It would not come back in the next round (ours)."""
 
     def wrong() -> int:
@@ -120,7 +120,7 @@ def test_an_effect_is_known_by_name_and_arguments():
     )
 
 
-async def test_what_is_cancelled_has_not_happened():
+async def test_a_cancelled_effect_has_not_happened():
     """Nothing is recorded for it (ours)."""
     with pytest.raises(asyncio.CancelledError):
         await perform_effect(_cancelled, (), Workers())

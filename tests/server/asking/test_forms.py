@@ -241,7 +241,7 @@ def test_a_single_value_is_a_form_of_one_blank(kind, blank, content, value):
         bytes | int,
     ],
 )
-def test_what_is_not_flat_is_no_form(kind):
+def test_a_schema_that_is_not_flat_is_no_form(kind):
     """Refused before anything is asked (spec: requested schema)."""
     with pytest.raises(UsageError):
         make_form(kind)

@@ -118,7 +118,7 @@ async def test_redaction_can_be_switched_off():
     assert "hunter2" == said["data"]["password"]
 
 
-async def test_whatever_is_logged_arrives_somehow():
+async def test_any_value_can_be_logged():
     """Ours: a log line never breaks the call it is about."""
 
     class Odd:
@@ -137,7 +137,7 @@ async def test_whatever_is_logged_arrives_somehow():
     assert str(2**80) in str(third["data"])
 
 
-async def test_what_the_program_logs_can_be_captured():
+async def test_records_of_logging_can_be_captured():
     """Ours: a library that knows nothing of clients is heard by them, level by level."""
     library = logging.getLogger("somebody.else")
     library.setLevel(logging.DEBUG)
@@ -198,7 +198,7 @@ def test_a_request_with_a_level_there_is_not_is_refused():
 
 
 @pytest.mark.covers("logging.request.on-its-own-stream")
-async def test_what_a_call_logs_is_told_to_that_call_alone():
+async def test_records_of_a_call_go_to_that_call_alone():
     """MUST NOT go to a stream of changes, nor to another call (spec: per-request log level)."""
     server = Server("x")
 

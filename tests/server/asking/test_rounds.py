@@ -393,7 +393,7 @@ async def test_an_effect_may_have_a_key_of_its_own(revision):
 
 
 @BOTH
-async def test_what_cannot_be_written_down_is_refused_in_either_era(revision):
+async def test_effects_that_cannot_be_recorded_are_refused_in_either_era(revision):
     """A tool that works up to 2025-11-25 must not break in 2026-07-28 (ours)."""
 
     async def connect() -> object:
@@ -535,7 +535,7 @@ def needing():
 
 
 @pytest.mark.covers("capabilities.missing.-32021")
-async def test_what_the_client_lacks_is_named_to_it():
+async def test_a_missing_capability_is_named_to_the_client():
     """-32021 with ``requiredCapabilities``, an object (spec: basic, a MUST)."""
     error = await EraClient(needing(), able=ClientCapabilities()).call("sample")
 
@@ -694,7 +694,7 @@ async def test_returning_questions_for_ever_ends_in_an_error():
     ],
 )
 @BOTH
-async def test_what_is_no_question_is_the_tools_failure(revision, question):
+async def test_a_malformed_question_is_the_tools_failure(revision, question):
     """Only the three methods of the specification, in their shape (spec: mrtr)."""
     server = Server("odd", debug=True)
 
@@ -791,7 +791,7 @@ async def test_a_prompt_that_is_withdrawn_is_cancelled():
         await task
 
 
-async def test_what_was_returned_is_kept_while_more_is_awaited():
+async def test_returned_answers_are_kept_while_more_is_awaited():
     """The author's state and answers outlast the rounds of other questions (ours)."""
     server = Server("mixed")
 

@@ -49,7 +49,7 @@ def test_nothing_is_no_conversation():
         make_conversation([])
 
 
-def test_what_was_written_is_text_and_blocks():
+def test_a_sampled_message_has_text_and_blocks():
     """One block or several, always a list here (spec: sampling, result fields)."""
     two = sampled(TextContent(text="a"), TextContent(text="b"), stop_reason="endTurn")
 

@@ -116,7 +116,7 @@ async def test_nothing_known_is_nothing_suggested(argument, ref):
     ],
 )
 @pytest.mark.covers("completion.ref.unknown-refused")
-async def test_what_there_is_not_cannot_be_completed(argument, ref):
+async def test_an_unknown_argument_cannot_be_completed(argument, ref):
     """-32602 (spec: completion, error handling)."""
     assert -32602 == (await complete(argument, **ref)).code
 
@@ -133,7 +133,7 @@ def test_values_are_ranked_by_how_they_fit():
 
 @pytest.mark.covers("completion.results.ranked")
 @given(st.lists(st.text(max_size=6)), st.text(max_size=3))
-def test_whatever_is_typed_nothing_is_made_up_and_nothing_twice(values, typed):
+def test_completion_makes_nothing_up_and_says_nothing_twice(values, typed):
     """Ours: a completion is one of the values, the very one first, and nothing typed fits all."""
     found = rank_completions(values, typed, keep=False)
 

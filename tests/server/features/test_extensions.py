@@ -80,7 +80,7 @@ async def test_a_legacy_client_is_told_of_no_extensions():
         (lambda server: on(server, "refunds/create"), "already"),
     ],
 )
-def test_what_cannot_be_put_in_place_is_refused(mistake, match):
+def test_extensions_that_cannot_be_put_in_place_are_refused(mistake, match):
     """A mistake of the author's is told at once, with its cure (ours)."""
     with pytest.raises(UsageError, match=match):
         mistake(shop())
@@ -219,7 +219,7 @@ async def test_a_notification_of_an_extension_is_heard():
 
 
 @pytest.mark.parametrize(("revision", "told"), [(LEGACY, 1), (MODERN, 0)])
-async def test_who_hears_a_notification_may_say_something_to_a_session(revision, told):
+async def test_a_listener_may_notify_a_session(revision, told):
     """Since 2026-07-28 nothing is sent outside a request (spec: transports); so it is dropped."""
     server, done = Server("shop"), asyncio.Event()
 
@@ -235,7 +235,7 @@ async def test_who_hears_a_notification_may_say_something_to_a_session(revision,
     assert told == len(client.link.said("acme/thanks"))
 
 
-async def test_what_a_listener_raises_is_logged(caplog):
+async def test_an_exception_of_a_listener_is_logged(caplog):
     """A notification has no answer to carry an error (JSON-RPC 2.0)."""
     server = Server("shop")
 

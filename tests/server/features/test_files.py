@@ -100,7 +100,7 @@ def test_a_file_may_have_any_age(age, said):
 
 
 @both
-async def test_what_is_listed_can_be_read_and_nothing_else_is_listed(docs, revision):
+async def test_listed_files_can_be_read_and_no_others_are_listed(docs, revision):
     """Ours: each listed URI leads somewhere, also in pages."""
     server = Server("files", page_size=2)
     server.add_directory(docs, "file:///project")
@@ -191,7 +191,7 @@ async def test_names_are_completed_folder_by_folder(docs, revision):
     assert [] == await completed("../")
 
 
-async def test_what_is_too_large_is_refused_by_its_size(docs):
+async def test_a_file_that_is_too_large_is_refused_by_its_size(docs):
     """Ours: bounded, and said so."""
     server = make_file_server(docs, limits=Limits(file_size=3))
     server.add_file(docs / "data")

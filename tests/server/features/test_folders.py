@@ -88,7 +88,7 @@ names = st.text(max_size=40) | st.lists(pieces | st.text(max_size=5), max_size=8
 @given(names)
 @example("out/../secret")
 @example("sub/up/../secret")
-def test_whatever_the_name_only_files_of_the_folder_are_read(tree, name):
+def test_no_name_reads_a_file_outside_the_folder(tree, name):
     """The spec, for any name at all: what comes back was in the folder, under that very name."""
     for at in (True, False):
         folder = ServedFolder(tree, at=at)

@@ -69,7 +69,7 @@ async def test_a_server_without_handshake_says_what_it_speaks():
     "lifecycle.initialize.answered",
     "capabilities.server.logging",
 )
-async def test_what_is_offered_is_declared():
+async def test_offered_features_are_declared():
     """Capabilities follow from what was registered (architecture 4.5)."""
     _, result = await initialize(full(), LEGACY)
     _, nothing = await initialize(Server("empty"), LEGACY)

@@ -111,7 +111,7 @@ async def test_a_middleware_sees_the_list_and_may_change_it():
 
 @pytest.mark.parametrize("method", ["tools/list", "resources/list", "prompts/list"])
 @pytest.mark.covers("capabilities.undeclared-is-no-method", "errors.methods.not-found")
-async def test_what_is_not_offered_is_no_method(method):
+async def test_a_list_that_is_not_offered_is_no_method(method):
     """-32601 for a capability that is not declared (spec: MethodNotFoundError)."""
     error = await EraClient(Server("empty")).once(method)
 
@@ -119,7 +119,7 @@ async def test_what_is_not_offered_is_no_method(method):
 
 
 @pytest.mark.covers("tools.list.may-be-empty")
-async def test_what_was_offered_once_may_be_empty():
+async def test_a_list_that_was_offered_once_may_be_empty():
     """The capability was declared, so the list stays (spec: tools, capabilities)."""
     server = many(1)
     server.remove_tool("t0")
@@ -127,7 +127,7 @@ async def test_what_was_offered_once_may_be_empty():
     assert [] == names(await EraClient(server).once("tools/list"))
 
 
-def test_what_is_not_there_cannot_be_removed():
+def test_an_unknown_entry_cannot_be_removed():
     """A typing mistake is found at once (ours)."""
     with pytest.raises(UsageError, match="there is no tool 'x'"):
         many().remove_tool("x")

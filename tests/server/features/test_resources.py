@@ -100,7 +100,7 @@ async def test_resources_and_templates_are_listed_apart():
     ],
 )
 @pytest.mark.covers("resources.templates.matched", "resources.contents.binary-is-base64")
-async def test_what_is_at_a_uri_is_read(revision, uri, contents):
+async def test_a_resource_is_read_at_its_uri(revision, uri, contents):
     """Text as text, bytes as base64, variables typed (spec: resource contents)."""
     assert [{"uri": uri, **contents}] == (await read(uri, revision))["contents"]
 
@@ -115,7 +115,7 @@ async def test_a_whole_result_is_passed_on():
 )
 @pytest.mark.parametrize(("revision", "code"), [(LEGACY, -32002), (MODERN, -32602)])
 @pytest.mark.covers("resources.read.unknown")
-async def test_what_is_not_there_is_an_error_with_its_uri(uri, revision, code):
+async def test_a_missing_resource_is_an_error_with_its_uri(uri, revision, code):
     """Never empty contents (spec: resources, error handling)."""
     error = await read(uri, revision)
 
@@ -132,7 +132,7 @@ async def test_a_read_says_how_long_it_lasts():
 
 
 @pytest.mark.covers("resources.read.failed")
-async def test_what_goes_wrong_while_reading_is_an_error(caplog):
+async def test_an_exception_while_reading_is_an_error(caplog):
     """-32603; its text only where the author meant it to be read (spec: a SHOULD)."""
     with caplog.at_level(logging.ERROR, "isthmus"):
         broken = await read("files://broken")
@@ -186,7 +186,7 @@ async def test_a_resource_can_be_taken_back():
 
 @pytest.mark.covers("resources.uris.of-the-rfc")
 @pytest.mark.parametrize("uri", ["notes", "/etc/notes", "1a://b", "a://b c", "a://é", ""])
-def test_what_is_no_uri_cannot_be_offered(uri):
+def test_text_that_is_not_a_uri_cannot_be_offered(uri):
     """Spec 2026-07-28 server/resources#custom-uri-schemes: in accordance with RFC 3986."""
     with pytest.raises(UsageError, match="is no URI"):
         Server("x").add_resource(lambda: "", uri, name="f")

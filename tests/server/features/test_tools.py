@@ -389,7 +389,7 @@ def test_a_mark_the_specification_forbids_is_refused_at_once():
     "raised",
     [GeneratorExit, SystemExit, StopAsyncIteration, BaseExceptionGroup("x", [GeneratorExit()])],
 )
-async def test_whatever_a_tool_raises_is_answered(revision, raised):
+async def test_any_exception_of_a_tool_is_answered(revision, raised):
     """Ours: an id that stays in flight for ever is a call that hangs."""
     server = Server("raising")
 

@@ -64,7 +64,7 @@ async def test_a_refusal_says_which_limit_and_how_long_to_wait(client):
     )
 
 
-def test_whoever_authenticated_is_counted_everywhere_together(client):
+def test_a_principal_is_counted_across_all_connections(client):
     """Ours: a second connection is no second allowance; a client's own name is no name."""
     client.caller.principal = "ada"
 

@@ -104,7 +104,7 @@ async def test_an_oversized_text_is_cut_and_says_so():
     assert ["x" * 10 + "\n[cut: 10 of 50 characters are shown]"] == texts(result)
 
 
-async def test_what_cannot_be_cut_is_left_out_with_a_note():
+async def test_blocks_that_cannot_be_cut_are_left_out_with_a_note():
     """Ours: half a picture is none."""
     picture, sound = Image(b"\x89PNG" * 20, format="png"), Audio(b"RIFF" * 20, format="wav")
 

@@ -35,7 +35,7 @@ async def later(args, who):
 
 
 @pytest.mark.parametrize("scopes", ["a", {"a b"}, later, 5])
-def test_what_cannot_be_told_before_a_call_is_refused_when_it_is_declared(scopes):
+def test_scopes_unknown_before_a_call_are_refused_when_declared(scopes):
     """Ours: a mistake shows at the start, not at the first call."""
     server = Server("x")
 
@@ -61,7 +61,7 @@ def test_a_call_that_is_refused_anyhow_takes_nothing():
     assert frozenset() == find_required_scopes(lambda args, who: {"a"}, ADA, "this", lambda: None)
 
 
-def test_what_is_fixed_is_known_whoever_asks():
+def test_fixed_scopes_are_known_to_every_caller():
     """Ours: what depends on the call is not."""
     assert {"a", "b"} == collect_fixed_scopes(
         [frozenset({"a"}), lambda args, who: {"c"}, frozenset({"a", "b"})]
@@ -97,7 +97,7 @@ def test_lists_are_by_scope_where_tokens_are(transport, who, granted):
 
 
 @pytest.mark.parametrize("scopes", [{WRITE}, lambda args, who: {WRITE}])
-def test_scopes_that_nobody_is_asked_for_are_told_of(caplog, scopes):
+def test_scopes_without_authorization_are_warned_of(caplog, scopes):
     """Ours: a guard that was forgotten would be missed when it is too late."""
     for auth in (None, make_guard()):
         caplog.clear()

@@ -61,14 +61,14 @@ def test_paths_and_models_travel_inside_structs():
         (b'{"path":"a","model":{"size":"x"}}', r"size: Input should be a valid integer.*\$.model"),
     ],
 )
-def test_what_does_not_fit_is_told_in_one_line(data, said):
+def test_a_value_that_does_not_fit_is_refused_in_one_line(data, said):
     """Ours: pydantic's own text has several lines and a link."""
     with pytest.raises(msgspec.ValidationError, match=said) as caught:
         msgspec.json.decode(data, type=Holder, dec_hook=decode_custom)
     assert "\n" not in str(caught.value)
 
 
-def test_what_nobody_knows_is_refused_both_ways():
+def test_unknown_types_are_refused_in_both_directions():
     """Ours: no silent `repr` on the wire."""
     with pytest.raises(TypeError, match="complex'> is not supported"):
         decode_custom(complex, 3)
@@ -77,7 +77,7 @@ def test_what_nobody_knows_is_refused_both_ways():
 
 
 @pytest.mark.parametrize("annotation", [Model, Checked, list[Checked], dict[str, Model | None]])
-def test_what_pydantic_checks_is_given_to_pydantic(annotation):
+def test_constraints_of_pydantic_are_checked_by_pydantic(annotation):
     """Ours: its dataclasses too, which msgspec would read without checking."""
     assert find_adapter(annotation) is find_adapter(annotation) is not None
 
@@ -104,7 +104,7 @@ def test_constraints_without_pydantic_say_what_to_install(monkeypatch):
         find_adapter(Annotated[int, annotated_types.Ge(12345)])
 
 
-def test_what_pydantic_cannot_handle_is_refused():
+def test_annotations_that_pydantic_cannot_handle_are_refused():
     """Ours: constraints of pydantic's on something pydantic does not know."""
     with pytest.raises(UsageError, match="pydantic cannot handle"):
         find_adapter(Annotated[complex | type(sys), pydantic.Field(ge=1)])

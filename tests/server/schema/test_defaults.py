@@ -42,7 +42,7 @@ class Holder(Struct):
 
 
 @pytest.mark.parametrize("kind", [Plain, Frozen, Slotted, Attrs])
-async def test_what_came_in_without_a_default_goes_out_with_it(kind):
+async def test_a_default_that_was_absent_on_input_is_written_on_output(kind):
     """A result has what its output schema says it has (spec 2026-07-28 server/tools: MUST)."""
     server = Server("echo", version="1")
 

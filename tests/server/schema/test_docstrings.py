@@ -113,7 +113,7 @@ def test_no_docstring_says_nothing(doc):
         "A ratio a:b and a time 10:30.",
     ],
 )
-def test_what_only_looks_like_a_section_stays_text(text):
+def test_text_that_only_looks_like_a_section_stays_text(text):
     """Ours: nothing an author wrote for the model is lost."""
     assert Docstring(text) == parse_docstring(text)
 

@@ -101,7 +101,7 @@ def test_every_kind_of_parameter_arrives_where_it_belongs():
     assert (1, context, 2, 4, 3) == result
 
 
-def test_what_a_partial_has_bound_is_passed_by_the_partial():
+def test_arguments_bound_by_a_partial_are_passed_by_it():
     """Ours: it is neither asked for nor accepted from the caller."""
 
     def tool(where: str, a: int, b: int = 2, *, c: int):
@@ -243,7 +243,7 @@ def test_two_parameters_of_one_alias_are_refused():
         (b'{"a":1.0,"b":"x"}', "$.b", 'b: expected an integer, got "x"'),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_place(arguments, path, said):
+def test_arguments_that_do_not_fit_are_refused_with_their_path(arguments, path, said):
     """Ours: the text lets a model mend its call; it is an error a tool's result can carry."""
     error = refusal(UserFunction.of(add), arguments)
 

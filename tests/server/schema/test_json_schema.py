@@ -149,7 +149,7 @@ def test_both_forms_of_a_simple_type_are_the_same(annotation, expected):
         (decimal.Decimal, "pattern", None),
     ],
 )
-def test_what_comes_out_in_more_forms_than_it_goes_in_says_so(annotation, accepted, written):
+def test_an_output_schema_admits_more_forms_than_the_input_schema(annotation, accepted, written):
     """Ours: a naive datetime is no "date-time", a negative duration no "duration"."""
     schemas = [make_schema(annotation, mode) for mode in ("input", "output")]
 
@@ -248,7 +248,7 @@ def test_null_is_left_out_where_leaving_the_member_out_says_the_same():
     assert {"enum": ["a"]} == properties["word"]
 
 
-def test_what_need_not_be_written_is_not_required_of_output():
+def test_members_that_may_be_omitted_are_not_required_in_output():
     """Ours: UNSET, NotRequired and omit_defaults leave members out."""
 
     class Sparse(msgspec.Struct):
@@ -305,7 +305,7 @@ def test_tuples_with_names_are_arrays():
     assert [1, 2] == found
 
 
-def test_what_is_used_once_is_put_in_place_and_what_is_shared_is_kept_apart():
+def test_definitions_used_once_are_inlined_and_shared_ones_are_kept():
     """Ours: hosts choke on references, and copies cost context."""
 
     class Once(msgspec.Struct):
@@ -399,7 +399,7 @@ def test_generated_titles_and_docstrings_are_not_taken_for_words():
         (list["Absent"], "Absent"),  # noqa: F821 - the point
     ],
 )
-def test_what_has_no_truthful_schema_is_refused(annotation, said):
+def test_types_without_a_truthful_schema_are_refused(annotation, said):
     """Ours: a schema that lies is worse than a message at registration."""
     with pytest.raises(UsageError, match=said):
         make_schema(annotation, "input")

@@ -29,7 +29,7 @@ def test_base64_is_bounded_to_the_byte(least, most):
 
 
 @pytest.mark.parametrize("text", ["A", "AA", "AAA", "A===", "AA=A", "====", "_-==", "AAAA\n"])
-def test_what_is_no_base64_is_not_admitted(text):
+def test_text_that_is_not_base64_is_not_admitted(text):
     """Ours: the function would refuse it."""
     assert not admits(patterns.make_base64_pattern(), text)
 
@@ -50,7 +50,7 @@ def test_pythons_spellings_become_ecmascripts(pattern, expected):
 
 
 @pytest.mark.parametrize("pattern", ["(?i)a", "(?P=n)", "(?#x)", "(?(1)a|b)", "(?>a)", "a++"])
-def test_what_only_python_has_is_refused(pattern):
+def test_patterns_that_only_python_has_are_refused(pattern):
     """Ours: hosts would fail to compile the schema, or read it otherwise."""
     with pytest.raises(UsageError, match="ECMAScript"):
         patterns.translate_pattern(pattern)

@@ -41,7 +41,7 @@ def test_formats_promise_no_more_than_what_is_written():
     assert ("keys" in schema["required"], "maybe" in schema["required"]) == (True, False)
 
 
-def test_what_goes_in_is_described_as_pydantic_reads_it():
+def test_the_input_schema_is_as_pydantic_reads():
     """Ours: text could break the bounds of a number, and keys must look like numbers."""
     properties = make_pydantic_schema(Model, "input")["properties"]
 

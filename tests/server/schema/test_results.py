@@ -112,7 +112,7 @@ def test_a_result_of_the_wire_is_passed_on(value, plan):
         ("\ud800", None),
     ],
 )
-def test_what_has_no_form_is_refused_with_the_way_out(value, said):
+def test_values_without_a_json_form_are_refused_with_a_cure(value, said):
     """Ours: the author is told what to return instead."""
     if said is None:  # text is not looked at here: writing the answer finds it
         assert "\ud800" == to_call_result(value, PLAIN).content[0].text
@@ -140,7 +140,7 @@ def test_what_has_no_form_is_refused_with_the_way_out(value, said):
         (None, None, TextResourceContents(uri="u", mime_type="application/json", text="null")),
     ],
 )  # fmt: skip
-def test_what_is_read_of_a_resource_is_text_or_a_blob(value, mime_type, expected):
+def test_contents_of_a_resource_are_text_or_a_blob(value, mime_type, expected):
     """Ours: the declared type wins over what the value looks like."""
     assert [expected] == to_resource_contents(value, "u", mime_type)
 

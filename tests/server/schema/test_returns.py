@@ -91,7 +91,7 @@ def write_result(annotation: Any, value: Any) -> Any:
         *(list, list[Any], int | Any),
     ],
 )
-def test_what_is_for_the_model_has_no_schema(annotation):
+def test_content_for_the_model_has_no_schema(annotation):
     """Ours (D23): a schema of plain text says nothing."""
     plan = ReturnPlan.of(annotation)
 

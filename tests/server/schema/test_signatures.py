@@ -89,7 +89,7 @@ def test_async_is_seen_through_wrappings(function, expected):
     assert expected == read_signature(function).is_async
 
 
-def test_what_a_partial_has_bound_is_not_offered():
+def test_arguments_bound_by_a_partial_are_not_offered():
     """Ours: a bound argument, positional or by name, is nobody else's business."""
 
     def search(database: object, query: str, limit: int = 5, *, secret: str) -> str: ...
@@ -222,7 +222,7 @@ def pairs(**named: int) -> None:
         (max, "cannot be read"),
     ],
 )
-def test_what_no_caller_can_fill_is_refused(function, said):
+def test_parameters_that_no_caller_can_fill_are_refused(function, said):
     """Ours: the message says what is wrong and what to do."""
     with pytest.raises(UsageError, match=said):
         read_signature(function)

@@ -68,7 +68,7 @@ async def test_the_words_of_a_form_written_by_hand_are_replaced(revision):
 
 
 @BOTH
-async def test_what_a_model_is_asked_is_replaced(revision):
+async def test_surrogates_in_a_sampling_request_are_replaced(revision):
     """Messages and the system prompt of sampling."""
     asked = []
 
@@ -87,7 +87,7 @@ async def test_what_a_model_is_asked_is_replaced(revision):
 
 
 @BOTH
-async def test_what_is_told_on_the_way_is_replaced(revision):
+async def test_surrogates_in_notifications_are_replaced(revision):
     """Log data and logger, progress, and notifications of one's own."""
 
     async def body(ctx: Context) -> str:
@@ -104,7 +104,7 @@ async def test_what_is_told_on_the_way_is_replaced(revision):
 
 
 @BOTH
-async def test_what_a_result_says_is_replaced(revision):
+async def test_surrogates_in_a_result_are_replaced(revision):
     """Results, errors, prompts and resources; and what lists say."""
     server = Server("s", instructions=BAD, title=BAD)
 

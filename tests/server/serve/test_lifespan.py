@@ -46,7 +46,7 @@ async def test_it_is_entered_and_left_in_one_task():
     assert lifespan.value is None
 
 
-async def test_whoever_opens_may_be_cancelled():
+async def test_the_request_that_opens_the_lifespan_may_be_cancelled():
     """The others still get what they wait for (ours)."""
     gate = asyncio.Event()
 
@@ -66,7 +66,7 @@ async def test_whoever_opens_may_be_cancelled():
     await lifespan.close()
 
 
-async def test_what_goes_wrong_at_the_end_is_told_to_who_closes():
+async def test_an_exception_on_the_way_out_is_raised_by_close():
     """Not swallowed (ours)."""
     lifespan = noting([], on_exit=OSError("disk full"))
     await lifespan.open()

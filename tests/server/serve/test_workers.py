@@ -35,7 +35,7 @@ async def test_threads_are_kept():
     workers.close()
 
 
-async def test_what_has_not_begun_never_does():
+async def test_work_that_has_not_begun_never_begins_after_close():
     """A call that is given up in the queue is not run (our promise)."""
     workers, gate, ran = Workers(limit=1), threading.Event(), []
     busy = asyncio.create_task(workers.run(gate.wait))
