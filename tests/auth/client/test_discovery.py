@@ -1,4 +1,4 @@
-"""Where tokens are to be had: documents by URL, without a network."""
+"""Discovery of authorization servers: documents by URL, without a network."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Where tokens are kept by default, on systems with and without a keyring."""
+"""Default token store, on systems with and without a keyring."""
 
 import asyncio
 import logging

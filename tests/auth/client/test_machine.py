@@ -1,4 +1,4 @@
-"""What machines have in common: where they ask, for what, how often, and with whom they share."""
+"""Grants without a user: the servers they ask, the scopes, how often, and who shares a token."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What every way of getting tokens has in common: where they never go."""
+"""Plain http: no grant sends tokens over it, but to loopback and to origins that Compat names."""
 
 import pytest
 

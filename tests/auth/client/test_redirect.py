@@ -1,4 +1,4 @@
-"""Where the browser comes back to."""
+"""Redirect URIs: the loopback server, and addresses that are brought by hand."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""How an authorization server comes to know a client, and what is kept of that."""
+"""Client registration, and the records that are kept of it."""
 
 import json
 

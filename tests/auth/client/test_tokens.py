@@ -1,4 +1,4 @@
-"""What a client keeps, and the store that forgets it with the program."""
+"""Records of a token store, and the store in memory."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Which scopes stand for others."""
+"""Scope models: scopes that stand for others."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What looks like a secret, by its form or by its name, and what does not."""
+"""Texts without secrets: what looks like one, by its form or its name, and what does not."""
 
 import pytest
 

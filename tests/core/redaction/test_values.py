@@ -1,4 +1,4 @@
-"""What is kept or shown of arguments, results and addresses."""
+"""Plain data without secrets: arguments, results and addresses as they are kept and shown."""
 
 import pytest
 

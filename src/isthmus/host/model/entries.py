@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.live_secrets import MIN_SECRET_CHARS
 
 __all__ = [
     "Advertise",
@@ -46,7 +47,6 @@ Layer: TypeAlias = Literal["managed", "user", "workspace", "command_line"]
 
 # they say where an entry stands and what of it is secret, and not what it is
 IGNORED_FIELDS = frozenset({"layer", "source", "secrets", "written"})
-MIN_SECRET_CHARS = 6  # shorter ones stand in ordinary words
 HIDDEN_TEXT = "[secret]"
 
 
