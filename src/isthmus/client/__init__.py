@@ -11,11 +11,11 @@ from isthmus.lazy import lazy_getattr
 if TYPE_CHECKING:
     from isthmus.client.cache import Caching as Caching
     from isthmus.client.client import Client as Client
-    from isthmus.client.completion import Completer
-    from isthmus.client.features.elicitation import concerns
-    from isthmus.client.model.limits import Limits
-    from isthmus.client.model.results import ToolResult
-    from isthmus.client.subscriptions import Change
+    from isthmus.client.completion import Completer as Completer
+    from isthmus.client.features.elicitation import concerns as concerns
+    from isthmus.client.model.limits import Limits as Limits
+    from isthmus.client.model.results import ToolResult as ToolResult
+    from isthmus.client.subscriptions import Change as Change
     from isthmus.client.tasks import ToolTask as ToolTask
     from isthmus.store.meter import Rate as Rate
 

@@ -53,7 +53,7 @@ from isthmus.wire import (
 from isthmus.wire.meta import find_key_flaw
 from isthmus.wire.reading import read_well_formed_items
 
-__all__ = ["TRACER_MODULE", "ClientSettings", "Connection", "OnProgress", "add_trace_context"]
+__all__ = ["Connection", "add_facts", "add_trace_context", "wrap_progress"]
 
 R = TypeVar("R")
 
@@ -63,6 +63,9 @@ RecoveredErrors = tuple[type[Exception], ...]
 NONE_RECOVERED: RecoveredErrors = ()
 
 MAX_LOGGED_ITEMS = 10
+
+# The module that is loaded where somebody traces; we never load it ourselves.
+TRACER_MODULE = "opentelemetry.trace"
 
 _decode_result_head = msgspec.json.Decoder(Result).decode
 _decode_questions = msgspec.json.Decoder(InputRequiredResult).decode
@@ -531,10 +534,6 @@ def add_facts(params: Struct | Mapping[str, Any] | None, meta: Meta | UnsetType)
             return structs.replace(params, meta={**(params.meta or {}), **meta})
         plain = msgspec.to_builtins(params)  # an author's own, which has no room for it
     return {**plain, "_meta": {**plain.get("_meta", {}), **meta}}
-
-
-# The module that is loaded where somebody traces; we never load it ourselves.
-TRACER_MODULE = "opentelemetry.trace"
 
 
 def add_trace_context(params: Any) -> Any:

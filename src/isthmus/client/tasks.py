@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.connection import Connection, OnProgress, wrap_progress
+from isthmus.client.connection import Connection, wrap_progress
 from isthmus.client.features.answering import Answering
+from isthmus.client.model.limits import OnProgress
 from isthmus.client.model.questions import QuestionOrigin
 from isthmus.client.model.results import ToolResult
 from isthmus.client.subscriptions import ChangeSubscriptions

@@ -52,8 +52,6 @@ __all__ = [
     "to_task_state",
 ]
 
-MAX_MESSAGE_CHARS = 200  # characters of an error that go into a status in words
-
 
 class TaskShape(Protocol):
     """The shape of tasks to one caller."""
