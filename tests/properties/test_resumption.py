@@ -125,6 +125,7 @@ class Nowhere:
     """A carrier that keeps what is written to it."""
 
     def __init__(self):
+        self.writer = self
         self.chunks = []
 
     async def write(self, chunk, *, more=True):
