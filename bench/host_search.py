@@ -21,15 +21,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from isthmus.host.catalog.search import ToolIndex
 from support.host.tool_corpus import (
-    asked,
-    held_out,
-    measured,
-    misses,
-    real_held_out,
-    real_shelf,
-    real_tuned,
-    shelf,
-    tuned,
+    find_misses,
+    load_held_out,
+    load_queries,
+    load_real_held_out,
+    load_real_tools,
+    load_real_tuned,
+    load_tools,
+    load_tuned,
+    measure_recall,
 )
 
 TOOLS = 5_000
@@ -37,7 +37,7 @@ TOOLS = 5_000
 
 def crowded() -> ToolIndex:
     """An index of so many tools."""
-    index, servers, again = ToolIndex(), shelf(), 0
+    index, servers, again = ToolIndex(), load_tools(), 0
     while len(index) < TOOLS:
         again += 1
         for server, tools in servers.items():
@@ -55,7 +55,7 @@ def spread(seconds: list[float]) -> str:
 def timed(index: ToolIndex) -> str:
     """What each query takes."""
     wall, cpu = [], []
-    for query, _ in asked():
+    for query, _ in load_queries():
         began, worked = time.perf_counter(), time.thread_time()
         index.search(query, limit=5)
         cpu.append(time.thread_time() - worked)
@@ -71,10 +71,10 @@ def main() -> None:
     print(f"search, every query once:  {timed(index)}")
     print(f"search, the same again:    {timed(index)}")
     small = ToolIndex()
-    for server, tools in shelf().items():
+    for server, tools in load_tools().items():
         small.replace(server, tools)
-    for name, queries in (("chosen by", tuned()), ("held out", held_out())):
-        recall = 1 - len(misses(small, queries)) / len(queries)
+    for name, queries in (("chosen by", load_tuned()), ("held out", load_held_out())):
+        recall = 1 - len(find_misses(small, queries)) / len(queries)
         print(f"recall@5, {name:9}: {recall:.3f} of {len(queries)} queries, {len(small)} tools")
     real(None)
     for path in sys.argv[1:2]:
@@ -84,12 +84,15 @@ def main() -> None:
 def real(descriptions: dict[str, str] | None) -> None:
     """Print how the tools of real servers are found."""
     index = ToolIndex()
-    for server, tools in real_shelf(descriptions).items():
+    for server, tools in load_real_tools(descriptions).items():
         index.replace(server, tools)
     of = "names and parameters" if descriptions is None else "whole definitions"
     print(f"{len(index)} tools of real servers, {of}:")
-    for name, queries in (("chosen by", real_tuned()), ("other servers", real_held_out())):
-        one, five, mean = measured(index, queries)
+    for name, queries in (
+        ("chosen by", load_real_tuned()),
+        ("other servers", load_real_held_out()),
+    ):
+        one, five, mean = measure_recall(index, queries)
         print(
             f"  {name:13}: recall@1 {one:.3f}, recall@5 {five:.3f}, MRR {mean:.3f} of {len(queries)}"
         )

@@ -7,8 +7,7 @@ import asyncio
 from typing import Any
 
 from isthmus import Server
-from isthmus.host import Conversation, Host, Interaction
-from isthmus.host.model.entries import HostConfig, HostOptions, ServerLimits
+from isthmus.host import Conversation, Host, HostConfig, HostOptions, Interaction, ServerLimits
 from isthmus.host.providers.provider import Completion
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.turns import Text, ToolAsked

@@ -7,8 +7,7 @@ provider it is a real one. The user sees the request first and makes it shorter,
 import asyncio
 
 from isthmus import Context, Server
-from isthmus.host import Decision, Host, Interaction
-from isthmus.host.model.entries import Advertise
+from isthmus.host import Advertise, Decision, Host, Interaction
 from isthmus.host.providers import Scripted
 from isthmus.host.sampling import Model, Models, edits
 

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["is_installed", "lazy_getattr"]
-
 
 def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package that imports a public name on its first use (PEP 562).

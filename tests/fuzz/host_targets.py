@@ -145,7 +145,11 @@ def anthropic_events(data: bytes) -> None:
     """What a model says over the messages API, an event a line."""
     provider = anthropic.Anthropic("key-of-nobody")
     answer = anthropic.AnthropicAnswer("anthropic", ASKED, {})
-    _answered(data, lambda line: answer.add(provider._decoded(line)), answer.done)
+    _answered(
+        data,
+        lambda line: answer.add(provider._http.decode(anthropic.EVENT_DECODER, line)),
+        answer.done,
+    )
 
 
 def _answered(data: bytes, add: Callable[[bytes], object], done: Callable[[], object]) -> None:

@@ -3,8 +3,6 @@
 from isthmus.errors import UsageError
 from isthmus.lazy import is_installed
 
-__all__ = ["check_number", "missing_library_error", "require_library"]
-
 
 def check_number(
     name: str,

@@ -5,8 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["BoundedDict", "SingleFlight"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

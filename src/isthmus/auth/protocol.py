@@ -14,29 +14,6 @@ from isthmus.errors import AuthRequired
 if TYPE_CHECKING:
     from isthmus.auth.tokens.jose import PrivateKey
 
-__all__ = [
-    "AUTHORIZATION_CODE_GRANT",
-    "AUTH_METHODS",
-    "CLIENT_ASSERTION_TYPE",
-    "CLIENT_CREDENTIALS_GRANT",
-    "CONFIDENTIAL_METHODS",
-    "EXCHANGE_GRANT",
-    "ID_JAG_JWT_TYPE",
-    "ID_JAG_URN",
-    "JWT_BEARER_GRANT",
-    "PREFERRED_AUTH_METHODS",
-    "REFRESH_GRANT",
-    "SECRET_METHODS",
-    "TOKEN_TYPE_PREFIX",
-    "ClientIdentity",
-    "authenticate_form",
-    "choose_auth_method",
-    "encode_basic",
-    "parse_lifetime",
-    "parse_members",
-    "quote_foreign",
-]
-
 # Grant types
 
 AUTHORIZATION_CODE_GRANT = "authorization_code"

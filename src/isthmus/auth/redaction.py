@@ -12,8 +12,6 @@ from typing import Any
 
 from isthmus.core.redaction.lines import redact_log
 
-__all__ = ["LogRedaction", "install"]
-
 OWN_LOGGERS = ("isthmus", "isthmus.auth")
 
 AUTHLIB_LOGGERS = (  # each has the filter: it hears only what its own logger says

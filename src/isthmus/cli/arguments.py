@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from isthmus.errors import UsageError
 
-__all__ = ["list_kinds", "parse_arguments", "parse_json_object", "parse_time", "split_pairs"]
-
 Schema: TypeAlias = Mapping[str, Any]
 
 _KIND_OF = {bool: "boolean", int: "integer", float: "number", str: "string"}

@@ -37,8 +37,6 @@ from isthmus.host.model.errors import (
     UserDeclined,
 )
 
-__all__ = ["EXIT_MEANINGS", "Exit", "exit_for", "finish", "handle_signals", "set_on_signals"]
-
 
 class Exit(IntEnum):
     """The exit codes, for scripts to branch on."""

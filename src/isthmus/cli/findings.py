@@ -8,8 +8,6 @@ from isthmus.core.text import clean_text
 from isthmus.linter.rules.catalog import RULES
 from isthmus.linter.rules.rule import Finding, FoldedFinding, fold_findings
 
-__all__ = ["judge_findings", "print_findings", "print_rules"]
-
 SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 DEFAULT_COLUMNS = 150  # where no terminal says how wide it is
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from isthmus.host.remote.view import HostView
 
-__all__ = ["find_host_folder", "find_running_host"]
-
 
 @asynccontextmanager
 async def find_running_host(

@@ -12,8 +12,6 @@ from typer.main import get_group
 import isthmus
 from isthmus.cli.exits import EXIT_MEANINGS
 
-__all__ = ["app", "main"]
-
 EXIT_CODES_HELP = "Exit codes: " + "; ".join(
     f"{code.value} {text}" for code, text in EXIT_MEANINGS.items()
 )

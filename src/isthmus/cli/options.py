@@ -4,19 +4,6 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-__all__ = [
-    "AsJson",
-    "ClientId",
-    "EraOption",
-    "OpenBrowser",
-    "RevisionOption",
-    "Rules",
-    "StateFolder",
-    "Strict",
-    "Timeout",
-    "TokenEnv",
-]
-
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
 StateFolder: TypeAlias = Annotated[
     str | None,

@@ -23,17 +23,6 @@ from isthmus.wire.content import (
     TextContent,
 )
 
-__all__ = [
-    "format_size",
-    "print_json",
-    "print_line",
-    "print_lines",
-    "print_note",
-    "print_text",
-    "render_blocks",
-    "render_contents",
-]
-
 
 def print_text(text: str) -> None:
     """A result for a person: cleaned where stdout is a terminal, as it is in a pipe or a file."""

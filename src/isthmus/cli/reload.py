@@ -23,8 +23,6 @@ from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error, encode_note, pa
 from isthmus.wire.meta import SUBSCRIPTION_ID
 from isthmus.wire.struct import Id
 
-__all__ = ["Relay", "reload_listening", "reload_stdio", "wait_for_change"]
-
 POLL_INTERVAL_S = 0.3
 
 CHILD_EXIT_TIMEOUT_S = 5.0  # then it is killed

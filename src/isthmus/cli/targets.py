@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from isthmus.host.config.files import ConfigDocument
     from isthmus.host.config.layouts import RawServer
 
-__all__ = ["CONFIG_FILES", "TARGET_HELP", "CliTarget", "find_http_url", "read_target"]
-
 CONFIG_FILES = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
 HTTP_SCHEMES = ("http://", "https://", "ws://", "wss://")
 URL_SCHEMES = (*HTTP_SCHEMES, "unix://", "tcp://")

@@ -34,17 +34,6 @@ if TYPE_CHECKING:
     from isthmus.client.targets import EraChoice
     from isthmus.transports.http.client.requests import Authorization
 
-__all__ = [
-    "ConnectOptions",
-    "StdioTerminal",
-    "TerminalClient",
-    "answer_question",
-    "decline_unattended",
-    "discard_typed",
-    "make_authorization",
-    "run_with_target",
-]
-
 MAX_STDERR_LINES = 20  # of a launched server, shown where something failed there
 
 

@@ -18,8 +18,6 @@ from isthmus.client.subscriptions import Change, is_at_or_below
 from isthmus.revisions import METHODS
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["PUBLIC_RESPONSES", "Caching", "ResponseCache", "ResponseStore"]
-
 MAX_TTL_S = 7 * 86_400.0  # after which anything is stale, whatever a server says
 
 ENTRY_OVERHEAD_BYTES = 400  # bytes that an entry costs beside its contents

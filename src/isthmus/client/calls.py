@@ -54,8 +54,6 @@ from isthmus.wire import (
     Tool,
 )
 
-__all__ = ["ClientCalls", "collect_pages", "encode_arguments"]
-
 R = TypeVar("R")
 T = TypeVar("T")
 

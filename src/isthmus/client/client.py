@@ -65,8 +65,6 @@ from isthmus.wire import (
 if TYPE_CHECKING:
     from isthmus.transports.http.client.requests import Authorization
 
-__all__ = ["Client"]
-
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from isthmus.wire import Completion
 
-__all__ = ["Completer"]
-
 AskCompletion: TypeAlias = Callable[[str, Mapping[str, str] | None], Awaitable[Completion]]
 
 

@@ -53,8 +53,6 @@ from isthmus.wire import (
 from isthmus.wire.meta import find_key_flaw
 from isthmus.wire.reading import read_well_formed_items
 
-__all__ = ["Connection", "add_facts", "add_trace_context", "wrap_progress"]
-
 R = TypeVar("R")
 
 Headers = tuple[tuple[str, str], ...]

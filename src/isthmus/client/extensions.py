@@ -13,8 +13,6 @@ from isthmus.runtime.middleware import Handler, Middleware
 from isthmus.runtime.router import NoticeHandler, Router
 from isthmus.wire import EmptyResult
 
-__all__ = ["CustomMethods"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

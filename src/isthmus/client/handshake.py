@@ -56,17 +56,6 @@ from isthmus.runtime.router import Router
 from isthmus.transports.command import CLEAN_EXIT
 from isthmus.wire.jsonrpc import Frame
 
-__all__ = [
-    "ConnectionOpener",
-    "KnownTarget",
-    "RunningPeer",
-    "SessionRenewal",
-    "forget_target",
-    "recall_target",
-    "remember_target",
-    "set_revision",
-]
-
 PROBE_TIMEOUT_S = 2.0  # of silence after which a launched server is taken for a legacy one
 
 # The same over HTTP, where old servers answer with a status, and silence is a cold start.

@@ -33,8 +33,6 @@ from isthmus.wire import (
     UnsubscribeParams,
 )
 
-__all__ = ["ListRefresher", "Notifications", "OnChange", "OnLog"]
-
 OnLog: TypeAlias = Callable[[LogMessageParams], Awaitable[None] | None]
 OnChange: TypeAlias = Callable[[Change], Awaitable[None] | None]
 

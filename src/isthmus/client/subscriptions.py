@@ -30,8 +30,6 @@ from isthmus.wire import (
 from isthmus.wire.meta import SUBSCRIPTION_ID
 from isthmus.wire.struct import Id, UnsetType
 
-__all__ = ["Change", "ChangeKind", "ChangeStream", "ChangeSubscriptions"]
-
 ChangeKind: TypeAlias = Literal["tools", "prompts", "resources", "resource"]
 """What changed: one of three lists, or one resource."""
 

@@ -31,17 +31,6 @@ from isthmus.transports.sockets import dial as dial_socket
 if TYPE_CHECKING:
     from isthmus.transports.http.client.requests import Authorization
 
-__all__ = [
-    "ClientTarget",
-    "EraChoice",
-    "Target",
-    "expand_variables",
-    "force_era",
-    "resolve_revision",
-    "resolve_target",
-    "script_command",
-]
-
 
 @runtime_checkable
 class InMemoryServer(Protocol):

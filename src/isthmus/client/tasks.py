@@ -62,8 +62,6 @@ from isthmus.wire import (
     UpdateTaskParams,
 )
 
-__all__ = ["OnTask", "TaskTracker", "ToolTask"]
-
 CANCEL_WAIT_S = 0.5  # that the cancellation of a task may hold up whoever stops waiting for it
 
 MAX_HEARD_TASKS = 1_000  # whose last state is kept though nobody asked for it yet

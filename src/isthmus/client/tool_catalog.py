@@ -15,8 +15,6 @@ from isthmus.core.http.params import (
 from isthmus.runtime.failures import log_warning
 from isthmus.wire import CallToolResult, Tool
 
-__all__ = ["ToolCatalog"]
-
 HeaderPairs = tuple[tuple[str, str], ...]
 
 

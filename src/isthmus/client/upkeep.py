@@ -23,8 +23,6 @@ from isthmus.wire import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Upkeep"]
-
 
 class Upkeep:
     """Work beside the calls of one connection, begun anew with every session.

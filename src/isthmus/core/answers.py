@@ -13,8 +13,6 @@ from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-__all__ = ["Accepted", "Answer", "Cancelled", "Declined"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -7,14 +7,6 @@ who withdraws a member, or sends nothing but notifications, waits for less or fo
 
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "MAX_BATCH_MEMBERS",
-    "MAX_TAKEN_MEMBERS",
-    "IncomingBatch",
-    "find_batch_flaw",
-    "join_messages",
-]
-
 # The most messages an array may have: all of them are served at the same time
 MAX_BATCH_MEMBERS = 100
 

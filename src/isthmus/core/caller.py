@@ -15,8 +15,6 @@ from isthmus.wire import ClientCapabilities, Implementation, LogLevel
 from isthmus.wire.jsonrpc import MAX_QUOTED_CHARS, shorten
 from isthmus.wire.meta import Envelope
 
-__all__ = ["Caller", "MalformedEnvelope", "read_caller", "read_envelope"]
-
 
 class Caller(msgspec.Struct):
     """The facts about the side that sends requests to us.

@@ -8,8 +8,6 @@ import msgspec
 
 from isthmus.wire.struct import Id
 
-__all__ = ["IncomingCalls", "OutgoingCall", "OutgoingCalls"]
-
 
 class OutgoingCall(msgspec.Struct):
     """One request of ours that has no answer yet.

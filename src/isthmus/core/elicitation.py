@@ -7,8 +7,6 @@ outside is refused, since no dialog for users can be made of it. Pure, and used 
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["fill_defaults", "find_form_flaw", "find_page_flaw", "spell_host"]
-
 Schema = Mapping[str, Any]
 
 # Keywords that make more of a schema than a blank or a list of blanks

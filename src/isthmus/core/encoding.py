@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import structs
 
-__all__ = ["decode_base64url", "encode_base64url", "make_encodable", "replace_surrogates"]
-
 T = TypeVar("T")
 
 

@@ -13,20 +13,6 @@ from isthmus.wire.jsonrpc import ErrorBody
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
 
-__all__ = [
-    "CallAnswered",
-    "CallExpired",
-    "CallFailed",
-    "CallGarbled",
-    "CallProgressed",
-    "MessageDropped",
-    "NotificationReceived",
-    "RequestReceived",
-    "RequestWithdrawn",
-    "SendBytes",
-    "SessionEvent",
-]
-
 
 class RequestReceived(msgspec.Struct, frozen=True):
     """The other side asks for something; answer or fail it under this id, once.

@@ -17,14 +17,6 @@ from isthmus.revisions import METHODS, Feature, Revision
 from isthmus.wire import ClientCapabilities, ServerCapabilities
 from isthmus.wire.jsonrpc import encode
 
-__all__ = [
-    "check_identifier",
-    "check_own_method",
-    "check_settings",
-    "find_settings",
-    "refuse_undeclared",
-]
-
 # The prefix of the extensions that the protocol's own organisation publishes
 OFFICIAL_PREFIX = "io.modelcontextprotocol"
 

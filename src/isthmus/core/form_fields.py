@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["FieldChoice", "FormField", "format_answer", "list_fields"]
-
 _YES_WORDS = {"y", "yes", "true", "1"}
 _NO_WORDS = {"n", "no", "false", "0"}
 _BOUND_PHRASES = (

@@ -8,8 +8,6 @@ number of times, so a line of many pieces costs no more than the same line in on
 
 import msgspec
 
-__all__ = ["LineSplitter", "Oversize"]
-
 
 class Oversize(msgspec.Struct, frozen=True, gc=False):
     """Stands where something too long to keep was thrown away.

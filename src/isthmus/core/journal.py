@@ -21,20 +21,6 @@ from msgspec import Raw
 from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = [
-    "MAX_TOKEN_CHARS",
-    "UNUSABLE_STATE",
-    "Journal",
-    "JournalEffect",
-    "JournalQuestion",
-    "JournalTooLarge",
-    "Replay",
-    "Unsealed",
-    "digest_binding",
-    "seal",
-    "unseal",
-]
-
 # The longest token by default, in characters: it travels in every further request of the call
 MAX_TOKEN_CHARS = 1024 * 1024
 

@@ -46,28 +46,6 @@ from isthmus.wire.meta import (
 )
 from isthmus.wire.struct import Meta, Wire
 
-__all__ = [
-    "Agreement",
-    "ClientOffer",
-    "ConnectionGone",
-    "HttpStatus",
-    "NoSseStream",
-    "OpeningAttempt",
-    "OpeningError",
-    "OpeningOutcome",
-    "OpeningResult",
-    "OpeningTimeout",
-    "UnknownReply",
-    "describe_outcome",
-    "is_modern_error",
-    "make_facts_meta",
-    "negotiate",
-    "read_discovery",
-    "read_server_info",
-    "read_supported",
-    "states_facts",
-]
-
 # Spec 2026-07-28 basic/index#error-codes: nobody but the specification may use these, so one of
 # them comes from a modern server. Every other code is a legacy server's, whatever it says.
 UNSUPPORTED_VERSION = -32022

@@ -13,8 +13,6 @@ from typing import Generic, NamedTuple, TypeVar
 from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = ["BadCursor", "ItemPage", "paginate"]
-
 T = TypeVar("T")
 
 _SEAL_BYTES = 16  # bytes: half of SHA-256, past guessing

@@ -10,8 +10,6 @@ that probes and then falls back relies on, so neither choice shuts out the other
 from collections.abc import Mapping
 from enum import Enum
 
-__all__ = ["SERVER_SEES", "MessageKind", "Phase", "classify_method", "step"]
-
 
 class Phase(Enum):
     """The phase of a conversation."""

@@ -8,8 +8,6 @@ import msgspec
 
 from isthmus.errors import UsageError
 
-__all__ = ["NO_SCOPES", "Principal", "check_scopes", "filter_scopes", "is_scope", "owner_of"]
-
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The user or client a request was authorized for, as its access token says.

@@ -20,8 +20,6 @@ from isthmus.wire import (
     ToolUseContent,
 )
 
-__all__ = ["find_request_flaw", "find_result_flaw", "find_unbalanced_tools", "list_blocks"]
-
 MISSING_RESULT = "Tool result missing in request"
 MIXED_RESULTS = "Tool results mixed with other content"
 

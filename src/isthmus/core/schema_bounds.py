@@ -12,8 +12,6 @@ import msgspec
 
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["DIALECTS", "Bounds", "find_bounds_flaw"]
-
 # The dialects of JSON Schema that are understood; the first one is meant where none is named
 DIALECTS = (
     "https://json-schema.org/draft/2020-12/schema",

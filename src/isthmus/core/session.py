@@ -54,8 +54,6 @@ from isthmus.wire.jsonrpc import (
 )
 from isthmus.wire.struct import Id
 
-__all__ = ["MAX_IN_FLIGHT", "Session", "Side"]
-
 Side = Literal["client", "server"]
 """Which side of the conversation we are."""
 

@@ -8,8 +8,6 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-__all__ = ["clean_text", "find_mixed_scripts", "show_invisible"]
-
 _KEPT_CONTROLS = {"\n", "\t"}
 # Direction marks, embeddings, overrides and isolates, and the invisible joiners among them.
 _FORMAT_CATEGORIES = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}

@@ -14,8 +14,6 @@ from msgspec import Raw
 
 from isthmus.wire.meta import read_meta
 
-__all__ = ["TraceContext", "parse_trace", "read_trace"]
-
 _PARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 _LATER = r"(?!00)[0-9a-f]{2}-.{52}-[!-~]*"
 _PRINTABLE = r"[\t -~]*"

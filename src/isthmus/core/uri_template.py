@@ -20,8 +20,6 @@ import msgspec
 
 from isthmus.errors import UsageError
 
-__all__ = ["BadTemplate", "UriTemplate", "Value", "escape_text", "unescape_text"]
-
 Value: TypeAlias = str | int | float | Sequence[str] | Mapping[str, str] | None
 """What a variable may hold; None is the same as leaving it out."""
 

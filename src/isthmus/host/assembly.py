@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from isthmus.host.supervisor.states import ConnectionState
     from isthmus.wire import Tool
 
-__all__ = ["HostCore", "HostParts", "HostSettings", "make_core"]
-
 NO_LIMITS = ServerLimits()
 DEFAULT_INTERACTION_TIMEOUT_S = 600.0
 

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from isthmus.host.supervisor.hosted_server import HostedServer
     from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
 
-__all__ = ["Ask", "Host"]
-
 ATTEND_TIMEOUT_S = 5.0  # tasks of an earlier run wait so long for somebody who can be asked
 
 Ask: TypeAlias = Callable[[Interaction], Awaitable[Decision | bool] | Decision | bool]

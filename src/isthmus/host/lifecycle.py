@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from isthmus.host.supervisor.connection import ServerConnection
     from isthmus.host.supervisor.supervisor import Supervisor
 
-__all__ = ["BackgroundTasks", "ServerLifecycle", "make_server_row"]
-
 FAILED_STATES: frozenset[ConnectionState] = frozenset(
     {"backoff", "failed", "needs_auth", "quarantined"}
 )

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from isthmus.host.sampling.sampler import Sampler
     from isthmus.host.supervisor.supervisor import Supervisor
 
-__all__ = [
-    "ConfigReloader",
-    "RuleReloader",
-    "find_rule_files",
-    "load_policy",
-    "load_shadow_policy",
-    "replace_policy",
-]
-
 
 class RuleReloader:
     """Reads policy and models again when their files change.

@@ -22,8 +22,6 @@ from isthmus.wire import CallToolResult, Tool
 if TYPE_CHECKING:
     from isthmus.host.catalog.finder import ToolFinder
 
-__all__ = ["HostPolicy", "ToolSearch", "Visibility"]
-
 
 class Visibility:
     """Tools that policy denies whatever their arguments are, and tools that have changed.

@@ -4,17 +4,6 @@ from collections.abc import Mapping
 
 from isthmus.revisions.table import Era, Feature, Revision
 
-__all__ = [
-    "FORBIDDEN_CODE",
-    "LIMITED_CODE",
-    "UNAUTHENTICATED_CODE",
-    "http_status",
-    "permitted_code",
-    "resource_not_found_code",
-    "url_required_code",
-]
-
-
 LIMITED_CODE = -31429  # the code of "too much", from either side; it ends like HTTP's
 # spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
 

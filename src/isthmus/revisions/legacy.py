@@ -3,8 +3,6 @@
 from isthmus import wire
 from isthmus.revisions.table import Era, Feature, Revision
 
-__all__ = ["R2024_11_05", "R2025_03_26", "R2025_06_18", "R2025_11_25"]
-
 _EMPTY_REVISION = Revision("", Era.LEGACY, frozenset(), {}, {})
 
 R2024_11_05 = _EMPTY_REVISION.evolve(

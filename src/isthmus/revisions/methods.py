@@ -10,8 +10,6 @@ from isthmus import wire
 from isthmus.revisions.table import Sender
 from isthmus.wire.reading import forgiving_reader, reader
 
-__all__ = ["METHODS", "Method"]
-
 
 class Method(msgspec.Struct, frozen=True, eq=False, dict=True):
     """One request or notification, in whichever revisions have it.

@@ -4,8 +4,6 @@ from isthmus import wire
 from isthmus.revisions.legacy import R2025_11_25
 from isthmus.revisions.table import Era, Feature
 
-__all__ = ["R2026_07_28"]
-
 _CACHE_MEMBERS = "result_type ttl_ms cache_scope"
 
 R2026_07_28 = R2025_11_25.evolve(

@@ -22,8 +22,6 @@ from isthmus import wire
 from isthmus.revisions.table import Era, Feature, Revision
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["REPLACEMENTS", "REWRITES", "Rewrite", "accept", "project"]
-
 Rewrite: TypeAlias = Callable[[Any], Any]
 """A value in the newest shape → the same, with an older form's meaning."""
 

@@ -6,8 +6,6 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["Era", "Feature", "MemberNames", "Revision", "Sender"]
-
 Sender: TypeAlias = Literal["client", "server"]
 """The side that sends a message."""
 

@@ -15,8 +15,6 @@ from isthmus.errors import UsageError
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.wire.struct import Id
 
-__all__ = ["send_batch"]
-
 
 class ChannelOwner(Protocol):
     """An owner of a channel, through which it says things."""

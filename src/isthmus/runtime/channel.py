@@ -14,8 +14,6 @@ import msgspec
 from isthmus.errors import ConnectionLost
 from isthmus.wire.struct import Id
 
-__all__ = ["CLOSED", "LOCAL", "Channel", "Delivery", "Origin", "Outgoing"]
-
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 

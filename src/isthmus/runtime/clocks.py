@@ -13,8 +13,6 @@ from typing import Protocol
 
 from isthmus.runtime.peer import Peer
 
-__all__ = ["CONNECTION_CLOCKS", "CallsClock", "Clock", "Clocks", "TimeoutClock"]
-
 
 class Clock(Protocol):
     """Something that times out."""

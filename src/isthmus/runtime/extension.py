@@ -20,8 +20,6 @@ from isthmus.core.extensions import check_identifier, check_own_method, check_se
 from isthmus.errors import UsageError
 from isthmus.runtime.middleware import Middleware
 
-__all__ = ["Extension", "ExtensionMethod", "ExtensionNotice", "Extensions", "collect_extensions"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -5,8 +5,6 @@
 
 from isthmus.errors import IsthmusError, Refused
 
-__all__ = ["log_error", "log_failure", "log_info", "log_request_failure", "log_warning"]
-
 LOGGER_NAME = "isthmus"
 
 

@@ -10,8 +10,6 @@ from isthmus.core.caller import Caller
 from isthmus.runtime.channel import LOCAL, Origin
 from isthmus.wire.struct import Id, Wire
 
-__all__ = ["Inbound", "Link"]
-
 R = TypeVar("R")
 
 

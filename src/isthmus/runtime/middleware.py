@@ -21,8 +21,6 @@ from isthmus.errors import UsageError
 from isthmus.runtime.inbound import Inbound
 from isthmus.wire.struct import Wire
 
-__all__ = ["CallNext", "Handler", "Middleware", "compose"]
-
 Handler: TypeAlias = Callable[[Any, Inbound], Awaitable[Wire | Raw]]
 """``async (params, inbound) -> result``; a ``Raw`` is a finished result for that revision."""
 

@@ -13,16 +13,6 @@ from isthmus.wire.jsonrpc import encode
 from isthmus.wire.reading import forgiving_reader
 from isthmus.wire.struct import Id, Wire
 
-__all__ = [
-    "HANDSHAKE_TIMEOUT_S",
-    "AwaitedCall",
-    "add_progress_token",
-    "encode_params",
-    "first_timeout",
-    "make_decoder",
-    "wait_until_open",
-]
-
 # That a client may take to say ``notifications/initialized`` once it is asked something.
 HANDSHAKE_TIMEOUT_S = 5.0
 

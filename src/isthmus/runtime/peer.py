@@ -59,8 +59,6 @@ from isthmus.wire import ProgressParams
 from isthmus.wire.jsonrpc import ErrorBody, Frame
 from isthmus.wire.struct import Id, Wire
 
-__all__ = ["DRAIN_GRACE_S", "Peer", "ProgressCallback"]
-
 R = TypeVar("R")
 
 ProgressCallback = Callable[[ProgressParams], None]

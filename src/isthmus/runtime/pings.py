@@ -7,8 +7,6 @@ from isthmus.errors import CallTimedOut, ConnectionLost, OutOfPhase, PeerError
 from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 
-__all__ = ["keep_pinging"]
-
 
 async def keep_pinging(
     peer: Peer,

@@ -29,15 +29,6 @@ from isthmus.wire.jsonrpc import MAX_QUOTED_CHARS, ErrorBody, encode, is_nested_
 from isthmus.wire.reading import drop_nulls
 from isthmus.wire.struct import Wire
 
-__all__ = [
-    "Needs",
-    "NoticeHandler",
-    "Plan",
-    "RequestServer",
-    "Router",
-    "is_cancellation",
-]
-
 NoticeHandler = Callable[[Any, Inbound], None]
 """``(params, inbound) -> None``: what to do about a notification; ``inbound.id`` is empty."""
 

@@ -14,8 +14,6 @@ from isthmus.wire.jsonrpc import encode
 from isthmus.wire.meta import SERVER_INFO
 from isthmus.wire.struct import Wire
 
-__all__ = ["Stamp"]
-
 
 class Stamp:
     """The members that one revision adds to every result of one method.

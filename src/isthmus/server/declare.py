@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from isthmus.runtime.router import Needs
     from isthmus.server.options import FolderOptions, PromptOptions, ResourceOptions, ToolOptions
 
-__all__ = ["Declarations"]
-
 
 class Declarations:
     """The tools, resources, prompts, completers, methods and extensions of one server.

@@ -19,25 +19,6 @@ if TYPE_CHECKING:
     from isthmus.server.guard.sanitise import Sanitise
     from isthmus.store.log import Log
 
-__all__ = [
-    "Completable",
-    "FolderOptions",
-    "HttpOptions",
-    "PromptOptions",
-    "ResourceOptions",
-    "ServerSettings",
-    "SocketOptions",
-    "TaskStarts",
-    "TaskSupport",
-    "TcpOptions",
-    "ToolOptions",
-    "check_options",
-    "check_setting",
-    "check_task_start",
-    "make_implementation",
-    "parse_revisions",
-]
-
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 C = TypeVar("C", bound=Callable[..., Any])

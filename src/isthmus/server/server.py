@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from isthmus.transports.http.app import HttpApp
     from isthmus.transports.http.authorizer import Authorizer
 
-__all__ = ["Server"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")

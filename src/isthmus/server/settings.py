@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from isthmus.transports.http.authorizer import Authorizer
     from isthmus.wire import TaskStatusParams
 
-__all__ = ["SharedSettings"]
-
 MIN_SECRET_BYTES = 16
 
 

@@ -37,8 +37,6 @@ from isthmus.wire import (
 from isthmus.wire.meta import SUBSCRIPTION_ID
 from isthmus.wire.struct import Id, Meta, Wire
 
-__all__ = ["ChangeListener", "Subscriptions"]
-
 LIST_CHANGE_DELAY_S = 0.05  # changes of a list within it become one notification
 
 TOOLS_CHANGED = "notifications/tools/list_changed"

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from isthmus.runtime.failures import log_warning
 
-__all__ = ["create_file", "replace_file", "restrict_to_owner"]
-
 
 def replace_file(
     path: Path, data: bytes, *, as_open: bool = False, check: Callable[[], object] = bool

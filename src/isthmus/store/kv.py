@@ -14,8 +14,6 @@ import msgspec
 
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = ["KV", "KVEntry", "MemoryKV", "StoreFull"]
-
 MAX_ENTRIES = 100_000  # entries that a store in memory holds
 
 

@@ -13,8 +13,6 @@ from typing import Protocol
 
 from isthmus.errors import IsthmusError
 
-__all__ = ["Forgotten", "Log", "MemoryLog"]
-
 
 class Forgotten(IsthmusError):
     """Some of what was asked for is not kept, or never was."""

@@ -13,8 +13,6 @@ import msgspec
 
 from isthmus.errors import UsageError
 
-__all__ = ["MemoryMeter", "Meter", "Rate"]
-
 MAX_METER_KEYS = 10_000  # keys that a meter in memory knows at a time
 
 

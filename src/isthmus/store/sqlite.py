@@ -26,23 +26,6 @@ from isthmus.store.files import restrict_to_owner
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = [
-    "LOCK_TIMEOUT_S",
-    "MAX_WAL_PAGES",
-    "Database",
-    "DatabaseSchema",
-    "Durability",
-    "QueuedWork",
-    "StoreLocked",
-    "StoreUnavailable",
-    "StoreUnusable",
-    "WalCheckpoints",
-    "enable_wal",
-    "is_failure",
-    "is_locked",
-    "report_results",
-]
-
 WAL_SWITCH_TIMEOUT_S = 1.0  # in which others may switch a new file
 
 WAL_RETRY_S = 0.002

@@ -21,8 +21,6 @@ from isthmus.wire import CallToolResult, InputRequest, TextContent
 from isthmus.wire.jsonrpc import ErrorBody, encode
 from isthmus.wire.struct import Wire
 
-__all__ = ["Job", "TaskBook", "TaskLimits"]
-
 CANCEL_WAIT_S = 0.5  # that work may take to end once its task was cancelled
 
 # A task is kept at least, whatever was asked for: else nobody could fetch its result.

@@ -36,8 +36,6 @@ from isthmus.wire.struct import Meta, Wire
 if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
 
-__all__ = ["StatusNotifier", "TaskAnswers", "TaskReceiver", "end_without_result"]
-
 DEFAULT_PAGE_SIZE = 100  # tasks in a page of a list, where nobody says how many
 
 

@@ -12,17 +12,6 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.wire import InputRequest, TaskStatus
 from isthmus.wire.jsonrpc import ErrorBody, encode
 
-__all__ = [
-    "FINAL_STATUSES",
-    "TaskRecord",
-    "decode_record",
-    "encode_record",
-    "format_timestamp",
-    "new_task_id",
-    "record_key",
-    "task_owner",
-]
-
 FINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})  # the statuses that last
 
 TASK_ID_BYTES = 24  # random bytes of a task's id, which may be all that protects it

@@ -29,8 +29,6 @@ from isthmus.wire import (
     TaskStatusParams,
 )
 
-__all__ = ["TaskRequestor"]
-
 CANCEL_WAIT_S = 0.5  # that the cancellation of a task may hold up whoever stops waiting for it
 
 # Tasks that may be heard of before the client has said which one a question has become.

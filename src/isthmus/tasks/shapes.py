@@ -33,25 +33,6 @@ from isthmus.wire import (
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.struct import Meta, Wire
 
-__all__ = [
-    "CORE_SHAPE",
-    "EXTENSION_SHAPE",
-    "LenientCreateTaskResult",
-    "LenientDetailedTask",
-    "LenientGetTaskResult",
-    "LenientListTasksResult",
-    "LenientTaskCreated",
-    "TaskShape",
-    "TaskState",
-    "accepts_as_task",
-    "decode_question",
-    "decode_task_result",
-    "read_poll_interval",
-    "related_task_meta",
-    "shape_of",
-    "to_task_state",
-]
-
 
 class TaskShape(Protocol):
     """The shape of tasks to one caller."""

@@ -9,8 +9,6 @@ from isthmus.host.model.interaction import FormAsked, Interaction
 from isthmus.host.model.trace import Assurance, Remember
 from isthmus.terminal.cards import list_editable
 
-__all__ = ["QUIET_S", "GrantChoice", "KeyGuard", "can_allow", "list_grant_choices", "list_keys"]
-
 QUIET_S = 0.4  # before an answer: nothing moves on the screen, and no key is pressed
 
 

@@ -56,17 +56,6 @@ from isthmus.wire import (
     ToolAnnotations,
 )
 
-__all__ = [
-    "Card",
-    "describe_blocks",
-    "describe_definition",
-    "describe_payload",
-    "explain_trace",
-    "format_question",
-    "list_editable",
-    "make_card",
-]
-
 QUESTION_TEXTS: Mapping[str, str] = {
     "server.install": "May the server {server} be run on this machine?",
     "server.connect": "May the server {server} be connected to?",

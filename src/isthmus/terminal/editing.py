@@ -14,8 +14,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from isthmus.core.text import show_invisible
 
-__all__ = ["Draft", "Edit", "edit_in_editor", "read_draft", "to_editor_json"]
-
 Edit: TypeAlias = Callable[[str], Awaitable[str]]
 """Lets the user change a text, and gives what it became."""
 

@@ -19,26 +19,6 @@ from isthmus.core.text import show_invisible
 from isthmus.host.model.interaction import CallAsked, Interaction, PromptAsked
 from isthmus.host.model.view import AuditLine
 
-__all__ = [
-    "Role",
-    "StyledLine",
-    "compare_arguments",
-    "diff_values",
-    "display_name",
-    "error_lines",
-    "field_line",
-    "first_sentence",
-    "format_audit_line",
-    "format_json",
-    "head_line",
-    "join_lines",
-    "list_arguments",
-    "pick_telling_argument",
-    "quote_block",
-    "read_arguments",
-    "warning_line",
-]
-
 Role: TypeAlias = Literal["title", "head", "text", "dim", "warn", "added", "removed"]
 
 QUOTE_BAR = "  | "

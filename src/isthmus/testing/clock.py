@@ -9,8 +9,6 @@ import asyncio
 import selectors
 from typing import Any
 
-__all__ = ["VirtualLoop"]
-
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock jumps to the next timer whenever it would have to wait."""

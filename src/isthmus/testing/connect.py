@@ -36,20 +36,6 @@ from isthmus.transports.pipes import MAX_LINE_BYTES, STDIO_ORIGIN
 from isthmus.wire.jsonrpc import Frame
 from isthmus.wire.struct import Id
 
-__all__ = [
-    "TRANSPORTS",
-    "Script",
-    "TransportName",
-    "WireLog",
-    "Wiretap",
-    "connect",
-    "every_revision",
-    "every_transport",
-    "find_missing_transport",
-    "script",
-    "serving",
-]
-
 Sink: TypeAlias = Callable[[Delivery, Frame], None]
 
 WireLog = list[tuple[Literal["client", "server"], bytes]]

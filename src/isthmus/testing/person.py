@@ -12,8 +12,6 @@ import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-__all__ = ["Person"]
-
 MAX_STEPS = 12
 REQUEST_TIMEOUT_S = 30
 ACCEPT_WORDS = ("approve", "allow", "accept", "authorize", "yes", "continue")

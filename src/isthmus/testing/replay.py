@@ -14,8 +14,6 @@ from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.wire.struct import Id
 
-__all__ = ["QuestionsChanged", "StrictChannel"]
-
 
 class QuestionsChanged(AssertionError):
     """A tool asked something else when it ran again; the message has both sequences."""

@@ -24,8 +24,6 @@ import msgspec
 from isthmus.runtime.channel import Channel, Outgoing
 from isthmus.wire import CLIENT_CAPABILITIES, TASKS
 
-__all__ = ["Mismatch", "ScriptedConversation", "TranscriptLine", "load", "play"]
-
 MODERN_META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "transcript", "version": "1"},

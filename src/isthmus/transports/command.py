@@ -26,8 +26,6 @@ from isthmus.transports.pipes import (
 from isthmus.transports.process import LineCallback, ServerProcess, strip_controls
 from isthmus.wire.struct import Id
 
-__all__ = ["Command", "CommandChannel"]
-
 FLUSH_TIMEOUT_S = 1.0  # seconds that a server has, at the end, to read what was sent
 
 MAX_QUOTED_LINES = 20

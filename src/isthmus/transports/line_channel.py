@@ -14,8 +14,6 @@ from isthmus.transports.pipes import MAX_LINE_BYTES, LineReader, LineWriter
 from isthmus.wire.jsonrpc import ErrorBody, encode_error
 from isthmus.wire.struct import Id
 
-__all__ = ["LineChannel"]
-
 # Messages given out in one turn of the event loop; then what they began has a turn. Without it
 # all that had been read would be taken in at once, and answered at once, before anybody could
 # find that the other side does not read the answers.

@@ -32,8 +32,6 @@ from isthmus.transports.sockets import (
 )
 from isthmus.wire.jsonrpc import ErrorBody, encode_error
 
-__all__ = ["SocketListener", "listen_tcp", "listen_unix"]
-
 BACKLOG_CONNECTIONS = 128
 
 DRAIN_TIMEOUT_S = 1.5  # seconds that connections get to finish once the server is told to stop

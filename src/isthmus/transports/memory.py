@@ -11,8 +11,6 @@ from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Delivery, Outgoing
 from isthmus.wire.struct import Id
 
-__all__ = ["MemoryChannel", "open_pair"]
-
 # Messages that may wait in one direction before whoever sends more has to wait
 MAX_WAITING_MESSAGES = 256
 

@@ -19,16 +19,6 @@ from typing import Protocol
 from isthmus.core.framing import LineSplitter, Oversize
 from isthmus.runtime.channel import Origin
 
-__all__ = [
-    "MAX_LINE_BYTES",
-    "SETTLE_TIMEOUT_S",
-    "STDIO_ORIGIN",
-    "ByteSource",
-    "LineReader",
-    "LineWriter",
-    "open_source",
-]
-
 STDIO_ORIGIN = Origin("stdio")
 
 # The longest line taken, in bytes, unless a channel is told otherwise

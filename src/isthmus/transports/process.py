@@ -25,8 +25,6 @@ from contextlib import suppress
 from isthmus.core.framing import LineSplitter, Oversize
 from isthmus.transports.pipes import ByteSource, open_source
 
-__all__ = ["LineCallback", "ServerProcess", "StderrTail"]
-
 LineCallback = Callable[[str], None]
 """Is given each line the server writes to standard error, without its newline."""
 

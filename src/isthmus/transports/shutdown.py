@@ -11,8 +11,6 @@ from typing import Any
 
 from isthmus.lazy import is_installed
 
-__all__ = ["choose_loop_factory", "exit_with_host", "run_to_end"]
-
 EXIT_GRACE_S = 0.2  # seconds that what is left behind may take to end, once the server itself has
 
 

@@ -23,20 +23,6 @@ from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.transports.line_channel import LineChannel
 from isthmus.transports.pipes import MAX_LINE_BYTES
 
-__all__ = [
-    "READ_TIMEOUT_S",
-    "SOCKET_SCHEMES",
-    "SocketChannel",
-    "SocketClientChannel",
-    "dial",
-    "make_origin",
-    "make_tcp_url",
-    "make_unix_url",
-    "parse_socket_url",
-    "prepare_socket",
-    "read_peer_user",
-]
-
 SOCKET_SCHEMES = ("unix://", "tcp://")
 
 # Seconds in which the other side must read something of what waits for it, or twice as many

@@ -18,8 +18,6 @@ from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.transports.line_channel import LineChannel
 from isthmus.transports.pipes import MAX_LINE_BYTES, STDIO_ORIGIN
 
-__all__ = ["StdioChannel"]
-
 
 class StdioChannel(LineChannel):
     """Carries messages over this process's standard input and output.

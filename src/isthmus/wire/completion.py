@@ -5,17 +5,6 @@ from typing import TypeAlias
 from isthmus.wire.results import Result
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = [
-    "CompleteParams",
-    "CompleteResult",
-    "Completion",
-    "CompletionArgument",
-    "CompletionContext",
-    "PromptReference",
-    "Reference",
-    "ResourceTemplateReference",
-]
-
 
 class PromptReference(Wire, frozen=True, kw_only=True, tag_field="type", tag="ref/prompt"):
     """A prompt whose argument is to be completed."""

@@ -7,19 +7,6 @@ from msgspec import StructMeta
 from isthmus.wire.identity import Annotations, Icon
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = [
-    "AudioContent",
-    "BlobResourceContents",
-    "ContentBlock",
-    "EmbeddedResource",
-    "ImageContent",
-    "ResourceContents",
-    "ResourceLink",
-    "TextContent",
-    "TextResourceContents",
-    "UnknownContent",
-]
-
 
 class TextContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
     """Text."""

@@ -5,24 +5,6 @@ from typing import Any, Literal, TypeAlias
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.tasks import TaskMetadata
 
-__all__ = [
-    "BooleanSchema",
-    "ElicitParams",
-    "ElicitResult",
-    "ElicitValue",
-    "EnumItems",
-    "EnumOption",
-    "LegacyTitledEnumSchema",
-    "NumberSchema",
-    "PrimitiveSchemaDefinition",
-    "StringSchema",
-    "TitledEnumItems",
-    "TitledMultiSelectEnumSchema",
-    "TitledSingleSelectEnumSchema",
-    "UntitledMultiSelectEnumSchema",
-    "UntitledSingleSelectEnumSchema",
-]
-
 
 class ElicitParams(Wire, frozen=True, kw_only=True):
     """``elicitation/create``: ask the user.

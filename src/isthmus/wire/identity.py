@@ -4,8 +4,6 @@ from typing import Literal, TypeAlias
 
 from isthmus.wire.struct import UNSET, UnsetType, Wire
 
-__all__ = ["Annotations", "Icon", "Implementation", "Role"]
-
 Role: TypeAlias = Literal["user", "assistant"]
 """The two sides of a conversation with a model."""
 

@@ -16,22 +16,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from isthmus.wire.struct import Id, Wire
 
-__all__ = [
-    "ErrorBody",
-    "Frame",
-    "Unreadable",
-    "decode",
-    "encode",
-    "encode_answer",
-    "encode_call",
-    "encode_error",
-    "encode_note",
-    "find_answered_id",
-    "is_nested_deeper",
-    "parse",
-    "shorten",
-]
-
 encode = msgspec.json.Encoder().encode
 """Any wire struct, or plain data, as JSON bytes."""
 

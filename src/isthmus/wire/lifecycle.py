@@ -9,30 +9,6 @@ from isthmus.wire.identity import Implementation
 from isthmus.wire.results import CacheableResult
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = [
-    "ClientCapabilities",
-    "ClientTaskRequests",
-    "ClientTasksCapability",
-    "DiscoverParams",
-    "DiscoverResult",
-    "ElicitationCapability",
-    "ElicitationTasks",
-    "InitializeParams",
-    "InitializeResult",
-    "InitializedParams",
-    "PingParams",
-    "PromptsCapability",
-    "ResourcesCapability",
-    "RootsCapability",
-    "SamplingCapability",
-    "SamplingTasks",
-    "ServerCapabilities",
-    "ServerTaskRequests",
-    "ServerTasksCapability",
-    "ToolTasks",
-    "ToolsCapability",
-]
-
 
 class RootsCapability(Wire, frozen=True, kw_only=True):
     """The client can list roots; up to 2025-11-25 it may also tell when they change."""

@@ -11,21 +11,6 @@ from isthmus.wire.lifecycle import ClientCapabilities
 from isthmus.wire.notifications import LogLevel
 from isthmus.wire.struct import UNSET, Id, Meta, UnsetType, Wire
 
-__all__ = [
-    "CLIENT_CAPABILITIES",
-    "CLIENT_INFO",
-    "IMMEDIATE_RESPONSE",
-    "LOG_LEVEL",
-    "PROTOCOL_VERSION",
-    "RELATED_TASK",
-    "SERVER_INFO",
-    "SUBSCRIPTION_ID",
-    "Envelope",
-    "RequestMeta",
-    "find_key_flaw",
-    "read_meta",
-]
-
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

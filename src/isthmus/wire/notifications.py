@@ -5,23 +5,6 @@ from typing import Any, Literal, TypeAlias
 from isthmus.wire.results import Result
 from isthmus.wire.struct import UNSET, Id, Meta, UnsetType, Wire
 
-__all__ = [
-    "LOG_LEVELS",
-    "AcknowledgedParams",
-    "CancelledParams",
-    "ElicitationCompleteParams",
-    "ListChangedParams",
-    "ListenParams",
-    "ListenResult",
-    "LogLevel",
-    "LogMessageParams",
-    "ProgressParams",
-    "ResourceUpdatedParams",
-    "RootsListChangedParams",
-    "SetLevelParams",
-    "SubscriptionFilter",
-]
-
 
 class CancelledParams(Wire, frozen=True, kw_only=True):
     """``notifications/cancelled``: the answer to a request is no longer wanted.

@@ -5,16 +5,6 @@ from isthmus.wire.identity import Icon, Role
 from isthmus.wire.results import CacheableResult, InputResponses, Result
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = [
-    "GetPromptParams",
-    "GetPromptResult",
-    "ListPromptsParams",
-    "ListPromptsResult",
-    "Prompt",
-    "PromptArgument",
-    "PromptMessage",
-]
-
 
 class PromptArgument(Wire, frozen=True, kw_only=True):
     """One argument of a prompt; its value is always text."""

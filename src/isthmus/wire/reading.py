@@ -27,8 +27,6 @@ from isthmus.wire.sampling import (
 )
 from isthmus.wire.tools import CallToolResult, ListToolsResult, Tool
 
-__all__ = ["UnreadableItem", "drop_nulls", "forgiving_reader", "read_well_formed_items", "reader"]
-
 T = TypeVar("T")
 Path: TypeAlias = tuple[str | int, ...]
 Tags: TypeAlias = frozenset[str]

@@ -5,19 +5,6 @@ from isthmus.wire.identity import Annotations, Icon
 from isthmus.wire.results import CacheableResult, InputResponses
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = [
-    "ListResourceTemplatesParams",
-    "ListResourceTemplatesResult",
-    "ListResourcesParams",
-    "ListResourcesResult",
-    "ReadResourceParams",
-    "ReadResourceResult",
-    "Resource",
-    "ResourceTemplate",
-    "SubscribeParams",
-    "UnsubscribeParams",
-]
-
 
 class Resource(Wire, frozen=True, kw_only=True):
     """One thing that can be read; ``size`` is in bytes, before any base64."""

@@ -6,16 +6,6 @@ from msgspec import Raw
 
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = [
-    "CacheScope",
-    "CacheableResult",
-    "EmptyResult",
-    "InputRequest",
-    "InputRequiredResult",
-    "InputResponses",
-    "Result",
-]
-
 CacheScope: TypeAlias = Literal["public", "private"]
 """Who may share a cached result: everybody, or one user only."""
 

@@ -2,8 +2,6 @@
 
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = ["ListRootsParams", "ListRootsResult", "Root"]
-
 
 class Root(Wire, frozen=True, kw_only=True):
     """One place; ``uri`` is a ``file://`` URI."""

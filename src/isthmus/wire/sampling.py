@@ -14,18 +14,6 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.tasks import TaskMetadata
 from isthmus.wire.tools import Tool
 
-__all__ = [
-    "CreateMessageParams",
-    "CreateMessageResult",
-    "ModelHint",
-    "ModelPreferences",
-    "SamplingMessage",
-    "SamplingMessageContentBlock",
-    "ToolChoice",
-    "ToolResultContent",
-    "ToolUseContent",
-]
-
 
 class ToolUseContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="tool_use"):
     """The model wants a tool called (since 2025-11-25)."""

@@ -13,28 +13,6 @@ from isthmus.wire.jsonrpc import ErrorBody
 from isthmus.wire.results import InputRequest, InputResponses, Result
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
-__all__ = [
-    "TASKS",
-    "CancelTaskParams",
-    "CancelTaskResult",
-    "CreateTaskResult",
-    "DetailedTask",
-    "FlatTask",
-    "GetTaskParams",
-    "GetTaskPayloadParams",
-    "GetTaskPayloadResult",
-    "GetTaskResult",
-    "ListTasksParams",
-    "ListTasksResult",
-    "RelatedTaskMetadata",
-    "Task",
-    "TaskCreated",
-    "TaskMetadata",
-    "TaskStatus",
-    "TaskStatusParams",
-    "UpdateTaskParams",
-]
-
 TASKS = "io.modelcontextprotocol/tasks"
 """The extension that tasks are since 2026-07-28."""
 

@@ -10,16 +10,6 @@ from isthmus.wire.results import CacheableResult, InputResponses, Result
 from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 from isthmus.wire.tasks import TaskMetadata
 
-__all__ = [
-    "CallToolParams",
-    "CallToolResult",
-    "ListToolsParams",
-    "ListToolsResult",
-    "Tool",
-    "ToolAnnotations",
-    "ToolExecution",
-]
-
 
 class ToolAnnotations(Wire, frozen=True, kw_only=True):
     """Hints on what a tool does; from an untrusted server they decide nothing.

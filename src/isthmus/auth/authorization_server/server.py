@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from isthmus.auth.resource_server.replays import SQLiteReplays
     from isthmus.transports.http.authorizer import AsgiApp
 
-__all__ = ["AuthorizationServer"]
-
 MONTH_S = 30 * 86_400
 
 

@@ -29,8 +29,6 @@ from isthmus.core.principal import filter_scopes
 from isthmus.errors import AuthError, AuthUnsafe, DiscoveryFailed, copy_error
 from isthmus.revisions import LATEST
 
-__all__ = ["Compat", "Discovery", "DiscoveryResult", "ServerMetadata"]
-
 T = TypeVar("T")
 
 VERSION_HEADER: Mapping[str, str] = {"mcp-protocol-version": LATEST.name}

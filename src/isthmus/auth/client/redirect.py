@@ -17,19 +17,6 @@ from isthmus.auth.net.urls import check_browser_url
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRequired, AuthUnsafe, UsageError
 
-__all__ = [
-    "AuthorizationParams",
-    "ByHand",
-    "LoginTimeout",
-    "Loopback",
-    "OpenBrowser",
-    "Redirect",
-    "RedirectListener",
-    "open_default_browser",
-    "parse_params",
-    "visit_in_browser",
-]
-
 LOGIN_TIMEOUT_S = 300.0  # seconds that a user has for logging in
 
 READ_TIMEOUT_S = 10.0  # seconds that a browser has for sending its request

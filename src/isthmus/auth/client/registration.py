@@ -28,7 +28,6 @@ from isthmus.errors import AuthRefused, AuthRequired, AuthUnsafe, UsageError
 
 if TYPE_CHECKING:
     from isthmus.auth.tokens.jose import PrivateKey
-__all__ = ["ClientProfile", "Preregistered", "Registrar", "StaticClient"]
 
 
 class Preregistered(Protocol):

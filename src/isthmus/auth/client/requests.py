@@ -34,8 +34,6 @@ from isthmus.runtime.clocks import CONNECTION_CLOCKS
 from isthmus.transports.http.client.address import redact_url
 from isthmus.transports.http.client.requests import Requests, Response, same_origin
 
-__all__ = ["AuthorizedRequests", "SharedSessions", "check_scopes"]
-
 MAX_SENDS = 8  # times that one request is sent, whatever the server answers
 
 # Methods by which a client looks whether a server is there.

@@ -24,8 +24,6 @@ from isthmus.auth.client.store.records import Tokens
 from isthmus.errors import AuthRefused, ConnectionLost, IsthmusError, ScopeShortfall
 from isthmus.runtime.clocks import Clocks
 
-__all__ = ["AuthSession", "StepUps", "TokenDemand", "TokenGrant"]
-
 # Seconds before its end at which a token is renewed; a short one at 80 % of its life.
 REFRESH_EARLY_S = 60.0
 

@@ -27,14 +27,6 @@ from isthmus.errors import AuthRefused, AuthUnsafe
 
 if TYPE_CHECKING:
     from isthmus.auth.tokens.dpop import DpopKey
-__all__ = [
-    "DpopProofs",
-    "TokenResponse",
-    "check_token_type",
-    "is_header_safe",
-    "make_tokens",
-    "request_token",
-]
 
 # Once more where the server wants a nonce in the proof.
 MAX_TOKEN_REQUESTS = 2

@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp.abc import AbstractResolver
 
-__all__ = [
-    "HostPort",
-    "IpAddress",
-    "NetworkFailed",
-    "NetworkRefused",
-    "Resolve",
-    "address_block",
-    "admit_addresses",
-    "judge_host",
-    "open_session",
-    "parse_address",
-    "resolve_host",
-    "special_purpose",
-]
-
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 
 # Addresses that are not for everybody, the narrower ranges first where two overlap.

@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Challenge", "parse_challenges", "write_challenge"]
-
 MAX_CHALLENGE_CHARS = 16 * 1024
 MAX_CHALLENGES = 32
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - the grammar's word, no password

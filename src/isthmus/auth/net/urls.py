@@ -11,21 +11,6 @@ from typing import NamedTuple
 
 from isthmus.errors import AuthUnsafe
 
-__all__ = [
-    "add_query",
-    "canonical_resource",
-    "check_browser_url",
-    "is_loopback",
-    "is_same_issuer",
-    "is_same_resource",
-    "is_secure",
-    "metadata_urls",
-    "origin_of",
-    "redirect_matches",
-    "resource_covers",
-    "well_known_url",
-]
-
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 MAX_URL_CHARS = 8 * 1024

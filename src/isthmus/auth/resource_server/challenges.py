@@ -9,8 +9,6 @@ from isthmus.auth.net.challenge import write_challenge
 from isthmus.core.http.rules import Refusal
 from isthmus.revisions.codes import FORBIDDEN_CODE, UNAUTHENTICATED_CODE
 
-__all__ = ["ResourceChallenges"]
-
 CHALLENGE_SCHEMES: Mapping[str, Sequence[str]] = {
     "off": ("bearer",),
     "allow": ("bearer", "dpop"),

@@ -4,15 +4,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = [
-    "MAX_PROOF_BYTES",
-    "MAX_TOKEN_BYTES",
-    "Credentials",
-    "MalformedCredentials",
-    "read_credentials",
-    "read_proof",
-]
-
 # Bytes of an access token, unless a server says otherwise; so much that one issues at most.
 MAX_TOKEN_BYTES = 16 * 1024
 

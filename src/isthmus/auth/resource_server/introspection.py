@@ -30,8 +30,6 @@ from isthmus.auth.tokens.secret import Secret, sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
-__all__ = ["IntrospectionVerifier"]
-
 # Seconds for which an answer is believed, and so the longest that a revoked token is.
 MAX_FRESH_S = 60.0
 

@@ -33,8 +33,6 @@ from isthmus.auth.tokens.secret import sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
-__all__ = ["JWTVerifier", "Profile"]
-
 Profile = Literal["rfc9068", "compat"]
 
 # What ``typ`` may say. The empty one is a header without it.

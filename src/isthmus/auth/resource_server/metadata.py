@@ -9,8 +9,6 @@ from isthmus.auth.net.urls import split_url, well_known_url
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import JSON_TYPE, Header, Receive, Scope, Send, send_response
 
-__all__ = ["METADATA_SUFFIX", "list_metadata_paths", "make_metadata_page", "make_resource_metadata"]
-
 METADATA_SUFFIX = "oauth-protected-resource"
 
 # The metadata is the same for everybody and tells nothing that is not public.

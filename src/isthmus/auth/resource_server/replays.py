@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from isthmus.store.kv import KV
 
-__all__ = ["KVReplays", "ReplayStore", "SQLiteReplays"]
-
 TIDY_INTERVAL_S = 30.0
 
 REPLAY_SCHEMA = DatabaseSchema(

@@ -35,7 +35,6 @@ from isthmus.transports.http.reply import Scope
 if TYPE_CHECKING:
     from isthmus.auth.resource_server.replays import ReplayStore
     from isthmus.auth.tokens.dpop import DpopProof, Nonces
-__all__ = ["ResourceAuth", "ScopeModel"]
 # ``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``.
 FindUpstream = Callable[[Principal, str], Awaitable[Any]]
 

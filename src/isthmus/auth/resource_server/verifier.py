@@ -17,17 +17,6 @@ from isthmus.auth.tokens.secret import Secret, sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import AuthError, UsageError
 
-__all__ = [
-    "ByIssuer",
-    "Presented",
-    "StaticTokens",
-    "TokenVerifier",
-    "VerifierUnavailable",
-    "read_key_binding",
-    "read_scope_claim",
-    "read_text_claim",
-]
-
 MAX_SCOPES = 1000  # scopes of one token that are looked at
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-__all__ = ["audiences_of", "is_issued_for"]
-
 
 def audiences_of(claims: Mapping[str, Any]) -> frozenset[str]:
     """For whom a token is: its ``aud``, which may be one text or several."""

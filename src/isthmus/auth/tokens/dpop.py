@@ -32,19 +32,6 @@ from isthmus.auth.tokens.jose import (
 from isthmus.auth.tokens.secret import Secret, s256, sha256_digest
 from isthmus.core.encoding import encode_base64url
 
-__all__ = [
-    "DPOP_ALGORITHMS",
-    "PROOF_USED_BEFORE",
-    "DpopKey",
-    "DpopProof",
-    "InvalidProof",
-    "NonceNeeded",
-    "Nonces",
-    "ReplayCache",
-    "check_proof",
-    "judge_proof",
-]
-
 DPOP_ALGORITHMS = ("ES256", "RS256", "PS256", "ES384", "EdDSA", "Ed25519")
 PROOF_WINDOW_S = 300.0  # by which a proof's iat may differ from the checker's time
 MAX_PROOF_CHARS = 8 * 1024

@@ -19,27 +19,6 @@ from isthmus.auth.tokens.secret import Secret, reveal
 from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.errors import AuthError, UsageError
 
-__all__ = [
-    "ALGORITHMS",
-    "DEFAULT_ALGORITHMS",
-    "PRIVATE_MEMBERS",
-    "Claims",
-    "InvalidToken",
-    "KeySet",
-    "PrivateKey",
-    "PublicKey",
-    "UnknownKey",
-    "UnverifiedToken",
-    "check_times",
-    "jwk_thumbprint",
-    "load_joserfc",
-    "normalize_type",
-    "read_token",
-    "sign_jwt",
-    "token_type",
-    "verify_jwt",
-]
-
 # Every algorithm that can be allowed: the type of its keys, and their curve.
 ALGORITHMS: Mapping[str, tuple[str, str | None]] = {
     "RS256": ("RSA", None),

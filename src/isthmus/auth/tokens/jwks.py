@@ -26,8 +26,6 @@ from isthmus.auth.tokens.jose import (
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthError
 
-__all__ = ["Jwks", "KeysUnavailable", "discover_jwks_uri"]
-
 KEYS_FRESH_S = 600.0  # then keys are asked for again
 KEYS_STALE_S = 24 * 3600.0  # for which they are used where that fails
 FETCH_COOLDOWN_S = 30.0  # between two requests, whatever tokens come

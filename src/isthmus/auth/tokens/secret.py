@@ -15,15 +15,6 @@ from typing import Any, NoReturn
 from isthmus.core.encoding import encode_base64url
 from isthmus.core.redaction.live_secrets import register_secret
 
-__all__ = [
-    "Secret",
-    "decode_secret",
-    "encode_secret",
-    "reveal",
-    "s256",
-    "sha256_digest",
-]
-
 HIDDEN_TEXT = "[secret]"
 
 

@@ -25,8 +25,6 @@ from isthmus.host.audit.queries import AuditFilters, AuditSum, open_log, read_li
 from isthmus.host.model.view import AuditLine
 from isthmus.host.state.database import load_key
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="audit",
     help="Look at what a host has done, and check that nobody changed what is written of it.",

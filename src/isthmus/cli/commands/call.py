@@ -23,8 +23,6 @@ from isthmus.wire import ReadResourceResult, Tool
 if TYPE_CHECKING:
     from isthmus.host.remote.attached import AttachedHost
 
-__all__ = ["HostCall", "app", "call_at_host"]
-
 app = typer.Typer(rich_markup_mode=None)
 
 MAX_NAMES = 10  # of tools in a message

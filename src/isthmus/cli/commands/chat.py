@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from isthmus.terminal.chat.plain import LineSource, TtyLines
     from isthmus.terminal.chat.session import ChatModel, ChatSession
 
-__all__ = ["ChatOptions", "app", "list_chat_models", "make_models", "parse_provider", "run_chat"]
-
 app = typer.Typer(rich_markup_mode=None)
 
 

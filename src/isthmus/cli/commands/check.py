@@ -18,8 +18,6 @@ from isthmus.linter.rules.catalog import select_rules
 from isthmus.linter.rules.rule import fold_findings
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 
-__all__ = ["CheckOptions", "app"]
-
 app = typer.Typer(rich_markup_mode=None)
 
 CHECK_TIMEOUT_S = 5.0

@@ -30,8 +30,6 @@ from isthmus.host.model.entries import ServerEntry
 from isthmus.host.state.database import HostState, find_user_folder
 from isthmus.host.state.secrets import UserSecrets, check_path
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="config",
     no_args_is_help=True,

@@ -19,8 +19,6 @@ from isthmus.host.audit.log import AuditLog
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="grants",
     help="List what was granted for longer than once, and take it back.",

@@ -24,8 +24,6 @@ from isthmus.host.state.database import find_user_folder
 from isthmus.lazy import is_installed
 from isthmus.terminal.prompt.prompt import TerminalPrompt, run_prompt
 
-__all__ = ["HostCommandOptions", "app", "run_host"]
-
 app = typer.Typer(rich_markup_mode=None)
 
 

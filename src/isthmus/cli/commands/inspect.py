@@ -17,8 +17,6 @@ from isthmus.wire import UNSET, Prompt, Resource, ResourceTemplate, Tool
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.struct import Wire
 
-__all__ = ["ServerOffer", "app", "fetch_offer", "format_signature"]
-
 app = typer.Typer(rich_markup_mode=None)
 
 

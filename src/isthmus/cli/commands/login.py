@@ -36,16 +36,6 @@ from isthmus.errors import AuthRequired, AuthUnsafe, DiscoveryFailed, UsageError
 from isthmus.transports.http.client.requests import Requests
 from isthmus.transports.http.client.websocket import to_http_url
 
-__all__ = [
-    "LoginOptions",
-    "app",
-    "log_in",
-    "log_out",
-    "obtain_tokens",
-    "read_client_secret",
-    "require_http_url",
-]
-
 app = typer.Typer(rich_markup_mode=None)
 
 CALLBACK_PORT = 8976  # nobody listens there: the user copies the address

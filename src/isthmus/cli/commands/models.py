@@ -23,8 +23,6 @@ from isthmus.host.state.secrets import UserSecrets
 from isthmus.store.files import replace_file
 from isthmus.wire import ModelHint, ModelPreferences
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="models",
     help="List and check the models that servers may have write, and say which one would.",

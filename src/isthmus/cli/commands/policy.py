@@ -27,8 +27,6 @@ from isthmus.host.policy.replay import ReplayResult
 from isthmus.host.policy.replay import replay_policy as decided_anew
 from isthmus.host.policy.rule import format_rules, rule_to_data
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="policy",
     help="Look at the rules of a host, test them, and try others on what was done.",

@@ -18,15 +18,6 @@ from isthmus.errors import ConnectFailed, UsageError
 if TYPE_CHECKING:
     from isthmus.server.server import Server
 
-__all__ = [
-    "ListenOptions",
-    "app",
-    "find_server",
-    "parse_address",
-    "serve_file",
-    "split_server_path",
-]
-
 app = typer.Typer(rich_markup_mode=None)
 
 DEFAULT_HOST = "127.0.0.1"

@@ -30,8 +30,6 @@ from isthmus.host.supervisor.hosted_server import describe_place
 if TYPE_CHECKING:
     from isthmus.host.model.view import ServerDo
 
-__all__ = ["app", "describe_configured", "make_server_entry"]
-
 app = typer.Typer(
     name="servers",
     help="List the servers of the host, start and stop them, add and remove them.",

@@ -18,8 +18,6 @@ from isthmus.linter.rules.catalog import judge, select_rules
 from isthmus.linter.rules.conversation import Side
 from isthmus.revisions import BY_NAME
 
-__all__ = ["app"]
-
 app = typer.Typer(rich_markup_mode=None)
 
 SIDES: dict[str, tuple[Side, ...]] = {

@@ -52,8 +52,6 @@ from isthmus.wire.jsonrpc import encode
 from isthmus.wire.results import EmptyResult
 from isthmus.wire.struct import Wire
 
-__all__ = ["Answering"]
-
 Respond = Callable[[Any, Revision], Awaitable[Wire]]
 
 # What a server may ask.

@@ -23,8 +23,6 @@ from isthmus.wire import (
     SamplingTasks,
 )
 
-__all__ = ["add_capabilities", "declare_capabilities", "declare_extensions"]
-
 
 def add_capabilities(
     base: ClientCapabilities | None,

@@ -28,16 +28,6 @@ from isthmus.wire import (
     ElicitResult,
 )
 
-__all__ = [
-    "Elicit",
-    "Elicitation",
-    "UrlPages",
-    "concerns",
-    "fill_form",
-    "read_required_pages",
-    "refuse_elicitation",
-]
-
 Elicit: TypeAlias = Callable[[ElicitParams], Awaitable[Answer[Any]] | Answer[Any]]
 """Asks the user: gets the question, gives ``Accepted(value)``, ``Declined()`` or ``Cancelled()``."""
 

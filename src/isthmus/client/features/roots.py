@@ -12,17 +12,6 @@ from isthmus.errors import UsageError
 from isthmus.runtime.failures import log_warning
 from isthmus.wire import Root
 
-__all__ = [
-    "HasRoots",
-    "Places",
-    "RootWatch",
-    "Roots",
-    "is_accessible",
-    "make_root",
-    "make_roots",
-    "watch_for_changes",
-]
-
 Places: TypeAlias = Sequence[str | PathLike[str] | Root]
 
 Roots: TypeAlias = Places | Callable[[], Awaitable[Places] | Places]

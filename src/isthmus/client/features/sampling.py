@@ -21,8 +21,6 @@ from isthmus.wire import (
     ToolUseContent,
 )
 
-__all__ = ["Sample", "Sampled", "Sampling"]
-
 Block: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent
 
 Sampled: TypeAlias = str | CreateMessageResult | Block | Sequence[Block] | Declined | Cancelled

@@ -6,8 +6,6 @@ from typing import Any
 
 from isthmus.runtime.failures import log_failure, log_warning
 
-__all__ = ["CallbackQueue", "maybe_await", "only_increasing"]
-
 StartWork = Callable[[Coroutine[Any, Any, None]], object]
 
 

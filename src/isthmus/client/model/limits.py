@@ -10,8 +10,6 @@ from isthmus.revisions import Revision
 from isthmus.store.meter import Rate
 from isthmus.wire import Implementation, LogLevel, ProgressParams
 
-__all__ = ["ClientSettings", "Limits", "OnProgress", "check_limits"]
-
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a client one server may use.

@@ -18,16 +18,6 @@ from isthmus.revisions import Revision
 from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.store.meter import MemoryMeter, Rate
 
-__all__ = [
-    "QUESTION_ORIGIN",
-    "BadQuestion",
-    "QuestionOrigin",
-    "QuestionRoute",
-    "RequestGate",
-    "UndeclaredQuestion",
-    "record_origin",
-]
-
 QuestionRoute: TypeAlias = Literal["request", "result", "task"]
 """A request of the server's own, the result of our call, or a task that needs input."""
 

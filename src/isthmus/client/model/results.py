@@ -8,8 +8,6 @@ from msgspec import UNSET
 from isthmus.errors import Misbehaved, ToolFailed
 from isthmus.wire import CallToolResult, ContentBlock, Meta, TextContent
 
-__all__ = ["ToolResult"]
-
 T = TypeVar("T")
 
 

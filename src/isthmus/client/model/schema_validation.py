@@ -16,8 +16,6 @@ from isthmus.core.schema_bounds import Bounds, find_bounds_flaw
 from isthmus.errors import Misbehaved
 from isthmus.wire import CallToolResult, Tool
 
-__all__ = ["MAX_LOOKS", "OutputValidator", "SchemaValidator", "ValidationCost"]
-
 # Steps back that one look at one text may take: some tenths of a millisecond.
 MAX_BACKTRACKS = 10_000
 

@@ -16,17 +16,6 @@ import msgspec
 
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = [
-    "ANNOTATION",
-    "BadAnnotation",
-    "HeaderParam",
-    "check_headers",
-    "decode_value",
-    "encode_value",
-    "find_header_params",
-    "mirror_arguments",
-]
-
 ANNOTATION = "x-mcp-header"
 
 MAX_SAFE_INTEGER = 2**53 - 1  # the largest integer that every JSON implementation keeps exact

@@ -24,19 +24,6 @@ from isthmus.revisions import BY_NAME, METHODS, MODERN, REVISIONS, Feature, Revi
 from isthmus.wire.jsonrpc import ErrorBody, Frame
 from isthmus.wire.meta import Envelope
 
-__all__ = [
-    "AcceptedForms",
-    "LegacyRequest",
-    "ModernRequest",
-    "Refusal",
-    "RequestHead",
-    "Verdict",
-    "judge",
-    "judge_head",
-    "parse_accept",
-    "read_head",
-]
-
 
 class RequestHead(msgspec.Struct, gc=False, kw_only=True):
     """The headers of an HTTP request that any rule reads; None for those that are missing."""
@@ -144,6 +131,7 @@ def _sort_revisions(supported: tuple[Revision, ...]) -> _SpokenRevisions:
 
 
 def quote_header(text: str) -> str:
+    """A header as errors show it: quoted, and cut after 100 characters."""
     return repr(text if len(text) <= 100 else text[:100] + "…")
 
 

@@ -12,16 +12,6 @@ import msgspec
 from isthmus.core.framing import Oversize
 from isthmus.errors import UsageError
 
-__all__ = [
-    "EventId",
-    "SseEvent",
-    "SseParser",
-    "encode_comment",
-    "encode_event",
-    "make_event_id",
-    "parse_event_id",
-]
-
 MAX_ID_DIGITS = 15  # of a number in an event id; a longer one is none of ours
 
 

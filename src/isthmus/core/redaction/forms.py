@@ -7,21 +7,6 @@ repetition took it keeps, and no position is the start of a second walk through 
 import re
 from functools import lru_cache
 
-__all__ = [
-    "BEFORE_JWT",
-    "ISSUED_KEY",
-    "JWT",
-    "NAME_END",
-    "PEM",
-    "USERINFO",
-    "USER_FLAGS",
-    "announces_secret",
-    "is_secret_name",
-    "may_name_secret",
-    "names_secret",
-    "squeeze_name",
-]
-
 # By its look
 
 # A JWT or JWE, and what stands before it in the run of its letters: it is looked for once in each

@@ -12,8 +12,6 @@ from isthmus.core.redaction.live_secrets import (
     spell_secret,
 )
 
-__all__ = ["redact_command", "redact_log"]
-
 # Logs
 
 LOG_JWT = re.compile(rf"({BEFORE_JWT}){JWT}")

@@ -5,16 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-__all__ = [
-    "MIN_SECRET_CHARS",
-    "REDACTED",
-    "is_live_secret",
-    "list_live_secrets",
-    "register_secret",
-    "replace_secrets",
-    "spell_secret",
-]
-
 REDACTED = "[redacted]"  # stands where a secret was
 MIN_SECRET_CHARS = 6  # shorter ones stand in ordinary words
 UNESCAPED = re.compile(r"[A-Za-z0-9\-._~]*")  # looks the same wherever it is written

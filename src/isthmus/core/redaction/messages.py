@@ -25,8 +25,6 @@ from isthmus.core.redaction.forms import (
 )
 from isthmus.core.redaction.live_secrets import REDACTED
 
-__all__ = ["Redact"]
-
 MAX_MESSAGE_DEPTH = 60  # what lies deeper is not sent
 
 NAME = (  # password=, "token": , api-key: …

@@ -12,8 +12,6 @@ from isthmus.core.redaction.forms import (
 )
 from isthmus.core.redaction.live_secrets import REDACTED
 
-__all__ = ["looks_random", "redact_text"]
-
 MAX_RUN_CHARS = 256  # of a long run that are looked at: chance shows early
 
 TEXT_PEM = re.compile(PEM)

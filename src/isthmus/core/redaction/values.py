@@ -19,8 +19,6 @@ from isthmus.core.redaction.live_secrets import (
 )
 from isthmus.core.redaction.texts import redact_text
 
-__all__ = ["Redactor"]
-
 MAX_SECRET_NUMBER = 10**64  # greater ones are no secrets; to write them takes long
 MAX_VALUE_DEPTH = 100  # levels of lists and objects; what is below is left out
 USER_AND_PASSWORD = re.compile(r"[^\d:%][^:%]*[:%](?!//)")

@@ -21,8 +21,6 @@ from isthmus.host.model.interaction import Approver, Decision, Interaction, Verd
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Assurance
 
-__all__ = ["ASSURANCE_LEVELS", "Broker", "BrokerAudit", "rank_assurance"]
-
 MAX_QUESTIONS_OF_SERVER = 16  # more are refused, so that other servers are heard
 MAX_QUESTIONS_OF_PRINCIPAL = 256
 MAX_KEPT_DECISIONS = 1_000  # for surfaces that answer late

@@ -13,8 +13,6 @@ from isthmus.host.state.database import HostState, decode_row
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Decisions", "TaskQuestion", "make_connection_key"]
-
 MAX_DECISION_AGE_S = 30 * 86400.0  # then it is forgotten: nobody came for it
 
 _encode = msgspec.json.Encoder().encode

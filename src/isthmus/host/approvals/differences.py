@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["compare_definitions", "escape_invisible"]
-
 MAX_LINE_CHARS = 160  # then it goes on in the next line
 MAX_TEXT_CHARS = 256 * 1024  # of each side, from the first difference on
 MAX_COMPARED_LINES = 300  # on each side

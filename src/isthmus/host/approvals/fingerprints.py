@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from isthmus.host.state.database import HostState
 
-__all__ = ["Fingerprints", "ToolChange", "compute_fingerprint", "encode_definition"]
-
 MAX_TOOLS = 100_000  # a server that makes up names must not fill the memory
 MAX_TOOLS_OF_SERVER = 10_000
 MAX_DEFINITION_BYTES = 256 * 1024  # of a definition that is kept whole, to be shown beside another

@@ -21,16 +21,6 @@ from isthmus.host.policy.places import canonicalize_path, parse_host
 from isthmus.host.policy.predicates import Predicate
 from isthmus.host.policy.rule_table import resolve_hints
 
-__all__ = [
-    "Grant",
-    "GrantMatcher",
-    "GrantShape",
-    "bind_arguments",
-    "derive_shape",
-    "digest_arguments",
-    "is_read_only",
-]
-
 
 class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One yes that lasts.

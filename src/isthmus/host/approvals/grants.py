@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from isthmus.host.state.database import HostState
 
-__all__ = ["Grants"]
-
 T = TypeVar("T")
 REFRESH_INTERVAL_S = 0.4  # between two looks at what other processes did
 STALE_AFTER_S = 1.0  # what was read counts no more then: a yes may have been taken back

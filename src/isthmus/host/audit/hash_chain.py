@@ -19,22 +19,6 @@ from isthmus.host.audit.row_columns import COLUMNS
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = [
-    "BROKEN",
-    "GENESIS",
-    "UNPROVED",
-    "ChainFault",
-    "ChainVerdict",
-    "UnprovedRows",
-    "continues_head",
-    "count_checkpoints",
-    "format_checkpoint",
-    "hash_row",
-    "read_chain_end",
-    "sign_checkpoint",
-    "verify_chain",
-]
-
 # action of the row that says that the log did not fit its head when a host went on with it
 BROKEN = "audit.broken"
 

@@ -17,8 +17,6 @@ from msgspec import Struct
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.store.files import create_file
 
-__all__ = ["ChainHead", "HeadFile", "HeadInvalid", "HeadUpdate", "get_head_path"]
-
 HEAD_BYTES = 512  # one sector, so that a write in place is whole or not at all
 
 # a lock on Windows keeps others from reading what it covers: it lies beyond the file's end

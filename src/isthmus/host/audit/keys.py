@@ -7,8 +7,6 @@ from functools import cached_property
 
 from isthmus.errors import IsthmusError
 
-__all__ = ["AuditKeys", "CannotOpen"]
-
 NONCE_BYTES = 12
 
 

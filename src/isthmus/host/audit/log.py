@@ -32,8 +32,6 @@ from isthmus.store.sqlite import Durability
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["AuditLog", "AuditSettings", "make_audit_log", "parse_audit_settings"]
-
 T = TypeVar("T")
 RETRY_S = 1.0
 DAY_S = 24 * 3600.0

@@ -21,19 +21,6 @@ from isthmus.store.sqlite import StoreUnusable
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = [
-    "AuditFilters",
-    "AuditSum",
-    "RecordedAttempt",
-    "index_next_rows",
-    "open_log",
-    "read_attempts",
-    "read_last_lines",
-    "read_lines",
-    "read_sums",
-    "remove_from_index",
-]
-
 READ_BATCH_ROWS = 1_000
 INDEX_BATCH_ROWS = 5_000  # in one transaction
 

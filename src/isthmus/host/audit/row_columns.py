@@ -16,9 +16,6 @@ from isthmus.core.redaction.texts import redact_text
 from isthmus.core.redaction.values import Redactor
 from isthmus.host.model.row import AuditRow
 
-__all__ = ["COLUMNS", "INSERT_ROW", "RowSnapshot", "digest_body", "make_columns", "take_snapshot"]
-
-
 MAX_JSON_BYTES = 64 * 1024  # of longer ones only shortened texts, or their size
 MAX_CUT_CHARS = 1_000
 MAX_NAME_CHARS = 4_000

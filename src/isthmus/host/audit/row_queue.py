@@ -12,8 +12,6 @@ from isthmus.host.audit.row_columns import RowSnapshot
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["QueueDrain", "QueuedRow", "RowQueue"]
-
 MAX_QUEUED_ROWS = 10_000  # the oldest go, and their number is written
 MAX_BATCH_ROWS = 500
 

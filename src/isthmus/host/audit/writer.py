@@ -41,16 +41,6 @@ from isthmus.runtime.failures import log_error
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = [
-    "OUTCOME_UNKNOWN",
-    "AuditWriter",
-    "BodyMode",
-    "BodyStore",
-    "read_body",
-    "settle_orphans",
-    "sweep_expired",
-]
-
 # kept of arguments and results besides their digests: nothing, the redacted text, or all of it
 BodyMode: TypeAlias = Literal["hash", "redacted", "full"]
 

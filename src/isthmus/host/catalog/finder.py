@@ -25,8 +25,6 @@ from isthmus.wire import CallToolResult, TextContent, Tool
 if TYPE_CHECKING:
     from isthmus.host.model.entries import ToolSelection
 
-__all__ = ["ToolFinder"]
-
 MAX_INDEXED_GROUPS = 2_000  # one list of tools for each server and connection
 MAX_VIEWERS = 200
 MAX_BRIEF_CHARS = 240

@@ -26,20 +26,6 @@ if TYPE_CHECKING:
 
     from isthmus.host.state.database import HostState
 
-__all__ = [
-    "LISTS_BY_CHANGE",
-    "LIST_KINDS",
-    "RENEWAL_RATE",
-    "FetchedLists",
-    "ListCache",
-    "ListMethods",
-    "ListRenewal",
-    "ListingClient",
-    "ServerLists",
-    "fetch_lists",
-    "merge_lists",
-]
-
 MAX_LIST_ITEMS = 10_000
 MAX_LIST_BYTES = 64 * 1024 * 1024  # written as JSON
 LIST_TIMEOUT_S = 60.0  # whatever its pages take

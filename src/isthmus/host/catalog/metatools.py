@@ -15,20 +15,6 @@ from msgspec import Meta, Struct
 from isthmus.host.model.errors import BadArguments, ConfigError
 from isthmus.wire import Tool
 
-__all__ = [
-    "META_TOOLS",
-    "READ_REST_TOOL",
-    "CallWanted",
-    "DetailsWanted",
-    "RestWanted",
-    "SearchSettings",
-    "SearchWanted",
-    "ServersWanted",
-    "is_meta",
-    "parse_meta_arguments",
-    "parse_search_settings",
-]
-
 DEFAULT_WINDOW_TOKENS = 200_000  # where nobody says how many tokens the model's window has
 READ_REST_TOOL = "read_rest"  # it is offered where a result was cut, with or without search
 MIN_THRESHOLD_TOKENS = 800  # about the tokens of the meta-tools themselves

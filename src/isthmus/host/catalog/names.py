@@ -21,24 +21,6 @@ from isthmus.host.model.entries import ServerEntry, ToolSelection
 from isthmus.host.model.errors import Unknown
 from isthmus.wire import Prompt, Tool
 
-__all__ = [
-    "CatalogItem",
-    "CatalogView",
-    "Isolation",
-    "ItemNaming",
-    "NameClash",
-    "NameTable",
-    "Viewer",
-    "digest_target",
-    "is_chosen",
-    "is_server_name",
-    "join_uri",
-    "make_items",
-    "make_name",
-    "make_namespace",
-    "split_uri",
-]
-
 MAX_NAME_CHARS = 64  # every provider of models allows that many in the name of a tool
 SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,30}")
 # other programs' files have upper case and ``_``, too

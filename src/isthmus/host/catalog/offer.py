@@ -15,8 +15,6 @@ from isthmus.wire import Tool
 if TYPE_CHECKING:
     from isthmus.host.catalog.metatools import SearchSettings
 
-__all__ = ["ToolCandidate", "ToolLeftOut", "ToolOffer", "make_offer", "offer_search", "renew_offer"]
-
 MAX_DESCRIPTION_CHARS = 8_192
 MAX_DEFINITION_BYTES = 256 * 1024  # written as JSON; a larger one is not offered
 MAX_NAMES_IN_NOTE = 20

@@ -22,8 +22,6 @@ from msgspec import UNSET, Struct
 from isthmus.host.catalog.synonyms import SMALL_TALK, STOPWORDS, SYNONYM_GROUPS
 from isthmus.wire import Tool
 
-__all__ = ["SearchResult", "ToolIndex"]
-
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 WORD = re.compile(r"[^\W_]+")
 MAX_QUERY_WORDS = 24

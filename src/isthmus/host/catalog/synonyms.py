@@ -1,7 +1,5 @@
 """Synonyms and stop words of tool search, as data."""
 
-__all__ = ["SMALL_TALK", "STOPWORDS", "SYNONYM_GROUPS"]
-
 # each line one meaning; a word may stand in several
 SYNONYM_LINES = (
     # what is done

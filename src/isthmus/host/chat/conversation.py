@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from isthmus.host.host import Host
     from isthmus.host.pipeline.runs import Budget, Run
 
-__all__ = ["AttachedResource", "Conversation", "TurnQueue"]
-
 MAX_CALLS_AT_ONCE = 8
 
 MAX_CALLS_OF_ANSWER = 64  # those beyond are answered without being made

@@ -21,15 +21,6 @@ from isthmus.wire import (
     ToolUseContent,
 )
 
-__all__ = [
-    "add_rest_tool",
-    "assign_distinct_ids",
-    "explain_error",
-    "make_refusal",
-    "make_tool_result",
-    "resolve_tool_use",
-]
-
 MAX_ERROR_CHARS = 8_000
 
 

@@ -7,19 +7,6 @@ from msgspec import Struct
 from isthmus.host.model.interaction import Interaction
 from isthmus.wire import SamplingMessage, ToolResultContent
 
-__all__ = [
-    "ConversationEvent",
-    "Ended",
-    "Inserted",
-    "Noted",
-    "Question",
-    "Text",
-    "ToolAsked",
-    "ToolDone",
-    "ToolRunning",
-    "Why",
-]
-
 Why: TypeAlias = Literal["done", "length", "rounds", "budget", "cancelled", "failed"]
 """How a turn ends: the model is done, or has written as much as it may; tools were used in too many
 rounds; the budget is used up; the user stopped it; there is no answer to be had."""

@@ -15,8 +15,6 @@ from isthmus.host.config.variables import VARIABLE
 from isthmus.host.model.entries import ServerEntry, ServerOptions, mask_command
 from isthmus.host.model.errors import ConfigError
 
-__all__ = ["ExplainedMember", "describe_server", "explain_server", "mask_entry"]
-
 HIDDEN_VALUE = "[secret]"
 # options whose value is a secret
 SECRET_FLAGS = frozenset(

@@ -15,18 +15,6 @@ from isthmus.host.model import toml
 from isthmus.host.model.entries import Layer
 from isthmus.host.model.errors import ConfigError
 
-__all__ = [
-    "WORKSPACE_FILES",
-    "ConfigDocument",
-    "digest_bytes",
-    "find_user_file",
-    "get_config_folder",
-    "get_managed_folder",
-    "list_files",
-    "parse_document",
-    "read_document",
-]
-
 MAX_FILE_BYTES = 32 * 1024 * 1024  # some programs keep much else in the file that has their servers
 
 # of a file that somebody else may have written, which is read before anybody trusts it

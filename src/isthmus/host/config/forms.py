@@ -10,8 +10,6 @@ from msgspec import inspect
 
 from isthmus.host.config.syntax import MemberKey
 
-__all__ = ["FORM_PARSERS", "BadMember", "convert_member", "get_form"]
-
 T = TypeVar("T")
 SECONDS_BY_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 PER_MINUTE_BY_UNIT = {"s": 60.0, "sec": 60.0, "min": 1.0, "m": 1.0, "h": 1 / 60, "d": 1 / 1440}

@@ -20,8 +20,6 @@ from isthmus.host.config.variables import VARIABLE
 from isthmus.host.config.write import ConfigFile
 from isthmus.host.model.errors import ConfigError
 
-__all__ = ["IMPORT_SOURCES", "ImportedServers", "find_source", "import_servers", "write_imported"]
-
 CLINE_FILE = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 ROO_FILE = "User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
 

@@ -9,8 +9,6 @@ from isthmus.host.config.forms import get_form, get_type
 from isthmus.host.config.servers import KINDS_BY_WORD
 from isthmus.host.model.entries import HostOptions, ServerOptions
 
-__all__ = ["SCHEMA_DIALECT", "make_config_schema"]
-
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 TEXTS_SCHEMA = {

@@ -10,15 +10,6 @@ from msgspec import Struct
 from isthmus.host.config.files import ConfigDocument
 from isthmus.host.config.syntax import MemberKey
 
-__all__ = [
-    "SERVER_SECTIONS",
-    "RawServer",
-    "find_program",
-    "find_section",
-    "find_servers",
-    "read_inputs",
-]
-
 SERVER_SECTIONS: tuple[tuple[str, ...], ...] = (
     ("mcpServers",),  # Claude, Cursor, Cline, Gemini, Windsurf, and most others
     ("servers",),  # VS Code

@@ -34,18 +34,6 @@ from isthmus.host.config.variables import (
 from isthmus.host.model.entries import HostConfig, HostOptions, Layer, RootEntry, ServerEntry
 from isthmus.host.model.errors import ConfigError
 
-__all__ = [
-    "FileOptions",
-    "LoadedConfig",
-    "TrustSource",
-    "digest_part",
-    "load_config",
-    "merge_documents",
-    "merge_options",
-    "read_config_layers",
-    "read_options",
-]
-
 HOST_MEMBER = "host"  # trust calls this part of a workspace's file ""; no server has that name
 
 # a workspace may say these: rules that only tighten, and folders within itself

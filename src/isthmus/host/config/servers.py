@@ -17,8 +17,6 @@ from isthmus.host.config.translation import translate_entry
 from isthmus.host.config.variables import VariableFiller, VariableScope, list_variables
 from isthmus.host.model.entries import Layer, ServerEntry, ServerOptions
 
-__all__ = ["ServerReading", "check_name", "list_exposures", "parse_env", "read_server"]
-
 CONFIGURED_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?", re.ASCII)
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 MAX_ENV_FILE_BYTES = 1024 * 1024

@@ -14,18 +14,6 @@ from msgspec import Struct
 
 from isthmus.host.model.errors import ConfigError
 
-__all__ = [
-    "BadSyntax",
-    "MemberKey",
-    "SyntaxMember",
-    "SyntaxNode",
-    "find_node",
-    "locate_offset",
-    "parse_jsonc",
-    "parse_yaml",
-    "skip_trivia",
-]
-
 # a step on the way to a part: a member's name, or an element's number
 MemberKey: TypeAlias = str | int
 

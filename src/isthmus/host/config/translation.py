@@ -16,8 +16,6 @@ from isthmus.host.config.forms import BadMember, is_number
 from isthmus.host.config.layouts import RawServer
 from isthmus.host.config.syntax import MemberKey
 
-__all__ = ["TranslatedEntry", "translate_entry"]
-
 # members that mean the same everywhere
 COMMON_MEMBERS = frozenset(
     {"command", "args", "env", "envFile", "cwd", "type", "transport", "headers", "host"}

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from isthmus.host.state.database import HostState
 
-__all__ = ["TrustReader", "TrustStore", "TrustedPart", "list_parts", "load_trusted_config"]
-
 STAMP_FILE = "trust.changed"
 
 

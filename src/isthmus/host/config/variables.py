@@ -12,14 +12,6 @@ from isthmus.core.redaction.forms import may_name_secret
 from isthmus.errors import IsthmusError
 from isthmus.host.config.syntax import MemberKey
 
-__all__ = [
-    "SecretSource",
-    "UnresolvedVariable",
-    "VariableFiller",
-    "VariableScope",
-    "list_variables",
-]
-
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 

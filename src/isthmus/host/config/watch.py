@@ -11,8 +11,6 @@ from isthmus.host.config.variables import SecretSource
 from isthmus.host.model.entries import HostConfig
 from isthmus.host.model.errors import ConfigError
 
-__all__ = ["watch_config", "watch_files"]
-
 POLL_INTERVAL_MS = 1000  # the files are looked at even if nothing announced a change
 
 

@@ -17,15 +17,6 @@ from isthmus.host.config.syntax import SyntaxMember, SyntaxNode
 from isthmus.host.model.errors import ConfigError
 from isthmus.store.files import replace_file
 
-__all__ = [
-    "ConfigFile",
-    "add_server",
-    "remove_member",
-    "remove_server",
-    "replace_member",
-    "set_option",
-]
-
 BLANKS = re.compile(r"[ \t]*")
 
 

@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from isthmus.host.supervisor.identity import loads_code
 
-__all__ = ["DANGER_PATTERNS", "DangerPattern", "find_dangers", "find_url_dangers"]
-
 
 class DangerPattern(Struct, frozen=True):
     """One thing to warn of.

@@ -11,8 +11,6 @@ from msgspec import Struct
 from isthmus.host.model.entries import RootEntry
 from isthmus.wire import Root
 
-__all__ = ["RootFolder", "explain_refusal", "resolve_folder", "resolve_roots"]
-
 FolderState: TypeAlias = Literal["there", "gone", "refused"]
 
 # folders of a home that hold keys, passwords and logins of programs

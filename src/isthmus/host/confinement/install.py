@@ -43,14 +43,6 @@ if TYPE_CHECKING:
     from isthmus.host.pipeline.pipeline import Pipeline
     from isthmus.host.state.database import HostState
 
-__all__ = [
-    "InstallAct",
-    "InstallConsents",
-    "compute_consent_digest",
-    "describe_install",
-    "explain_unpinned",
-]
-
 
 class InstallConsents:
     """Consents of the user to servers; asks for those that are missing.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from isthmus.host.pipeline.pipeline import Pipeline
     from isthmus.host.state.database import HostState
 
-__all__ = ["RootGrants", "RootsAct"]
-
 STAMP_FILE = "roots.changed"  # beside the state; touched when a grant has changed
 
 # names under which no person said no

@@ -21,14 +21,6 @@ from isthmus.host.model.entries import Sandbox
 from isthmus.host.model.errors import ServerUnavailable
 from isthmus.transports.command import Command
 
-__all__ = [
-    "GrantedFolder",
-    "SandboxUnavailable",
-    "confine_command",
-    "describe_sandbox",
-    "explain_unavailable",
-]
-
 # every program needs them, read-only; none has sockets of the system
 SYSTEM_FOLDERS = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",

@@ -11,8 +11,6 @@ from struct import pack
 
 from msgspec import Struct
 
-__all__ = ["SyscallTable", "make_filter"]
-
 EPERM, ENOSYS = 1, 38
 
 LOAD, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from isthmus.host.pipeline.runs import Run
     from isthmus.host.questions.answers import ServerQuestion
 
-__all__ = ["BuiltContext", "ContextBuilder"]
-
 LIST_TIMEOUT_S = 10.0
 
 

@@ -14,8 +14,6 @@ from isthmus.host.context.pieces import ContextManifest, ContextPiece, PlacedPie
 from isthmus.host.model.framing import frame_text
 from isthmus.host.model.tokens import TokenCounter
 
-__all__ = ["FittedContext", "fit_pieces"]
-
 MIN_CUT_TOKENS = 48  # a shorter rest says nothing any more
 HEAD_SHARE = 0.7  # of a cut text, the part from its beginning; the rest is from its end
 MEDIA_TOKENS = 1_500  # of a picture or a sound, with most models

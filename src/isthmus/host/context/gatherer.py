@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from isthmus.host.pipeline.runs import Runs
     from isthmus.host.pipeline.servers import KnownServers
 
-__all__ = [
-    "ContextGatherer",
-    "ContextParts",
-    "GatheredContext",
-    "InstructionChoice",
-    "make_dropped",
-]
-
 # all or none; or by server: whether, or a text in place of the server's own
 InstructionChoice: TypeAlias = bool | Mapping[str, bool | str]
 

@@ -9,15 +9,6 @@ from msgspec import Struct
 from isthmus.host.catalog.search import WORD, split_words
 from isthmus.host.catalog.synonyms import STOPWORDS
 
-__all__ = [
-    "ContextManifest",
-    "ContextPiece",
-    "PieceKind",
-    "PlacedPiece",
-    "compute_relevance",
-    "rank_pieces",
-]
-
 # pinned by the user, a server's instructions, a resource, a prompt, a link that a tool gave, or
 # what an app wants the model to know
 PieceKind: TypeAlias = Literal["pinned", "instructions", "resource", "prompt", "link", "app"]

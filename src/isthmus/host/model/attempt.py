@@ -9,8 +9,6 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["ASKER", "Action", "Asker", "Attempt", "Origin", "asked_by", "new_id"]
-
 Action: TypeAlias = Literal[
     "server.install",
     "server.connect",

@@ -23,21 +23,6 @@ from typing import Literal
 
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = [
-    "AuditUnavailable",
-    "BadArguments",
-    "ConfigError",
-    "Denied",
-    "Exhausted",
-    "HostError",
-    "OutcomeUnknown",
-    "PolicyError",
-    "Quarantined",
-    "ServerUnavailable",
-    "Unknown",
-    "UserDeclined",
-]
-
 
 class HostError(IsthmusError):
     """The root of everything a host raises by itself."""

@@ -10,19 +10,6 @@ from msgspec import Struct
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.interaction import Decision, Interaction
 
-__all__ = [
-    "AttemptBegan",
-    "AttemptEnded",
-    "AttemptProgressed",
-    "EventStream",
-    "HostEvent",
-    "HostEvents",
-    "HostNotice",
-    "QuestionAnswered",
-    "QuestionAsked",
-    "ServerMoved",
-]
-
 MAX_WAITING_EVENTS = 1_000  # of one listener that does not take them
 
 

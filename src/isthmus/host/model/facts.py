@@ -15,9 +15,6 @@ from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import AuditLine
 from isthmus.wire import ToolAnnotations
 
-__all__ = ["Facts", "record_facts", "restore_facts"]
-
-
 HINT_FIELDS = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
 
 

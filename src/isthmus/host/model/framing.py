@@ -17,8 +17,6 @@ from isthmus.wire import (
     TextContent,
 )
 
-__all__ = ["add_instructions", "frame_text", "make_prompt_blocks", "make_resource_blocks"]
-
 MAX_TEXT_CHARS = 200_000  # of one resource
 MAX_NAME_CHARS = 200
 MAX_INSTRUCTIONS_CHARS = 4_000  # of one server

@@ -13,27 +13,6 @@ from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.trace import Assurance, Remember, Trace
 from isthmus.wire import CreateMessageParams, CreateMessageResult, ElicitParams, Root, Tool
 
-__all__ = [
-    "Approver",
-    "CallAsked",
-    "ChangeAsked",
-    "ConnectAsked",
-    "Decision",
-    "FormAsked",
-    "InstallAsked",
-    "Interaction",
-    "PageAsked",
-    "Payload",
-    "PromptAsked",
-    "ReadAsked",
-    "Risk",
-    "RootsAsked",
-    "SamplingAsked",
-    "SamplingWritten",
-    "ShareAsked",
-    "Verdict",
-]
-
 Risk: TypeAlias = Literal["low", "medium", "high"]
 
 Verdict: TypeAlias = Literal["allow", "deny", "cancel"]

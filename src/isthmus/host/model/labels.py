@@ -8,8 +8,6 @@ how data are stolen, and so the third step is never taken unasked.
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.facts import Facts
 
-__all__ = ["PRIVATE", "UNTRUSTED", "RunLabels", "derive_labels", "find_flow"]
-
 UNTRUSTED = "untrusted"  # the label of what nobody vouches for
 PRIVATE = "private"  # the label of what is not meant for others
 FLOW_LABELS = frozenset({UNTRUSTED, PRIVATE})

@@ -4,8 +4,6 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["AuditRow", "RowKind"]
-
 RowKind: TypeAlias = Literal[
     "intent",
     "decision",

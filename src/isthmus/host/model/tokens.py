@@ -13,16 +13,6 @@ from isthmus.core.sampling import list_blocks
 from isthmus.host.model.errors import ConfigError
 from isthmus.wire import AudioContent, ImageContent, SamplingMessage
 
-__all__ = [
-    "BYTES_PER_TOKEN",
-    "TokenCounter",
-    "TokenEstimator",
-    "TokenEstimators",
-    "TokenVocabulary",
-    "estimate_tokens",
-    "has_media",
-]
-
 # a text is cut into these before its tokens are counted
 SPLIT_PATTERN = r"\s?\p{L}+|\s?\p{N}{1,3}|\s?[^\s\p{L}\p{N}]+|\s+"
 BYTES_PER_TOKEN = 3.6  # a first guess; what models read is between 2 and 5

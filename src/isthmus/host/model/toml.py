@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-__all__ = ["BadToml", "parse_toml"]
-
 PLACE_PATTERN = re.compile(r" \(at line (\d+), column (\d+)\)")
 
 

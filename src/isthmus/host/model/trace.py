@@ -8,19 +8,6 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-__all__ = [
-    "ASSURANCES",
-    "REMEMBER_SCOPES",
-    "Assurance",
-    "Effect",
-    "Match",
-    "Obligations",
-    "Remember",
-    "Review",
-    "Trace",
-    "merge_obligations",
-]
-
 Effect: TypeAlias = Literal["allow", "ask", "deny"]
 
 # how sure one can be that a person decided, the least sure first

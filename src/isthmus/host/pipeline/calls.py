@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from isthmus.client.model.results import ToolResult
     from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
 
-__all__ = ["HostCalls"]
-
 T = TypeVar("T")
 MAX_MESSAGE_CHARS = 1_000  # of a progress message: there may be much of it
 

@@ -10,8 +10,6 @@ from isthmus.host.model.entries import ServerLimits
 from isthmus.host.model.errors import Exhausted
 from isthmus.store.meter import MemoryMeter, Rate
 
-__all__ = ["CallLimits", "ServerSlots"]
-
 MAX_WAITING_CALLS = 64  # of one principal at one server
 RETRY_AFTER_S = 1.0  # where too many wait: how long each takes is not known
 RATE_WINDOW_S = 60.0

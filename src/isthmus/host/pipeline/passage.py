@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from isthmus.host.pipeline.runs import Run
     from isthmus.host.pipeline.servers import ResolvedServer
 
-__all__ = ["AttemptsInFlight", "Passage", "rate_risk", "restore_hidden"]
-
 NO_FACTS = Facts()
 NO_TRACE = Trace(effect="deny", rule="")
 

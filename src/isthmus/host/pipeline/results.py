@@ -29,8 +29,6 @@ from isthmus.wire import (
 )
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["HOST_SERVER", "KeptResults", "redact_resource", "redact_result"]
-
 # the host's own resources are read under this name, which no server can have
 HOST_SERVER = "isthmus"
 RESULT_SCHEME = "isthmus"

@@ -13,8 +13,6 @@ from isthmus.host.model.labels import RunLabels
 from isthmus.host.pipeline.acts.act import ActOutcome
 from isthmus.wire import CallToolResult, ResourceLink
 
-__all__ = ["Budget", "Run", "RunLinks", "Runs"]
-
 MAX_RUNS = 10_000  # the one that was used longest ago makes room
 
 

@@ -26,8 +26,6 @@ from isthmus.host.supervisor.identity import identify_server
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.wire import Tool
 
-__all__ = ["KnownServers", "KnownTool", "ResolvedServer", "ServerIdentities", "find_labels"]
-
 MAX_KNOWN_TOOLS = 10_000
 
 ReleaseTool: TypeAlias = "Callable[[KnownServers, Attempt, Tool, ToolChange], Awaitable[None]]"

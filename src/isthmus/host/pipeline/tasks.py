@@ -18,8 +18,6 @@ from isthmus.host.state.database import HostState, decode_row
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["HostTasks", "TaskHandle"]
-
 MAX_TASK_AGE_S = 30 * 86400.0  # then it is forgotten: nobody came for it
 
 # their end was written down just before their host was killed; the others go on

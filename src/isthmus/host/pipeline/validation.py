@@ -10,8 +10,6 @@ from isthmus.errors import Misbehaved
 from isthmus.host.model.errors import BadArguments
 from isthmus.wire import Prompt, Tool
 
-__all__ = ["ToolSchemas", "check_prompt", "is_app_only"]
-
 MAX_SCHEMAS = 10_000
 
 

@@ -25,8 +25,6 @@ from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule import ACTIONS, HINT_VALUES, ORIGINS, suggest_word
 from isthmus.wire import ToolAnnotations
 
-__all__ = ["CaseFailure", "PolicyCase", "read_attempt", "read_cases", "read_facts", "run_cases"]
-
 CASE_EFFECTS: tuple[str, ...] = get_args(Effect)
 CASE_KEYS = ("name", "attempt", "facts", "expect", "rule")
 ATTEMPT_KEYS = (

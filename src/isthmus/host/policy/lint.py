@@ -17,8 +17,6 @@ from isthmus.host.policy.rule import (
     RuleCondition,
 )
 
-__all__ = ["PolicyFinding", "lint_policy"]
-
 FindingCode = Literal["never", "unreachable", "broad", "unknown", "duplicate", "label"]
 
 LayeredRule: TypeAlias = tuple[LayerName, PolicyRule]

@@ -16,16 +16,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-__all__ = [
-    "MAX_TEXT_CHARS",
-    "BadPattern",
-    "Globs",
-    "LinearRegex",
-    "covers_glob",
-    "get_literal_prefix",
-    "weigh_glob",
-]
-
 _WILD = re.compile(r"[*?]")
 MAX_STATES = 200  # of an automaton, so that a character costs a bounded time, too
 MAX_PIECES = 5_000  # repetitions of repetitions of nothing are many

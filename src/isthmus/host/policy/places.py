@@ -5,16 +5,6 @@ import re
 import sys
 import unicodedata
 
-__all__ = [
-    "CASE_INSENSITIVE",
-    "canonicalize_path",
-    "expand_path",
-    "host_matches",
-    "is_under",
-    "parse_host",
-    "resolve_links",
-]
-
 MAX_PATH_CHARS = 4_096
 MAX_URL_CHARS = 8_192
 

@@ -28,8 +28,6 @@ from isthmus.host.model.trace import (
 from isthmus.host.policy.rule import LAYERS, PolicyLayer, find_problems, format_rules
 from isthmus.host.policy.rule_table import CompiledRule, RuleTable
 
-__all__ = ["DATA_FLOW_RULE", "DEFAULT_RULE", "GrantSource", "Policy"]
-
 DEFAULT_RULE = "default"  # decides where no other rule does: somebody is asked
 
 # cannot be taken away: untrusted and private data together do not leave unasked

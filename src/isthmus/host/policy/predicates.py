@@ -23,8 +23,6 @@ from isthmus.host.policy.places import (
     parse_host,
 )
 
-__all__ = ["OPERATORS", "BadPredicate", "Predicate"]
-
 MAX_VALUES = 10_000  # of ``*`` and ``**`` in a path; more cannot be judged
 MAX_DEPTH = 64  # of ``**``
 MAX_GLOB_TEXT_CHARS = 1024 * 1024  # a longer text cannot be judged

@@ -12,8 +12,6 @@ from isthmus.host.model.trace import Assurance, Effect, Remember
 from isthmus.host.model.view import AuditLine
 from isthmus.host.policy.policy import Policy
 
-__all__ = ["DecisionChange", "ReplayResult", "read_past_effect", "replay_policy"]
-
 MAX_COUNTED_RUNS = 10_000
 NOT_A_PERSON = {"", "policy"}
 

@@ -17,24 +17,6 @@ from isthmus.host.model.trace import Effect, Obligations
 from isthmus.host.policy.patterns import Globs
 from isthmus.host.policy.predicates import Predicate
 
-__all__ = [
-    "ACTIONS",
-    "ACTIONS_BY_KEY",
-    "CONDITION_KINDS",
-    "HINT_VALUES",
-    "LAYERS",
-    "ORIGINS",
-    "TIGHTENING_LAYERS",
-    "LayerName",
-    "PolicyLayer",
-    "PolicyRule",
-    "RuleCondition",
-    "find_problems",
-    "format_rules",
-    "rule_to_data",
-    "suggest_word",
-]
-
 LayerName: TypeAlias = Literal["default", "managed", "user", "workspace", "session"]
 
 # between rules of the same weight the later layer counts

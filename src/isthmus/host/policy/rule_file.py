@@ -23,8 +23,6 @@ from isthmus.host.policy.rule import (
     suggest_word,
 )
 
-__all__ = ["load_layers", "read_layers"]
-
 MAX_POLICY_BYTES = 1024 * 1024
 MAX_RULES = 2_000
 MAX_WORDS_PER_KEY = 500

@@ -17,8 +17,6 @@ from isthmus.host.policy.rule import (
     RuleCondition,
 )
 
-__all__ = ["STRICTER_EFFECTS", "CompiledRule", "RuleTable", "resolve_hints"]
-
 MAX_TABLE_ROWS = 4_096  # the URIs of resources are many
 STRICTER_EFFECTS: Mapping[Effect, Effect] = {"allow": "ask", "ask": "deny", "deny": "deny"}
 

@@ -34,8 +34,6 @@ from isthmus.wire import (
     ToolUseContent,
 )
 
-__all__ = ["STOP_REASONS", "Anthropic"]
-
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 API_VERSION = "2023-06-01"
 

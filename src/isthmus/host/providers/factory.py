@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from isthmus.host.providers.provider import ProviderEntry
     from isthmus.host.state.secrets import UserSecrets
 
-__all__ = ["KeylessProvider", "make_providers"]
-
 NO_DELTAS: tuple[Delta, ...] = ()
 KEY_REFERENCE = re.compile(r"\$\{(env|secret):([^}]+)\}")
 

@@ -38,8 +38,6 @@ from isthmus.wire import (
     ToolResultContent,
 )
 
-__all__ = ["ProviderHttp", "format_tool_result", "make_aliases", "make_provider_error"]
-
 T = TypeVar("T")
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024

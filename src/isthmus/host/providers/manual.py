@@ -16,8 +16,6 @@ from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
 from isthmus.host.providers.provider import Completion, Delta, Done, Offered, ProviderBroke
 from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent
 
-__all__ = ["AskPerson", "Manual"]
-
 # a broker's ask: puts a question to a person
 AskPerson: TypeAlias = Callable[[Interaction], Awaitable[Decision]]
 

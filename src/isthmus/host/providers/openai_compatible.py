@@ -39,8 +39,6 @@ from isthmus.wire import (
     ToolUseContent,
 )
 
-__all__ = ["STOP_REASONS", "OpenAICompatible"]
-
 # as the protocol spells them; others stay as they are
 STOP_REASONS: Mapping[str, str] = {
     "stop": "endTurn",

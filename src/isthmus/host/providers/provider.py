@@ -8,23 +8,6 @@ from msgspec import Struct
 from isthmus.host.model.errors import HostError
 from isthmus.wire import CreateMessageResult, SamplingMessage, Tool, ToolChoice
 
-__all__ = [
-    "BadCredentials",
-    "Completion",
-    "Delta",
-    "Done",
-    "Offered",
-    "Provider",
-    "ProviderBroke",
-    "ProviderEntry",
-    "ProviderError",
-    "ProviderRefused",
-    "ProviderUnavailable",
-    "RateLimited",
-    "TooLong",
-    "check_token_count",
-]
-
 MAX_REPORTED_TOKENS = 1_000_000_000
 
 

@@ -28,9 +28,6 @@ from isthmus.errors import UsageError
 from isthmus.host.providers.provider import Completion, Delta, Done, Offered, ProviderUnavailable
 from isthmus.wire import CreateMessageResult, TextContent, ToolUseContent
 
-__all__ = ["Scripted", "ScriptedAnswer", "Slow", "When", "join_prompt", "read_script"]
-
-
 STEP_MEMBERS = {"say", "use", "with", "fail", "pause", "when"}
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from isthmus.transports.command import Command
     from isthmus.wire import CreateMessageParams, ElicitParams
 
-__all__ = ["ServerAnswers", "ServerQuestion"]
-
 MAX_STRIKE_ROWS = 1_000  # of one server; it does nothing else by then
 
 

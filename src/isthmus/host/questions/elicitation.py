@@ -33,8 +33,6 @@ from isthmus.host.questions.secret_fields import find_secret_fields
 from isthmus.store.meter import MemoryMeter, Rate
 from isthmus.wire import ElicitParams
 
-__all__ = ["Elicitor", "Opener", "describe_host", "find_secrets", "open_in_browser"]
-
 Opener: TypeAlias = Callable[[str], Awaitable[bool] | bool]
 """Opens a page for the user; False where that cannot be done here."""
 

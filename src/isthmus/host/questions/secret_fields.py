@@ -9,8 +9,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["find_secret_fields", "fold_text"]
-
 # each names a secret
 STRONG_WORDS = (
     # English, and what many languages have taken from it

@@ -48,8 +48,6 @@ from isthmus.host.remote.view import NONE_TYPE, HostView
 from isthmus.wire import CallToolResult
 from isthmus.wire.reading import reader
 
-__all__ = ["AttachedHost", "HostGone"]
-
 T = TypeVar("T")
 MESSAGE_DECODER = msgspec.json.Decoder(HostMessage)
 CONNECT_TIMEOUT_S = 10.0  # until the host has said hello

@@ -53,8 +53,6 @@ from isthmus.transports.sockets import read_ancestry, read_peer_pid, read_peer_u
 if TYPE_CHECKING:
     from isthmus.host.model.view import ServerStatus
 
-__all__ = ["Control", "ControlUnavailable", "HostRuns"]
-
 RequestMethod: TypeAlias = Callable[[Any], Awaitable[object]]
 
 MAX_SURFACES = 16

@@ -47,12 +47,10 @@ if TYPE_CHECKING:
     from isthmus.host.pipeline.runs import Run
     from isthmus.host.supervisor.hosted_server import HostedServer
 
-__all__ = ["LocalView"]
-
 T = TypeVar("T")
 
 
-class ViewedHost(Protocol):
+class _ViewedHost(Protocol):
     """The part of a host that a view needs."""
 
     @property
@@ -85,7 +83,7 @@ class LocalView(HostView):
 
     principal = "user:local"
 
-    def __init__(self, host: ViewedHost) -> None:
+    def __init__(self, host: _ViewedHost) -> None:
         super().__init__()
         self._host = host
         self._answers: dict[type, Callable[[Any], Awaitable[object]]] = {

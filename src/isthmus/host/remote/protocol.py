@@ -11,37 +11,6 @@ from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import ServerDo, ServerStatus
 
-__all__ = [
-    "MAX_ANSWER_BYTES",
-    "MAX_REQUEST_BYTES",
-    "PROTOCOL_VERSION",
-    "REQUEST_DECODER",
-    "SOCKET_NAME",
-    "AskAttend",
-    "AskAudit",
-    "AskCall",
-    "AskDecide",
-    "AskExplain",
-    "AskGrants",
-    "AskHello",
-    "AskLeave",
-    "AskLog",
-    "AskPrompt",
-    "AskRead",
-    "AskRevoke",
-    "AskServer",
-    "AskStop",
-    "AskTools",
-    "ErrorDetail",
-    "EventMessage",
-    "HostMessage",
-    "HostRequest",
-    "Part",
-    "RequestDone",
-    "RequestFailed",
-    "StateMessage",
-]
-
 SOCKET_NAME = "host.sock"
 PROTOCOL_VERSION = 2
 

@@ -38,8 +38,6 @@ from isthmus.wire import GetPromptResult, ReadResourceResult
 if TYPE_CHECKING:
     from isthmus.client.model.results import ToolResult
 
-__all__ = ["HostView"]
-
 T = TypeVar("T")
 
 NONE_TYPE = type(None)

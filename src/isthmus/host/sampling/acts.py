@@ -31,8 +31,6 @@ from isthmus.wire import CreateMessageParams, CreateMessageResult
 if TYPE_CHECKING:
     from isthmus.host.sampling.sampler import Sampler
 
-__all__ = ["SampledText", "SamplingRequestAct", "SamplingResponseAct", "make_facts"]
-
 REVIEWS_BEFORE: frozenset[Review | None] = frozenset({"both", "before"})
 REVIEWS_AFTER: frozenset[Review | None] = frozenset({None, "both", "after"})
 MAX_REWRITES = 5

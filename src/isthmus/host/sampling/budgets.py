@@ -17,8 +17,6 @@ from isthmus.host.state.database import HostState
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["SamplingAllowance", "SamplingBudgets", "SamplingCharge"]
-
 DAY_S = 86_400
 KEPT_DAYS = 90
 MAX_ALLOWANCES = 10_000

@@ -28,8 +28,6 @@ from isthmus.host.providers.provider import (
 from isthmus.host.sampling.models import Model
 from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent, ToolUseContent
 
-__all__ = ["CompletionProgress", "CompletionRunner", "WrittenMessage"]
-
 MAX_TRIES = 3
 FIRST_PAUSE_S = 0.5
 MAX_PAUSE_S = 10.0  # the longest that a provider may ask for

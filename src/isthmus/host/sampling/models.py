@@ -18,8 +18,6 @@ from isthmus.host.model import toml
 from isthmus.host.model.errors import ConfigError
 from isthmus.host.providers.provider import ProviderEntry
 
-__all__ = ["EXAMPLE_FILE", "Modality", "Model", "Models", "Weights"]
-
 Modality: TypeAlias = Literal["text", "image", "audio"]
 
 T = TypeVar("T", bound=Struct)

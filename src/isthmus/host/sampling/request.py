@@ -27,23 +27,6 @@ from isthmus.wire import (
 if TYPE_CHECKING:
     from isthmus.host.sampling.models import Modality
 
-__all__ = [
-    "EDITABLE_MEMBERS",
-    "AutomaticAmount",
-    "BadEdit",
-    "SamplingWanted",
-    "apply_edit",
-    "count_rounds",
-    "digest_changes",
-    "digest_value",
-    "edits",
-    "estimate_need",
-    "estimate_prompt_tokens",
-    "find_fault",
-    "make_arguments",
-    "parse_wanted",
-]
-
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_IMAGE = 1_000
 BYTES_PER_SOUND_TOKEN = 1_500

@@ -13,8 +13,6 @@ from isthmus.host.model.errors import HostError
 from isthmus.host.sampling.models import Modality, Model, Models
 from isthmus.wire import ModelHint, ModelPreferences
 
-__all__ = ["ConsideredModel", "Need", "NoModel", "Selection", "select"]
-
 WEIGHT_SCALE = 1_000_000  # a weight of 1 as a whole number
 
 

@@ -20,8 +20,6 @@ from isthmus.store.sqlite import Database, DatabaseSchema, Durability, StoreUnus
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["SCHEMA", "TABLES", "HostState", "decode_row", "find_user_folder"]
-
 T = TypeVar("T")
 KEY_BYTES = 32
 

@@ -8,8 +8,6 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-__all__ = ["ProcessPresence"]
-
 LOCK_TRIES, LOCK_PAUSE_S = 20, 0.002
 MAX_TIDIED_FILES = 1_000
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from isthmus.auth.client.store.records import Key
     from isthmus.auth.client.store.vault import RecordVault, TokenFile
 
-__all__ = ["SecretsUnusable", "UserSecrets", "check_path"]
-
 T = TypeVar("T")
 KEYRING_TIMEOUT_S = 15.0  # the user may have to unlock it
 MAX_SECRET_CHARS = 64 * 1024

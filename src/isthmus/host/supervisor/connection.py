@@ -29,8 +29,6 @@ from isthmus.host.supervisor.states import (
     next_state,
 )
 
-__all__ = ["DRAIN_S", "ConnectionHooks", "ServerConnection"]
-
 DRAIN_S = 30.0
 PROBE_INTERVAL_S = 30.0  # without a call
 

@@ -18,8 +18,6 @@ from isthmus.transports.command import Command
 from isthmus.transports.http.client.address import redact_url
 from isthmus.wire import LogMessageParams
 
-__all__ = ["HostedServer"]
-
 MAX_CONNECTIONS = 256  # of one server, for different users or sessions
 MAX_LOG_LINES = 200
 MAX_LOG_CHARS = 500

@@ -14,8 +14,6 @@ from collections import OrderedDict
 from isthmus.host.model.entries import ServerEntry
 from isthmus.transports.command import Command
 
-__all__ = ["digest_file", "find_executable", "find_folder", "find_interpreter", "identify_server"]
-
 MAX_CACHED_DIGESTS = 512
 SHEBANG_BYTES = 256
 

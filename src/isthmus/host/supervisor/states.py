@@ -4,21 +4,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
-__all__ = [
-    "FIRST_WAIT_S",
-    "HEALTHY_AFTER_S",
-    "LIVE_STATES",
-    "MAX_CRASHES",
-    "MAX_WAIT_S",
-    "REQUESTED_SIGNALS",
-    "SETTLED_STATES",
-    "TRANSITIONS",
-    "ConnectionSignal",
-    "ConnectionState",
-    "RestartBackoff",
-    "next_state",
-]
-
 # degraded still takes calls, but has left a probe or a call without an answer; backoff waits for
 # its next attempt; quarantined is a program that nobody has agreed to run as it is now; failed
 # has crashed too often, and stays so until somebody asks for another start

@@ -17,8 +17,6 @@ from isthmus.host.supervisor.connection import DRAIN_S, ConnectionHooks, ServerC
 from isthmus.host.supervisor.hosted_server import HostedServer
 from isthmus.host.supervisor.states import ConnectionState
 
-__all__ = ["ConnectionUse", "Supervisor"]
-
 R = TypeVar("R")
 
 

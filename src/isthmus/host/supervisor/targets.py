@@ -16,8 +16,6 @@ from isthmus.transports.http.client.address import Http, HttpSse
 if TYPE_CHECKING:
     from isthmus.transports.http.client.requests import Authorization
 
-__all__ = ["apply_era", "get_pinned_revision", "make_credentials", "make_target"]
-
 KINDS_WITH_TOKENS = frozenset({"http", "sse", "ws"})
 
 

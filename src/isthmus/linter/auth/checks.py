@@ -19,17 +19,6 @@ from isthmus.auth.net.urls import (
 )
 from isthmus.auth.protocol import quote_foreign
 
-__all__ = [
-    "CHALLENGE_CHECKS",
-    "ISSUER_CHECKS",
-    "REGISTRATION_CHECKS",
-    "RESOURCE_CHECKS",
-    "AuthCheck",
-    "AuthFault",
-    "AuthObservation",
-    "find_faults",
-]
-
 AUTHORIZATION_PAGE = "2026-07-28 basic/authorization"
 DISCOVERY_PAGE = f"{AUTHORIZATION_PAGE}/authorization-server-discovery"
 SECURITY_PAGE = f"{AUTHORIZATION_PAGE}/security-considerations"

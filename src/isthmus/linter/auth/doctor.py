@@ -32,8 +32,6 @@ from isthmus.linter.auth.checks import (
     read_strings,
 )
 
-__all__ = ["AuthDoctor", "Hop", "Login", "Verdict"]
-
 Verdict: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
 
 # Gets tokens, by logging in or however else.

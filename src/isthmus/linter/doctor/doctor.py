@@ -30,8 +30,6 @@ from isthmus.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 if TYPE_CHECKING:
     from isthmus.transports.http.client.requests import Authorization
 
-__all__ = ["Calls", "Doctor", "ProbeTarget", "Report", "examine"]
-
 CLIENT_IDENTITY = {"name": "isthmus-check", "version": "0"}
 MAX_PAGES = 50
 MAX_LOST = 5

@@ -16,8 +16,6 @@ from isthmus.linter.rules.visit import ProbeOutcome
 from isthmus.revisions import METHODS, MODERN, Revision
 from isthmus.transports.http.client.requests import Requests, Response
 
-__all__ = ["HttpProbeSession", "HttpTarget"]
-
 MAX_RESPONSE_BYTES = 16 * 2**20
 MAX_BODY_BYTES = 2000
 ACCEPT_BOTH = "application/json, text/event-stream"

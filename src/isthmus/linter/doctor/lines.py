@@ -14,8 +14,6 @@ from isthmus.linter.rules.visit import ProbeOutcome
 from isthmus.revisions import Revision
 from isthmus.runtime.channel import Channel, Outgoing
 
-__all__ = ["LineProbeSession", "LineTarget"]
-
 MAX_READ_AHEAD = 64  # messages that are read before they are looked at
 
 ENDLESS = "the server says more than anybody asked for, without end"

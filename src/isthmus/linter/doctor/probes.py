@@ -11,8 +11,6 @@ import msgspec
 
 from isthmus.linter.rules.visit import ServerVisit
 
-__all__ = ["PROBES", "UNKNOWN_URI", "Probe", "ProbeHeaders"]
-
 UNKNOWN_NAME = "isthmus-check-no-such-name"
 UNKNOWN_URI = "isthmus-check://nowhere/nothing"
 

@@ -21,8 +21,6 @@ from isthmus.linter.rules.conversation import (
 from isthmus.linter.rules.shapes import Placeholder
 from isthmus.revisions import METHODS, Revision
 
-__all__ = ["read_recordings"]
-
 MODERN_META: Mapping[str, Any] = {  # what ``"<modern>"`` stands for in a transcript
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "transcript", "version": "1"},

@@ -13,8 +13,6 @@ from isthmus.linter.rules.visit import (
 )
 from isthmus.revisions import BY_NAME, LATEST, LEGACY, MODERN
 
-__all__ = ["ANSWER_RULES"]
-
 
 def _check_survival(visit: ServerVisit) -> Iterator[Violation]:
     for outcome in visit.outcomes.values():

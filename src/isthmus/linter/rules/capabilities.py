@@ -6,8 +6,6 @@ from typing import Any
 from isthmus.linter.rules.rule import LintRule, Violation
 from isthmus.linter.rules.visit import ProbeOutcome, ServerVisit, expect_result
 
-__all__ = ["CAPABILITY_RULES"]
-
 LISTED_KINDS = {
     "tools": ("the list of tools", "tools that were not declared"),
     "prompts": ("the list of prompts", "prompts that were not declared"),

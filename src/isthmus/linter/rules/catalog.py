@@ -13,8 +13,6 @@ from isthmus.linter.rules.rule import Finding, LintRule, make_finding
 from isthmus.linter.rules.visit import ServerVisit
 from isthmus.revisions import Revision
 
-__all__ = ["CONVERSATION_RULES", "RULES", "VISIT_RULES", "judge", "judge_visit", "select_rules"]
-
 # The rules about a conversation, recorded or had.
 CONVERSATION_RULES: tuple[LintRule, ...] = (*MESSAGE_RULES, *OFFER_RULES)
 

@@ -8,15 +8,6 @@ import msgspec
 from isthmus.revisions import BY_NAME, LATEST, METHODS, MODERN, Revision
 from isthmus.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 
-__all__ = [
-    "ObservedConversation",
-    "ObservedMessage",
-    "Side",
-    "get_other_side",
-    "is_known_method",
-    "make_id_key",
-]
-
 Side: TypeAlias = Literal["client", "server"]
 
 Kind: TypeAlias = Literal["request", "notification", "result", "error", "batch", "broken"]

@@ -9,8 +9,6 @@ from isthmus.linter.rules.rule import LintRule, RuleCheck, Violation
 from isthmus.linter.rules.visit import ProbeOutcome, ServerVisit, expect_http_status
 from isthmus.revisions import MODERN
 
-__all__ = ["HTTP_RULES"]
-
 EVENT_STREAM_TYPE, JSON_TYPE = "text/event-stream", "application/json"
 
 

@@ -16,8 +16,6 @@ from isthmus.revisions import BY_NAME, METHODS, MODERN
 from isthmus.wire.jsonrpc import ErrorBody
 from isthmus.wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 
-__all__ = ["MESSAGE_RULES"]
-
 
 def make_violation(said: ObservedMessage, what: str, path: str = "") -> Violation:
     """A fault of a message."""

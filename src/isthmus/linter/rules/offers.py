@@ -14,8 +14,6 @@ from isthmus.linter.rules.conversation import ObservedConversation, ObservedMess
 from isthmus.linter.rules.rule import LintRule, Violation
 from isthmus.linter.rules.shapes import Placeholder
 
-__all__ = ["OFFER_RULES", "STACK_TRACE"]
-
 LISTS = {
     "tools/list": "tools",
     "prompts/list": "prompts",

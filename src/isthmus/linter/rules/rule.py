@@ -8,17 +8,6 @@ import msgspec
 
 from isthmus.revisions import Revision
 
-__all__ = [
-    "Finding",
-    "FoldedFinding",
-    "LintRule",
-    "RuleCheck",
-    "Severity",
-    "Violation",
-    "fold_findings",
-    "make_finding",
-]
-
 # A MUST is an error, a SHOULD a warning; a note is worth knowing and breaks nothing.
 Severity: TypeAlias = Literal["error", "warning", "note"]
 

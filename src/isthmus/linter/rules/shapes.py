@@ -20,8 +20,6 @@ from isthmus.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTIO
 from isthmus.wire.results import CacheableResult, Result
 from isthmus.wire.struct import wire_name
 
-__all__ = ["Flaw", "Placeholder", "find_flaws"]
-
 
 class Flaw(msgspec.Struct, frozen=True):
     """A part of a value that is not as the revision has it.

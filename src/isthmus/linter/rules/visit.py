@@ -9,15 +9,6 @@ from isthmus.linter.rules.conversation import ObservedConversation
 from isthmus.linter.rules.rule import RuleCheck, Violation
 from isthmus.revisions import Revision
 
-__all__ = [
-    "ProbeOutcome",
-    "ServerVisit",
-    "expect_error",
-    "expect_http_status",
-    "expect_result",
-    "expect_silence",
-]
-
 
 class ProbeOutcome(msgspec.Struct, eq=False):
     """The outcome of one probe.

@@ -27,8 +27,6 @@ from isthmus.wire.struct import Wire
 if TYPE_CHECKING:
     from isthmus.tasks.requestor import TaskRequestor
 
-__all__ = ["AnswerMisfit", "Asker", "DirectAsker", "JournalAsker", "SilentAsker"]
-
 T = TypeVar("T")
 
 SIBLING_TURNS = 4  # of the loop, for siblings to ask in the same round: one per level of tasks

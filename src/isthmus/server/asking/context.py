@@ -55,9 +55,6 @@ if TYPE_CHECKING:
     from isthmus.server.asking.askers import Asker
     from isthmus.server.asking.sampling import SampledMessage, SamplingInput
 
-__all__ = ["Body", "Context"]
-
-
 # Every server has this class, and few ask: what a question takes is imported when one is asked.
 
 T = TypeVar("T")

@@ -17,8 +17,6 @@ from isthmus.errors import UsageError
 from isthmus.server.schema.custom_types import decode_custom, make_expressible, write_json
 from isthmus.server.serve.workers import Workers
 
-__all__ = ["describe_effect", "perform_effect", "recall_effect"]
-
 
 class EffectOutcome(msgspec.Struct, array_like=True, omit_defaults=True):
     """The outcome of an effect: a value, or the exception it raised."""

@@ -18,8 +18,6 @@ from isthmus.server.schema.defaults import copy_value, make_unsharer
 from isthmus.server.schema.json_schema import Schema, make_schema
 from isthmus.server.schema.validation import Validator
 
-__all__ = ["ElicitationForm", "make_form"]
-
 CONSENT_SCHEMA: Schema = {"type": "object", "properties": {}}
 FORM_FORMATS = ("email", "uri", "date", "date-time")
 DESCRIBING_KEYWORDS = ("title", "description", "default")

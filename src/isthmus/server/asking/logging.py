@@ -16,8 +16,6 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.wire import LOG_LEVELS, EmptyResult, LogLevel, LogMessageParams, SetLevelParams
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["ClientLog", "capture_logging", "is_level_wanted", "set_level"]
-
 SEVERITY: Mapping[str, int] = {level: number for number, level in enumerate(LOG_LEVELS)}
 # spec 2025-11-25 server/utilities/logging: for a session that never said which level it wants
 DEFAULT_LEVEL: LogLevel = "info"

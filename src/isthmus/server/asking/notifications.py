@@ -14,8 +14,6 @@ from isthmus.server.guard.limits import Limiters
 from isthmus.wire import LOG_LEVELS, LogLevel, LogMessageParams, ProgressParams
 from isthmus.wire.struct import Wire
 
-__all__ = ["CallNotifications"]
-
 LOG_MESSAGE_METHOD, PROGRESS_METHOD = "notifications/message", "notifications/progress"
 
 MAX_WAITING_NOTIFICATIONS = 1_000  # of one call, for a client that reads slowly

@@ -22,8 +22,6 @@ from isthmus.wire import (
     UntitledMultiSelectEnumSchema,
 )
 
-__all__ = ["drop_task", "require_askable", "takes_tasks"]
-
 MissingCapability = Mapping[str, Any] | None
 
 

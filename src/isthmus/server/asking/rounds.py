@@ -46,15 +46,6 @@ from isthmus.server.settings import SharedSettings
 from isthmus.wire import ElicitParams, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import encode
 
-__all__ = [
-    "ask_directly",
-    "make_capability_refusal",
-    "make_page_questions",
-    "run_and_flush",
-    "run_once",
-    "run_rounds",
-]
-
 # Where `ReturnedQuestions` lies among a journal's effects: no digest has a blank.
 RETURNED_KEY = "returned by the author"
 

@@ -23,16 +23,6 @@ from isthmus.wire import (
     UnknownContent,
 )
 
-__all__ = [
-    "SampledMessage",
-    "SamplingBlock",
-    "SamplingInput",
-    "choose_context",
-    "make_conversation",
-    "make_preferences",
-    "omit_none",
-]
-
 T = TypeVar("T")
 
 SamplingBlock: TypeAlias = (

@@ -17,8 +17,6 @@ from isthmus.server.settings import SharedSettings
 from isthmus.wire import CompleteParams, CompleteResult, Completion, PromptReference, Reference
 from isthmus.wire.jsonrpc import shorten
 
-__all__ = ["Completer", "Completions", "rank_completions"]
-
 # spec 2026-07-28 server/utilities/completion#completion-results: at most 100 values
 MAX_COMPLETIONS = 100
 

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from isthmus.runtime.extension import Extension
     from isthmus.runtime.router import NoticeHandler
 
-__all__ = [
-    "MAX_NOTIFICATIONS_HANDLED",
-    "NotificationListeners",
-    "make_method_handler",
-    "make_method_row",
-    "make_notification_row",
-    "run_if_declared",
-    "serve_if_declared",
-]
-
 R = TypeVar("R")
 
 MAX_NOTIFICATIONS_HANDLED = 256  # at the same time; what comes beyond is dropped, and logged

@@ -33,15 +33,6 @@ if TYPE_CHECKING:
     from isthmus.server.features.resources import Resources
     from isthmus.server.settings import SharedSettings
 
-__all__ = [
-    "FolderUris",
-    "OfferedFile",
-    "OfferedFolder",
-    "guess_mime_type",
-    "offer_file",
-    "offer_folder",
-]
-
 MAX_FOLDER_ENTRIES = 1_000  # in one answer
 
 FOLDER_MIME_TYPE = "inode/directory"  # spec 2026-07-28 server/resources#file

@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from isthmus.errors import IsthmusError, UsageError
 
-__all__ = ["FileMissing", "FileTooLarge", "FolderEntry", "ServedFolder", "read_file"]
-
 HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)

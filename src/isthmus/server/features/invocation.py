@@ -16,8 +16,6 @@ from isthmus.server.schema.results import WrongReturn
 from isthmus.server.serve.workers import Workers
 from isthmus.server.settings import SharedSettings
 
-__all__ = ["Run", "load_run_rounds", "make_runner", "report_failure", "run_refusing", "to_result"]
-
 T = TypeVar("T")
 
 

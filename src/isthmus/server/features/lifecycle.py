@@ -26,8 +26,6 @@ from isthmus.wire import (
 )
 from isthmus.wire.jsonrpc import shorten
 
-__all__ = ["Pings", "ServerHandshake"]
-
 MAX_INITIALIZE_BYTES = 256 * 1024  # of what a client says of itself, kept while its session lasts
 
 

@@ -20,8 +20,6 @@ from isthmus.server.guard.scopes import ScopeDemand, is_listed_for
 from isthmus.server.settings import SharedSettings
 from isthmus.wire.struct import Wire
 
-__all__ = ["Listing"]
-
 
 class ListedEntry(Protocol):
     """Something that can be listed."""

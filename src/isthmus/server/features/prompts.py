@@ -32,8 +32,6 @@ from isthmus.wire import (
 from isthmus.wire.jsonrpc import shorten
 from isthmus.wire.struct import Meta, Wire
 
-__all__ = ["Prompts", "RegisteredPrompt"]
-
 
 class RegisteredPrompt:
     """A function as a prompt.

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 MAX_REPEATED_URI_CHARS = 2_000
 
-__all__ = ["RegisteredResource", "Resources"]
-
 EMPTY_ARGUMENTS = b"{}"
 
 

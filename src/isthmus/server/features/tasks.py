@@ -75,8 +75,6 @@ if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
     from isthmus.server.features.tools import RegisteredTool, Tools
 
-__all__ = ["BecomingTask", "Tasks", "may_list_tasks", "run_as_task", "run_until_task"]
-
 # Transports whose other end is the only one: whoever asks there is known.
 SINGLE_PEER_TRANSPORTS = frozenset({"memory", "stdio"})
 

@@ -56,8 +56,6 @@ from isthmus.wire.struct import Meta, Wire
 if TYPE_CHECKING:
     from isthmus.server.features.tasks import Tasks
 
-__all__ = ["RegisteredTool", "Tools", "check_definition", "mirrored", "warn_of_definition"]
-
 BodyDriver: TypeAlias = Callable[[Body], Awaitable[Any]]
 
 

@@ -9,8 +9,6 @@ from isthmus.wire.results import CacheScope
 if TYPE_CHECKING:
     from isthmus.transports.http.authorizer import Authorizer
 
-__all__ = ["CacheHints", "check_cache_hints"]
-
 LIST_METHODS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 CACHEABLE_METHODS = (*LIST_METHODS, "server/discover")
 CACHE_SCOPES = ("public", "private")

@@ -13,8 +13,6 @@ from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.runtime.inbound import Inbound
 from isthmus.store.meter import MemoryMeter, Meter, Rate
 
-__all__ = ["Limiter", "Limiters", "Limits", "identify_caller"]
-
 NUMERIC_LIMITS = (
     *("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size"),
     *("files", "tasks", "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout"),

@@ -28,8 +28,6 @@ from isthmus.wire import (
 )
 from isthmus.wire.jsonrpc import encode
 
-__all__ = ["Sanitise"]
-
 TERMINAL_SEQUENCES = (  # commands of terminals: colours, titles, movements of the cursor
     "\x1b(?:\\[[0-?]*+[ -/]*+[@-~]|[\\]P^_X][^\x07\x1b]*+(?:\x07|\x1b\\\\)?+|[ -/]*+[0-~])"
 )

@@ -16,19 +16,6 @@ from isthmus.wire.results import CacheScope
 if TYPE_CHECKING:
     from isthmus.transports.http.authorizer import Authorizer
 
-__all__ = [
-    "TOKEN_TRANSPORTS",
-    "OwnScopes",
-    "ScopeDemand",
-    "ScopeVisibility",
-    "Scopes",
-    "collect_fixed_scopes",
-    "find_required_scopes",
-    "is_listed_for",
-    "make_params_scopes",
-    "parse_scopes",
-]
-
 ScopesByCall: TypeAlias = Callable[[Mapping[str, Any], Principal | None], Collection[str]]
 
 Scopes: TypeAlias = Collection[str] | ScopesByCall

@@ -10,8 +10,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-__all__ = ["find_peril", "is_union", "unwrap_annotation", "walk_annotation"]
-
 SCALAR_TYPES = (str, bytes, bytearray, int, float, bool, type(None))
 
 

@@ -15,16 +15,6 @@ from isthmus.errors import UsageError
 from isthmus.server.schema import pydantic_types
 from isthmus.server.schema.annotations import find_peril, is_union, unwrap_annotation
 
-__all__ = [
-    "UnionChoice",
-    "decode_custom",
-    "encode_custom",
-    "is_path",
-    "make_expressible",
-    "write_json",
-]
-
-
 JSON_NAMES = {dict: "object", list: "array", type(None): "null"}
 
 

@@ -22,14 +22,6 @@ import msgspec
 
 from isthmus.server.schema.annotations import unwrap_annotation, walk_annotation
 
-__all__ = [
-    "complete_defaults",
-    "copy_value",
-    "is_immutable",
-    "make_default_factory",
-    "make_unsharer",
-]
-
 T = TypeVar("T")
 
 IMMUTABLE_TYPES = (

@@ -21,8 +21,6 @@ import msgspec
 from isthmus.core.encoding import replace_surrogates
 from isthmus.core.redaction.forms import is_secret_name
 
-__all__ = ["MAX_FAULTS", "Fault", "find_faults", "show_value"]
-
 Fault = tuple[str, str]
 """Where, as a JSON path such as ``$.items[0]``, and what."""
 

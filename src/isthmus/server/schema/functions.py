@@ -20,8 +20,6 @@ from isthmus.server.schema.json_schema import Schema, SchemaBuilder, SchemaMembe
 from isthmus.server.schema.results import ReturnPlan
 from isthmus.server.schema.signatures import Parameter, Signature, read_signature
 
-__all__ = ["ArgumentError", "UserFunction"]
-
 Fault = tuple[str, str]  # where, as a JSON path, and what
 
 

@@ -28,19 +28,6 @@ from isthmus.server.schema.annotations import unwrap_annotation, walk_annotation
 from isthmus.server.schema.custom_types import UnionChoice, is_path, make_expressible, write_json
 from isthmus.server.schema.signatures import parse_docstring
 
-__all__ = [
-    "DEFINITIONS_PREFIX",
-    "FORMS_BY_TYPE",
-    "Mode",
-    "Schema",
-    "SchemaBuilder",
-    "SchemaMember",
-    "admits_string",
-    "drop_null",
-    "inline_definitions",
-    "make_schema",
-]
-
 Schema: TypeAlias = dict[str, Any]
 Mode: TypeAlias = Literal["input", "output"]
 

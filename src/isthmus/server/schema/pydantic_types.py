@@ -19,22 +19,6 @@ from isthmus.server.schema.annotations import walk_annotation
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = [
-    "AnnotationSurvey",
-    "FieldFacts",
-    "find_adapter",
-    "find_model_members",
-    "is_field",
-    "is_pydantic",
-    "join_problems",
-    "list_problems",
-    "make_adapter",
-    "make_pydantic_schema",
-    "read_field_facts",
-    "survey_annotation",
-    "validate_json",
-]
-
 
 class AnnotationSurvey(msgspec.Struct):
     """The parts of an annotation, however deep.

@@ -57,22 +57,6 @@ from isthmus.wire import (
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = [
-    "CONTENT_TYPES",
-    "Audio",
-    "Image",
-    "ReturnPlan",
-    "WrongReturn",
-    "make_none_returned",
-    "make_wrong_return",
-    "name_unless_optional",
-    "to_call_result",
-    "to_content",
-    "to_prompt_messages",
-    "to_resource_contents",
-]
-
-
 # Images and sounds
 
 

@@ -24,8 +24,6 @@ from isthmus.errors import UsageError
 from isthmus.server.schema import pydantic_types
 from isthmus.server.schema.annotations import is_union, unwrap_annotation
 
-__all__ = ["Docstring", "Parameter", "Signature", "parse_docstring", "read_signature"]
-
 
 class Docstring(msgspec.Struct, frozen=True):
     """The parts of a docstring.

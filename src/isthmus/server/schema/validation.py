@@ -5,8 +5,6 @@ from typing import Any
 
 from isthmus.errors import UsageError
 
-__all__ = ["Validator"]
-
 
 class Validator:
     """Checks values against one JSON Schema (2020-12, or what its ``$schema`` says).

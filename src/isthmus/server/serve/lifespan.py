@@ -18,8 +18,6 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import CallNext
 from isthmus.wire.struct import Wire
 
-__all__ = ["Lifespan"]
-
 
 class Lifespan:
     """The author's context manager, and its value while it is open.

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from isthmus.server.server import Server
     from isthmus.transports.listener import SocketListener
 
-__all__ = [
-    "GC_THRESHOLDS",
-    "run_server",
-    "run_stdio",
-    "run_tcp",
-    "run_unix",
-    "serve_stdio",
-    "serve_tcp",
-    "serve_unix",
-    "stop_on_signals",
-]
-
 RunOptions: TypeAlias = Any  # dict[str, Any], of which each way checks its part
 
 DEFAULT_ADDRESS = ("127.0.0.1", 8000)  # for HTTP; only this machine reaches it

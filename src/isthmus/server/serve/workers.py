@@ -15,8 +15,6 @@ from concurrent.futures import CancelledError, Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["CallCancellation", "Workers"]
-
 T = TypeVar("T")
 
 

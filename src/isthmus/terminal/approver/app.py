@@ -22,8 +22,6 @@ from isthmus.terminal.approver.servers import ServersPane
 from isthmus.terminal.approver.widgets import Detail, FullScreenApp
 from isthmus.terminal.editing import edit_in_editor
 
-__all__ = ["TerminalApprover", "approve"]
-
 KEYS = {
     "servers": "s start  x stop  r restart  l its log  t its tools",
     "log": "up, down: scroll  / search",

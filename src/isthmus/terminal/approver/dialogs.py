@@ -16,8 +16,6 @@ from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.cards import make_card
 from isthmus.terminal.lines import StyledLine, compare_arguments
 
-__all__ = ["BatchDialog", "GrantDialog", "TextDialog", "find_alike"]
-
 
 class GrantDialog(ModalScreen[GrantChoice | None]):
     """A dialog that asks how long a yes holds: by number, and nothing is chosen beforehand.

@@ -25,8 +25,6 @@ from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.cards import format_question
 from isthmus.terminal.lines import StyledLine, display_name, first_sentence, format_audit_line
 
-__all__ = ["EventLogPane", "describe_event"]
-
 MAX_LOG_LINES = 500
 
 MAX_SEARCHED_ROWS = 5_000  # the last ones; isthmus audit search has all

@@ -16,8 +16,6 @@ from isthmus.core.form_fields import FieldChoice, FormField, format_answer, list
 from isthmus.core.text import show_invisible
 from isthmus.terminal.answer_keys import KeyGuard
 
-__all__ = ["FieldWidget", "FormDialog", "FormResult", "make_field"]
-
 
 class FormResult(Struct, frozen=True):
     """The result of a form.

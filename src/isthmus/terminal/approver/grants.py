@@ -16,8 +16,6 @@ from isthmus.terminal.approver.questions import QuestionsPane
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.lines import StyledLine, display_name, field_line, first_sentence
 
-__all__ = ["GrantsPane"]
-
 NO_GRANTS = StyledLine("  Nothing was allowed for longer than once.", "dim")
 
 

@@ -9,8 +9,6 @@ from textual.widgets.option_list import Option
 from isthmus.host.model.interaction import Interaction
 from isthmus.terminal.lines import display_name, pick_telling_argument
 
-__all__ = ["Inbox", "format_time_left", "matches", "sort_questions"]
-
 RISK_ORDER = ("high", "medium", "low")
 
 SHORT_QUESTIONS = {

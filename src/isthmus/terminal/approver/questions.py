@@ -34,8 +34,6 @@ from isthmus.terminal.lines import StyledLine, display_name
 if TYPE_CHECKING:
     from textual.screen import ModalScreen
 
-__all__ = ["NO_SERVERS", "QuestionsPane", "TerminalSurface"]
-
 MAX_ANSWERED_QUESTIONS = 1_000
 VERDICT_TEXTS = {"allow": "allowed", "deny": "denied", "cancel": "cancelled"}
 TOO_QUICK = "This has only just appeared: look at it, then press the key again."

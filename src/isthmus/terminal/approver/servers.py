@@ -30,8 +30,6 @@ from isthmus.terminal.lines import (
     quote_block,
 )
 
-__all__ = ["ServersPane", "ToolList", "describe_server", "make_arguments"]
-
 
 def describe_server(status: ServerStatus) -> list[StyledLine]:
     """Everything known of a server."""

@@ -18,8 +18,6 @@ from textual.strip import Strip
 from isthmus.terminal.answer_keys import KeyGuard
 from isthmus.terminal.lines import Role, StyledLine
 
-__all__ = ["Detail", "FullScreenApp", "wrap_lines"]
-
 STYLES: dict[Role, Style] = {
     "title": Style(bold=True),
     "head": Style(bold=True),

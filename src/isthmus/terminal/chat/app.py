@@ -48,8 +48,6 @@ from isthmus.terminal.lines import StyledLine, display_name, error_lines
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["ChatApp", "show_chat"]
-
 TYPING_KEYS = "Enter say  Tab complete  up, down earlier lines  ^C stop, twice quits  /help"
 QUESTION_KEYS = "A question waits. Your line keeps its keys: Tab goes to the question, and back."
 SUGGESTION_DELAY_S = 0.15  # without a key, before a server is asked for completions

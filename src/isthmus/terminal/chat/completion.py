@@ -11,15 +11,6 @@ from isthmus.host.catalog.names import CatalogItem
 from isthmus.host.chat.conversation import Conversation
 from isthmus.wire import Prompt, PromptReference
 
-__all__ = [
-    "COMMANDS",
-    "Suggestion",
-    "find_attached",
-    "list_suggestions",
-    "parse_prompt_arguments",
-    "split_words",
-]
-
 COMMANDS: Mapping[str, str] = {
     "help": "what can be typed here",
     "servers": "how every server is; /servers start|stop|restart NAME does it",

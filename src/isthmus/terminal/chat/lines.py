@@ -12,15 +12,6 @@ from isthmus.wire import (
     ToolResultContent,
 )
 
-__all__ = [
-    "describe_inserted",
-    "describe_result",
-    "describe_tool_call",
-    "describe_tool_outcome",
-    "describe_turn_end",
-    "format_progress",
-]
-
 MAX_RESULT_LINES = 12  # /show has all of them
 
 BAR_CELLS = 24

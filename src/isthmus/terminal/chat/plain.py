@@ -35,8 +35,6 @@ from isthmus.terminal.chat.session import ChatItem, ChatSession
 from isthmus.terminal.lines import StyledLine, error_lines
 from isthmus.terminal.prompt.tty import NoTerminal, Tty
 
-__all__ = ["LendingApprover", "LineSource", "PlainChat", "StdinLines", "TtyLines"]
-
 LEAVE_WINDOW_S = 2.0  # a second Ctrl-C leaves
 
 

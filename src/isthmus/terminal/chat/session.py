@@ -36,8 +36,6 @@ from isthmus.wire import Prompt
 if TYPE_CHECKING:
     from isthmus.host.host import Host
 
-__all__ = ["ChatItem", "ChatModel", "ChatSession"]
-
 MAX_CONTEXT_TOKENS = 8_000  # of the context that goes along with the words of the user
 
 ChatItem: TypeAlias = StyledLine | ConversationEvent

@@ -16,8 +16,6 @@ from isthmus.terminal.approver.widgets import STYLES
 from isthmus.terminal.chat.completion import Suggestion
 from isthmus.terminal.lines import StyledLine
 
-__all__ = ["ChatLine", "Suggestions", "Transcript"]
-
 MAX_TRANSCRIPT_PARTS = 1_000  # that can be scrolled back to
 
 MAX_TRANSCRIPT_LINES = 20_000  # kept as text

@@ -6,8 +6,6 @@ from typing import Any, Protocol
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.form_fields import FormField, format_answer, list_fields
 
-__all__ = ["FormTerminal", "ask_form", "confirm_content"]
-
 YES_WORDS = {"y", "yes"}
 NO_WORDS = {"n", "no"}
 

@@ -25,8 +25,6 @@ from isthmus.terminal.lines import join_lines, list_arguments
 from isthmus.terminal.prompt.forms import ask_form
 from isthmus.terminal.prompt.tty import NoTerminal, Tty
 
-__all__ = ["TerminalPrompt", "run_prompt"]
-
 RULE_LINE = "-" * 60
 
 PASTE_MARK = "\x1b[200~"  # a terminal sends it before what is pasted

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 
 from isthmus.core.text import clean_text
 
-__all__ = ["NoTerminal", "Tty"]
-
 TTY_PATH = "/dev/tty"
 POLL_INTERVAL_S = 0.2  # between looks whether somebody still sits there
 

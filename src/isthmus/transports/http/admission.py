@@ -25,8 +25,6 @@ from isthmus.transports.http.request import Exchange, LingeringResponse, local_a
 from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
 from isthmus.wire.jsonrpc import ErrorBody, Frame, parse
 
-__all__ = ["TOKEN_EXPIRED", "Admission", "ScopedRouter"]
-
 # Seconds between looks at who listens; half of what a stream may outlive its permission by
 LISTENER_CHECK_S = 30.0
 

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from isthmus.transports.http.sse_server import SseServer
     from isthmus.transports.http.websocket import WebSockets
 
-__all__ = ["HttpApp"]
-
 LifespanHook = Callable[[], Awaitable[None]]
 
 OTHER_FIELDS_BYTES = 4 * 1024  # of a request's head, for what is neither its token nor a proof

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from isthmus.transports.http.reply import Receive, Send
 
-__all__ = ["AppLifespan", "StopSignals", "attach_routes", "serve_lifespan"]
-
 
 class AppLifespan(Protocol):
     """An app that starts and stops."""

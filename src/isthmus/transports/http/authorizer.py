@@ -14,8 +14,6 @@ from isthmus.core.http.rules import Refusal
 from isthmus.core.principal import Principal
 from isthmus.transports.http.reply import Receive, Scope, Send
 
-__all__ = ["AsgiApp", "Authorizer", "MethodScopes"]
-
 KnownScopes: TypeAlias = Callable[[], frozenset[str]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 

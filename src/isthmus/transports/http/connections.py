@@ -18,8 +18,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     from uvicorn.config import Config
 
-__all__ = ["MAX_HEAD_BYTES", "MAX_TARGET_BYTES", "Connection", "H11Connection", "bound_connections"]
-
 Piece: TypeAlias = bytes | memoryview
 
 MAX_HEAD_BYTES = 32 * 1024
@@ -218,9 +216,11 @@ else:
             self._meter = HeadMeter(self.head_limit, self.target_limit)
 
         def data_received(self, data: bytes) -> None:
+            """Take data that arrived, within the bounds of a head."""
             self._meter.take(self, data)
 
         def parse(self, data: Piece) -> None:
+            """Have the parser take data, and ignore upgrades that nothing serves."""
             self._unset_keepalive_if_required()
             rest: Piece | None = memoryview(data)
             try:
@@ -242,6 +242,7 @@ else:
             return None
 
         def has_begun(self) -> bool:
+            """Whether there is something of the next request already."""
             cycle: Any = self.cycle  # None before the first request, whatever its type says
             return cycle is None or self.scope is not cycle.scope
 

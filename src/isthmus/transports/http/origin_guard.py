@@ -20,19 +20,6 @@ from isthmus.core.http.rules import LegacyRequest, Refusal, RequestHead, judge_h
 from isthmus.revisions import Revision
 from isthmus.transports.http.reply import Header
 
-__all__ = [
-    "OriginGuard",
-    "SiteNames",
-    "is_foreign",
-    "judge_origin",
-    "judge_source",
-    "make_cors_headers",
-    "make_preflight_headers",
-    "refuse_large_body",
-    "refuse_many_uploads",
-    "refuse_slow_body",
-]
-
 ANY_NAME = "*"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ALLOWED_METHODS = b"POST, GET, DELETE, OPTIONS"

@@ -12,21 +12,6 @@ from typing import Any, Protocol, TypeAlias
 from isthmus.core.http.rules import AcceptedForms
 from isthmus.core.http.sse import encode_comment, encode_event
 
-__all__ = [
-    "HEARTBEAT",
-    "EventSink",
-    "EventWriter",
-    "Header",
-    "Receive",
-    "Reply",
-    "Scope",
-    "Send",
-    "StreamOwner",
-    "send_empty",
-    "send_json",
-    "send_response",
-]
-
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]

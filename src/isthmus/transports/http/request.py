@@ -22,23 +22,6 @@ from isthmus.transports.http.request_watch import WatchedRequest
 from isthmus.wire.jsonrpc import encode_error
 from isthmus.wire.struct import Id
 
-__all__ = [
-    "EVENTS_ONLY",
-    "AsgiMessage",
-    "BodyTooLarge",
-    "BodyTooSlow",
-    "Exchange",
-    "LingeringResponse",
-    "RequestHeaders",
-    "StartedAwaitable",
-    "Upload",
-    "UploadBudget",
-    "UploadsOverBudget",
-    "inner_path",
-    "local_address",
-    "start_awaitable",
-]
-
 T = TypeVar("T")
 AsgiMessage: TypeAlias = MutableMapping[str, Any]
 

@@ -15,8 +15,6 @@ from isthmus.wire.jsonrpc import ErrorBody
 if TYPE_CHECKING:
     from isthmus.transports.http.reply import Receive
 
-__all__ = ["RequestWatch", "WatchedRequest", "wait_for_disconnect"]
-
 LINGER_AFTER_S = (
     0.02  # between looks: a call has lasted one to two of them when it is told to linger
 )

@@ -20,8 +20,6 @@ from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest, 
 from isthmus.wire.jsonrpc import ErrorBody, encode, encode_answer, encode_error, encode_note
 from isthmus.wire.struct import Id, Wire
 
-__all__ = ["SERVER_STOPPING", "ResponseChannel"]
-
 R = TypeVar("R")
 
 # Seconds for a goodbye, on a stream whose listener may not listen any more

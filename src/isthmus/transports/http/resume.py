@@ -19,8 +19,6 @@ from isthmus.runtime.failures import log_failure
 from isthmus.store.log import Forgotten, Log, MemoryLog
 from isthmus.transports.http.reply import EventWriter
 
-__all__ = ["PostedStream", "ResumableStream", "SessionStreams", "StreamCarrier"]
-
 # Streams of one session that are kept; those that have ended give way, the oldest first
 MAX_KEPT_STREAMS = 64
 

@@ -20,8 +20,6 @@ from isthmus.transports.shutdown import choose_loop_factory, run_to_end
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["run", "serve"]
-
 DRAIN_TIMEOUT_S = 1.0  # seconds that calls in flight get to finish once the server is told to stop
 
 # Ticks of a tenth of a second in which the head of a request must come, or twice as many

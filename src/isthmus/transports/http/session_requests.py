@@ -21,8 +21,6 @@ from isthmus.transports.http.request_watch import WatchedRequest, wait_for_disco
 from isthmus.transports.http.resume import PostedStream, ResumableStream, SessionStreams
 from isthmus.wire.jsonrpc import ErrorBody
 
-__all__ = ["GetRequest", "PostRequest", "ResumableSession"]
-
 PRIME_AFTER_S = 1.0  # that a call lasts until its client is given an id to come back with
 
 

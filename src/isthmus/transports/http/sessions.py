@@ -27,8 +27,6 @@ from isthmus.transports.http.session_requests import GetRequest, PostRequest
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.struct import Id
 
-__all__ = ["HttpSession", "SessionBook"]
-
 SESSION_ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
 ID_IN_FLIGHT = ErrorBody(code=-32600, message="Invalid request: this id is in flight already")
 MAX_KEPT_MESSAGES = 64  # messages kept for a standing stream that is not open; the oldest give way

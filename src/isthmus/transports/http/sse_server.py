@@ -33,8 +33,6 @@ from isthmus.wire.struct import Id
 if TYPE_CHECKING:
     from isthmus.transports.http.admission import Admission
 
-__all__ = ["SseServer", "SseStream"]
-
 GET_ONLY = Refusal(
     405,
     -32600,

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from isthmus.core.principal import Principal
     from isthmus.transports.http.admission import Admission
 
-__all__ = ["SUBPROTOCOL", "WebSocketChannel", "WebSockets"]
-
 SUBPROTOCOL = "mcp"
 
 CLOSE_TIMEOUT_S = 1.0  # seconds that the closing frame may take to leave

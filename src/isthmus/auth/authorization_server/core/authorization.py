@@ -26,8 +26,6 @@ from isthmus.errors import AuthRefused
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.core.oauth_core import FormRequest, OAuthCore
 
-__all__ = ["AuthorizationRequests"]
-
 REQUEST_OVER = "this request was answered before, or is too old"
 
 

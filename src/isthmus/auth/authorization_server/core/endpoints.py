@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
     from isthmus.auth.authorization_server.storage.clients import AuthlibClient
 
-__all__ = ["Front", "OAuthEndpoints"]
-
 T = TypeVar("T")
 EndpointHandler = Callable[[Scope, Receive], Awaitable[OAuthResponse]]
 HeaderPairs = list[tuple[bytes, bytes]]

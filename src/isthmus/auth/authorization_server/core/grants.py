@@ -60,8 +60,6 @@ from isthmus.auth.tokens.jose import (
 )
 from isthmus.auth.tokens.secret import Secret, sha256_digest
 
-__all__ = ["register_grants"]
-
 S256_CHALLENGE = re.compile(r"[A-Za-z0-9\-_]{43}")  # a SHA-256 in base64url
 
 REQUIRED_ID_JAG_CLAIMS = ("sub", "client_id", "resource", "jti")

@@ -22,8 +22,6 @@ from isthmus.auth.authorization_server.storage.records import ClientGrant
 from isthmus.auth.protocol import AUTH_METHODS, CONFIDENTIAL_METHODS
 from isthmus.auth.tokens.jose import InvalidToken, check_times, read_token, verify_jwt
 
-__all__ = ["Introspection", "Revocation"]
-
 
 class TokenStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A token of ours that somebody handed back.

@@ -28,8 +28,6 @@ from isthmus.auth.tokens.jose import (
 from isthmus.auth.tokens.secret import sha256_digest
 from isthmus.core.principal import Principal
 
-__all__ = ["LocalVerifier"]
-
 STANDING_LIFE_S = 2.0  # after which it is looked up again whether a token still stands
 KEYS_LIFE_S = 30.0  # after which the keys are read again
 KEYS_PAUSE_S = 1.0  # between two looks for a key that is unknown

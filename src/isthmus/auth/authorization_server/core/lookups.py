@@ -55,17 +55,6 @@ from isthmus.auth.tokens.jwks import Jwks, KeysUnavailable
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.storage.store import AuthStore
 
-__all__ = [
-    "Approval",
-    "ClientDocuments",
-    "DocumentUnreachable",
-    "FetchSlots",
-    "LookupResult",
-    "Lookups",
-    "is_document_id",
-    "is_known_client",
-]
-
 MAX_DOCUMENT_BYTES = 5 * 1024
 MAX_DOCUMENTS = 1000
 MIN_DOCUMENT_LIFE_S = 60.0  # unless it must not be kept at all

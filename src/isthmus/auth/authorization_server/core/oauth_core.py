@@ -27,9 +27,6 @@ from isthmus.auth.net.urls import canonical_resource
 from isthmus.auth.tokens.dpop import InvalidProof, NonceNeeded, Nonces, ReplayCache, check_proof
 from isthmus.auth.tokens.secret import Secret
 
-__all__ = ["FormRequest", "JsonRegistration", "OAuthCore", "ProofBoundGrant", "check_request_proof",
-           "choose_resource", "earliest_end", "make_nonces"]  # fmt: skip
-
 ERROR_TEXT = re.compile(r"[ !#-\[\]-~]*")  # RFC 6749 5.2
 
 

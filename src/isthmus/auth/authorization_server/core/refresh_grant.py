@@ -24,8 +24,6 @@ from isthmus.auth.authorization_server.storage.records import ClientGrant, Recor
 from isthmus.auth.authorization_server.users.users import User
 from isthmus.auth.protocol import AUTH_METHODS
 
-__all__ = ["RefreshGrant"]
-
 
 class StoredRefresh:
     """A refresh token, as Authlib asks about it."""

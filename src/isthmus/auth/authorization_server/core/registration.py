@@ -24,8 +24,6 @@ from isthmus.auth.authorization_server.storage.clients import (
 from isthmus.auth.protocol import AUTH_METHODS, SECRET_METHODS
 from isthmus.auth.tokens.secret import Secret
 
-__all__ = ["RegistrationEndpoint"]
-
 DAY_S = 86_400.0
 APPLICATION_TYPES = frozenset({"native", "web"})
 REGISTRATION_HEADERS = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]

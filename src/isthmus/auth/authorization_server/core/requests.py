@@ -17,19 +17,6 @@ from isthmus.auth.net.addresses import address_block
 from isthmus.store.meter import MemoryMeter, Rate
 from isthmus.transports.http.reply import Receive, Scope
 
-__all__ = [
-    "BasicCredentials",
-    "Limits",
-    "OAuthParameters",
-    "OAuthResponse",
-    "RequestRefused",
-    "TooManyRequests",
-    "UntrustedRedirect",
-    "read_body",
-    "read_form",
-    "read_query",
-]
-
 MAX_BODY_BYTES = 64 * 1024
 MAX_QUERY_BYTES = 16 * 1024
 MAX_PARAMETERS = 64

@@ -19,18 +19,6 @@ from isthmus.auth.tokens.jose import DEFAULT_ALGORITHMS
 from isthmus.core.principal import is_scope
 from isthmus.errors import UsageError
 
-__all__ = [
-    "AuthorizationSettings",
-    "CimdPolicy",
-    "DcrPolicy",
-    "LoginPolicy",
-    "RegistrationPolicy",
-    "TrustedIdp",
-    "Workload",
-    "check_client_scopes",
-    "gather_settings",
-]  # fmt: skip
-
 APP_SCHEMES = ("cursor", "vscode", "vscode-insiders", "windsurf", "zed", "claude")
 
 

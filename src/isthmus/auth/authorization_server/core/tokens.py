@@ -23,19 +23,6 @@ from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
 from isthmus.auth.tokens.secret import Secret
 from isthmus.core.encoding import encode_base64url
 
-__all__ = [
-    "ACCESS_JWT_TYPE",
-    "REVOKED_ISSUER",
-    "AccessToken",
-    "Keyring",
-    "RefreshParts",
-    "TokenAnswer",
-    "is_genuine",
-    "make_id",
-    "make_refresh_token",
-    "parse_refresh_token",
-]
-
 ACCESS_JWT_TYPE = "at+jwt"
 REVOKED_ISSUER = "revoked"  # the ids of revoked access tokens are kept under it
 MAX_REFRESH_CHARS = 512

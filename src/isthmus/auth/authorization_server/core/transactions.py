@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
     from isthmus.auth.authorization_server.storage.store import AuthStore
 
-__all__ = ["OAuthTransactions"]
-
 T = TypeVar("T")
 
 HOUSEKEEPING_INTERVAL_S = 300.0

@@ -24,18 +24,6 @@ from isthmus.auth.tokens.secret import Secret, sha256_digest
 from isthmus.transports.http.reply import Receive, Scope, Send, send_response
 from isthmus.transports.http.request import RequestHeaders
 
-__all__ = [
-    "BrowserCookies",
-    "BrowserRequest",
-    "CsrfSeal",
-    "browser_binding",
-    "is_cross_site",
-    "read_browser_request",
-    "read_request_head",
-    "send_page",
-    "send_redirect",
-]  # fmt: skip
-
 MAX_FORM_BYTES = 16 * 1024
 MAX_FORM_FIELDS = 20
 MAX_COOKIE_CHARS = 16 * 1024

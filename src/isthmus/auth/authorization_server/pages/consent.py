@@ -18,8 +18,6 @@ from isthmus.auth.authorization_server.users.users import (
 from isthmus.auth.net.urls import is_loopback, split_url
 from isthmus.transports.http.reply import Send
 
-__all__ = ["ConsentPage", "describe_target"]
-
 URI_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 # of Sec-Fetch-Site, where no other site has a hand in it

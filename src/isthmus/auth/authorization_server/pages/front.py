@@ -19,8 +19,6 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Receive, Scope, Send, send_response
 
-__all__ = ["BrowserFront"]
-
 STYLE_HEADERS = [
     (b"content-type", b"text/css; charset=utf-8"),
     (b"cache-control", b"public, max-age=31536000, immutable"),

@@ -47,8 +47,6 @@ from isthmus.errors import AuthRefused
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Receive, Scope, Send
 
-__all__ = ["REQUEST_OVER_TEXT", "BrowserSessions", "LoginPages", "OpenedRequest"]
-
 REQUEST_OVER_TEXT = (
     "This request was answered already, or it is too old, or it was begun in another browser. If "
     "you still want to connect, start again in the program that sent you here."

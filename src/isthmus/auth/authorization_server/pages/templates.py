@@ -14,22 +14,6 @@ import msgspec
 
 from isthmus.auth.authorization_server.storage.clients import ClientKind
 
-__all__ = [
-    "STYLE_NAME",
-    "STYLE_SHEET",
-    "ConnectView",
-    "ConsentView",
-    "LoginView",
-    "PagePaths",
-    "clean_text",
-    "make_page_headers",
-    "render_astray_page",
-    "render_connect_page",
-    "render_consent_page",
-    "render_login_page",
-    "render_message_page",
-]
-
 MAX_NAME_CHARS = 64
 MAX_SHOWN_URL_CHARS = 400
 MAX_TEXT_CHARS = 300

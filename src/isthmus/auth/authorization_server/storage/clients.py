@@ -13,20 +13,6 @@ from isthmus.auth.tokens.jose import PRIVATE_MEMBERS
 from isthmus.auth.tokens.secret import Secret
 from isthmus.core.encoding import decode_base64url
 
-__all__ = [
-    "AuthMethod",
-    "AuthlibClient",
-    "ClientKind",
-    "ClientMetadata",
-    "RegisteredClient",
-    "UnacceptableClient",
-    "check_jwks",
-    "check_redirect",
-    "check_redirects",
-    "choose_grants",
-    "is_app_redirect",
-]
-
 AuthMethod: TypeAlias = Literal[
     "none", "client_secret_basic", "client_secret_post", "private_key_jwt"
 ]

@@ -18,18 +18,6 @@ from isthmus.errors import UsageError
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = [
-    "CLEANUP_BATCH_ROWS",
-    "PENDING_LIFE_S",
-    "AuthAuditEvent",
-    "AuthorizationCode",
-    "ClientGrant",
-    "PendingAuthorization",
-    "Records",
-    "StoredKey",
-    "delete_expired",
-]
-
 PENDING_LIFE_S = 600.0
 
 MAX_KEPT_ROWS = 20_000  # of requests that wait for an answer, and of tickets of all kinds

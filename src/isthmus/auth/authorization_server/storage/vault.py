@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
-__all__ = ["StoreVault", "read_store_key"]
-
 KEY_VARIABLE = "ISTHMUS_AUTH_KEY"
 NONCE_BYTES = 12
 MIN_KEY_BYTES = 32

@@ -16,16 +16,6 @@ from isthmus.auth.net.urls import add_query, origin_of
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthError, AuthRefused, ToolError, UsageError
 
-__all__ = [
-    "AccessTokenSource",
-    "FixedToken",
-    "Upstream",
-    "UpstreamDenied",
-    "UpstreamFailed",
-    "UpstreamUnavailable",
-    "read_error_code",
-]
-
 MAX_API_ANSWER_BYTES = 4 * 1024 * 1024  # unless the caller says otherwise
 
 FORBIDDEN_HEADERS = frozenset({"authorization", "host", "content-length", "transfer-encoding", "cookie",

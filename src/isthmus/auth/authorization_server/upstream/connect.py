@@ -33,8 +33,6 @@ from isthmus.auth.authorization_server.users.users import Delegated, User
 from isthmus.auth.tokens.secret import Secret
 from isthmus.transports.http.reply import Send
 
-__all__ = ["CONNECT_TICKET", "CONNECT_TICKET_LIFE_S", "ConnectPage", "ConnectTicket"]
-
 CONNECT_TICKET = "upstream-connect"
 CONNECT_TICKET_LIFE_S = 600.0
 KNOWN_TICKET = "upstream-known"

@@ -22,8 +22,6 @@ from isthmus.auth.cache import BoundedDict, SingleFlight
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import UsageError
 
-__all__ = ["StoredTokenSource", "UpstreamConnections"]
-
 RENEWAL_TURN_S = 60.0  # then another process tries it
 RENEWAL_POLL_S = 0.2  # between two looks at whether another process is done
 CONNECT_POLL_S = 1.0  # between two looks at whether another process has connected an account

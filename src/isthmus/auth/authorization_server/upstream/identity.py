@@ -26,8 +26,6 @@ from isthmus.auth.tokens.jose import (
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthError
 
-__all__ = ["identify", "is_token_alive", "make_user"]
-
 MAX_ID_CHARS, MAX_SUBJECT_CHARS, MAX_SHOWN_NAME_CHARS = 255, 255, 200
 
 

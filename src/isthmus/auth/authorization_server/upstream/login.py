@@ -39,8 +39,6 @@ from isthmus.errors import AuthRefused, UsageError
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Send
 
-__all__ = ["UpstreamLogin"]
-
 ELSEWHERE_TEXT = (
     "Users of this server sign in elsewhere. Start again in the program that sent you here."
 )

@@ -47,8 +47,6 @@ from isthmus.auth.tokens.jwks import Jwks
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthError, UsageError
 
-__all__ = ["Endpoints", "Provider", "UserId", "read_metadata", "refuse_id_token"]
-
 UserId: TypeAlias = Callable[[Upstream], Awaitable[Any]]
 """Finds out who a provider's user is, by its API."""
 PROVIDER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

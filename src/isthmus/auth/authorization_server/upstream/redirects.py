@@ -22,15 +22,6 @@ from isthmus.auth.authorization_server.upstream.provider import Provider
 from isthmus.auth.net.urls import split_url
 from isthmus.auth.tokens.secret import Secret, s256, sha256_digest
 
-__all__ = [
-    "LOGIN_LOST_TEXT",
-    "ProviderPaths",
-    "ProviderRedirects",
-    "ProviderRequest",
-    "ProviderResponse",
-    "log_denial",
-]
-
 REDIRECT_LIFE_S = 600
 
 STATE_TICKET = "upstream-state"

@@ -37,8 +37,6 @@ from isthmus.errors import UpstreamRequired, UsageError
 from isthmus.transports.http.authorizer import AsgiApp
 from isthmus.transports.http.reply import Send
 
-__all__ = ["UpstreamServices"]
-
 PROVIDER_RETRY_S = 5.0
 
 PROVIDER_DOWN_TEXT = (

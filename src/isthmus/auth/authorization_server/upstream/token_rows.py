@@ -9,23 +9,6 @@ from isthmus.auth.authorization_server.storage.records import Records
 from isthmus.auth.tokens.secret import Secret, decode_secret, encode_secret
 from isthmus.errors import UsageError
 
-__all__ = [
-    "UpstreamRow",
-    "UpstreamTokens",
-    "add_row",
-    "decode_tokens",
-    "encode_tokens",
-    "list_user_rows",
-    "load_row",
-    "load_user_name",
-    "make_connection_id",
-    "purge_rows",
-    "remove_row",
-    "replace_tokens",
-    "revoke_dependent_grants",
-    "take_renewal_turn",
-]
-
 EXPIRY_MARGIN_S = 30.0  # before its end: a token is to arrive while it is good
 UNGRANTED_LIFE_S = 600.0  # who logged in has not got its code yet
 RENEWAL_ISSUER = "upstream-renewal"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.storage.records import Records
     from isthmus.auth.authorization_server.storage.store import AuthStore
 
-__all__ = ["Allowance", "LoginTries", "StoredLoginTries"]
-
 
 class Allowance(msgspec.Struct, frozen=True):
     """So many tries in so many seconds."""

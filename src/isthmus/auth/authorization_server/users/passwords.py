@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from argon2 import PasswordHasher
 
-__all__ = ["PasswordUsers"]
-
 T = TypeVar("T")
 
 MIN_PASSWORD_CHARS = 12

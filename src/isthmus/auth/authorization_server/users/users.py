@@ -20,20 +20,6 @@ from isthmus.transports.http.authorizer import AsgiApp
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.storage.records import PendingAuthorization
 
-__all__ = [
-    "ApprovingServer",
-    "Delegated",
-    "HeaderUsers",
-    "LoginOutcome",
-    "LoginPage",
-    "LoginRedirect",
-    "LoginRefused",
-    "LoginRequest",
-    "User",
-    "UserBackend",
-    "fold_account",
-]
-
 MAX_USER_ID_CHARS = 255
 
 

@@ -15,10 +15,6 @@ from isthmus.auth.protocol import ClientIdentity, quote_foreign
 from isthmus.auth.tokens.secret import Secret, s256
 from isthmus.errors import AuthRefused, AuthUnsafe
 
-__all__ = [
-    "AuthorizationRequest",
-]
-
 
 class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The record of one user's way to an authorization server and back.

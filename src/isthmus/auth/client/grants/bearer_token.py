@@ -13,8 +13,6 @@ from isthmus.errors import AuthRefused, ScopeShortfall, UsageError
 from isthmus.transports.http.client.address import redact_url
 from isthmus.transports.http.client.requests import Requests
 
-__all__ = ["BearerToken", "TokenSource"]
-
 TokenSource: TypeAlias = Callable[[], Awaitable[Secret | str]]  # gives the token of the moment
 
 

@@ -16,8 +16,6 @@ from isthmus.transports.http.client.requests import Requests
 if TYPE_CHECKING:
     from isthmus.auth.tokens.jose import PrivateKey
 
-__all__ = ["ClientCredentials"]
-
 
 class ClientCredentials:
     """Tokens for a program that was registered beforehand, without any user.

@@ -21,8 +21,6 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthUnsafe, UsageError
 from isthmus.transports.http.client.requests import Requests
 
-__all__ = ["EnterpriseManaged", "SubjectToken"]
-
 SUBJECT_TOKEN_TYPES = ("id_token", "saml2")
 
 # Gives what the identity provider said when the user logged in.

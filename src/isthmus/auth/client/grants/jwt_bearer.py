@@ -14,8 +14,6 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthRefused, UsageError
 from isthmus.transports.http.client.requests import Requests
 
-__all__ = ["AssertionSource", "JwtBearer"]
-
 # Gives a JWT for an issuer, which is to be its audience.
 AssertionSource: TypeAlias = Callable[[str], Awaitable[Secret | str]]
 

@@ -16,8 +16,6 @@ from isthmus.auth.net.network import Network, NetworkPolicy, desktop
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["ApproveScopes", "OnStatus", "ScopeRequest", "Status", "UserLogin"]
-
 
 class Status(msgspec.Struct, frozen=True):
     """A step on the way to tokens.

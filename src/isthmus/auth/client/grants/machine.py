@@ -20,8 +20,6 @@ from isthmus.auth.net.network import Network, NetworkPolicy, check_policy, deskt
 from isthmus.auth.protocol import ClientIdentity, quote_foreign
 from isthmus.errors import AuthUnsafe, IssuerChanged
 
-__all__ = ["MachineClient", "MachineGrant", "TokenAttempt"]
-
 MIN_REMAINING_S = 5.0  # of a token that another connection goes on with
 
 

@@ -25,8 +25,6 @@ from isthmus.transports.http.client.requests import Requests
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["OAuth", "StoredLogin"]
-
 
 class OAuth:
     """Has the user log in to whatever a server names as its authorization server.

@@ -32,8 +32,6 @@ from isthmus.errors import (
     UsageError,
 )
 
-__all__ = ["UserGrant"]
-
 # Errors of RFC 6749 5.2 after which renewing leads nowhere. Only the first is about the token.
 FINAL_ERRORS = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"}

@@ -30,15 +30,6 @@ from isthmus.store.files import replace_file
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
-__all__ = [
-    "FileTokenStore",
-    "StoreBusy",
-    "hold_lock",
-    "hold_lock_in_thread",
-    "make_file_lock",
-    "make_private_folder",
-    "read_keys",
-]
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 

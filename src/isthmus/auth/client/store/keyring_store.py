@@ -29,8 +29,6 @@ from isthmus.errors import IsthmusError
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
-__all__ = ["DefaultTokenStore", "default_store", "find_state_folder"]
-
 KEY_VARIABLE = "ISTHMUS_STORE_KEY"
 KEYRING_SERVICE, KEYRING_ENTRY = "isthmus", "token store"  # what the keyring calls our one entry
 

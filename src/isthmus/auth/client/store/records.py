@@ -16,17 +16,6 @@ import msgspec
 from isthmus.auth.cache import BoundedDict
 from isthmus.auth.tokens.secret import Secret, decode_secret, encode_secret
 
-__all__ = [
-    "Key",
-    "MemoryTokenStore",
-    "Record",
-    "Registration",
-    "TokenStore",
-    "Tokens",
-    "pack_record",
-    "unpack_record",
-]
-
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
     """Tokens that an authorization server granted a client for one resource.

@@ -18,8 +18,6 @@ from isthmus.auth.client.store.records import Key, Record, pack_record, unpack_r
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthError, UsageError
 
-__all__ = ["RecordVault", "StoreBroken", "StoreKey", "format_token_file", "parse_token_file"]
-
 FILE_FORMAT, FILE_VERSION = "isthmus-tokens", 1
 
 # Bytes, or characters: what ``secrets.token_urlsafe(32)`` makes is enough, a password is not.

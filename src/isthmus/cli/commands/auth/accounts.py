@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.storage.records import Records
     from isthmus.cli.commands.auth.config import AuthConfig
 
-__all__ = ["ClientOptions", "add_client", "add_user"]
-
 
 def add_user(config: "AuthConfig", account: str, name: str, *, replace: bool) -> Exit:
     """Add a user with the password that is typed or piped in.

@@ -10,8 +10,6 @@ import typer
 from isthmus.cli.exits import Exit, finish
 from isthmus.cli.options import AsJson, ClientId, OpenBrowser
 
-__all__ = ["app"]
-
 app = typer.Typer(
     name="auth",
     help="Run an authorization server, and look after its users, clients and grants.",

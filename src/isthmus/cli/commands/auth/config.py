@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.users.passwords import PasswordUsers
     from isthmus.auth.authorization_server.users.users import UserBackend
 
-__all__ = ["DEFAULT_CONFIG_FILE", "AuthConfig", "load_auth_config"]
-
 DEFAULT_CONFIG_FILE = "isthmus-auth.toml"  # read where none is named, if it is there
 
 DEFAULT_LISTEN = "127.0.0.1:9000"

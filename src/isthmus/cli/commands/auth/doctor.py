@@ -17,8 +17,6 @@ from isthmus.linter.auth.doctor import AuthDoctor, Hop
 if TYPE_CHECKING:
     from isthmus.auth.client.store.records import Tokens
 
-__all__ = ["DoctorOptions", "run_doctor"]
-
 
 class DoctorOptions(msgspec.Struct, frozen=True):
     """Options of an examination.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.storage.records import Records
     from isthmus.cli.commands.auth.config import AuthConfig
 
-__all__ = ["print_records", "revoke_record", "rotate_signing_keys"]
-
 RECORD_KINDS = ("clients", "users", "grants")
 T = TypeVar("T")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from isthmus.auth.authorization_server.server import AuthorizationServer
     from isthmus.cli.commands.auth.config import AuthConfig
 
-__all__ = ["run_authorization_server"]
-
 MAX_TARGET_BYTES = 17 * 1024  # an authorization request has its parameters in its first line
 
 INSTRUCTIONS = """\

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from isthmus.host.model.facts import Facts
     from isthmus.host.pipeline.servers import ResolvedServer
 
-__all__ = ["Act", "ActOutcome", "parse_edited_arguments"]
-
 T = TypeVar("T")
 
 

@@ -35,21 +35,6 @@ from isthmus.wire import Completion, GetPromptResult, Prompt, ReadResourceResult
 if TYPE_CHECKING:
     from isthmus.host.model.entries import ServerEntry
 
-__all__ = [
-    "CompletionAct",
-    "PromptAct",
-    "ReadAct",
-    "ServerAct",
-    "ShareAct",
-    "ShareAgreement",
-    "SharedContext",
-    "SubscribeAct",
-    "ToolChangeAct",
-    "UneditableAct",
-    "make_coalesce_key",
-    "release_tool",
-]
-
 T = TypeVar("T")
 
 

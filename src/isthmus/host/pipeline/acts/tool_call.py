@@ -23,12 +23,6 @@ from isthmus.wire import (
     TextContent,
 )
 
-__all__ = [
-    "TaskCancelAct",
-    "TaskResumeAct",
-    "ToolCallAct",
-]
-
 T = TypeVar("T")
 MAX_NAME_CHARS = 200  # of a name that is written down without being looked up
 

@@ -8,8 +8,6 @@ from isthmus.errors import UsageError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["MAX_MESSAGE_BYTES", "Http", "HttpSse", "redact_url"]
-
 # The most bytes one message of a server may have, unless it is said otherwise
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 

@@ -25,22 +25,6 @@ from isthmus.wire.jsonrpc import ErrorBody
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = [
-    "CREDENTIAL_STATUSES",
-    "REDIRECT_STATUSES",
-    "Authorization",
-    "HttpProxy",
-    "Requests",
-    "Response",
-    "choose_proxy",
-    "make_http_refused",
-    "make_refused",
-    "open_requests",
-    "read_refusal_body",
-    "resolve_redirect",
-    "same_origin",
-]
-
 PROXY_SCHEMES = ("http://", "https://")
 
 

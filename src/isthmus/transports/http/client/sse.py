@@ -29,8 +29,6 @@ from isthmus.transports.http.client.requests import (
 from isthmus.transports.http.client.streams import ChannelTasks
 from isthmus.wire.struct import Id
 
-__all__ = ["HttpSseChannel"]
-
 ENDPOINT_TIMEOUT_S = 10.0  # seconds a server may take to name its endpoint, once its stream is open
 
 NOTIFICATION_TIMEOUT_S = 30.0  # seconds a server may take to accept a notification or an answer

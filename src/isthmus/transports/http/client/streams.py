@@ -16,8 +16,6 @@ from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.failures import log_info
 from isthmus.transports.http.client.requests import Response
 
-__all__ = ["ChannelTasks", "EventStreams", "ReconnectBackoff"]
-
 FIRST_WAIT_S = 1.0  # seconds before the first attempt of our own, where the server names no time
 MAX_WAIT_S = 30.0  # seconds between two attempts, unless the server wants more
 FREE_EMPTY_STREAMS = 5  # attempts in a row that bring nothing before the waits become longer

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from isthmus.transports.http.client.requests import Authorization, Requests
 
-__all__ = ["WebSocketClientChannel", "connect_websocket"]
-
 SUBPROTOCOL = "mcp"
 SWITCHING_PROTOCOLS = 101
 
