@@ -138,7 +138,7 @@ def openai_events(data: bytes) -> None:
     """What a model says over chat completions, an event a line."""
     provider = openai_compatible.OpenAICompatible("http://127.0.0.1:1/v1")
     answer = openai_compatible.OpenAIAnswer(ASKED, {})
-    _answered(data, lambda line: provider._read(answer, line), lambda: answer.done("openai"))
+    _answered(data, lambda line: provider._decode(answer, line), lambda: answer.done("openai"))
 
 
 def anthropic_events(data: bytes) -> None:

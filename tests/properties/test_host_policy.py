@@ -56,7 +56,7 @@ def rules(draw, effects=("allow", "ask", "deny")):
     effect = draw(some(effects))
     unless = None
     if effect != "deny":
-        unless = draw(st.none() | whens(effect, unless=True).filter(RuleCondition.named))
+        unless = draw(st.none() | whens(effect, unless=True).filter(RuleCondition.conditions))
     return PolicyRule(
         id=draw(st.text("abcdef", min_size=1, max_size=4)),
         effect=effect,

@@ -146,9 +146,9 @@ def noted() -> str:
         (lambda s: s.run("streamable-http"), "no transport 'streamable-http'"),
         (lambda s: s.run(port=9000), r"port: stdio has no such option; write run\('http', "),
         (lambda s: s.run(path="/mcp"), r"path: stdio has no such option; write run\('http', "),
-        (lambda s: s.run("unix"), "where"),
+        (lambda s: s.run("unix"), "needs a path"),
         (lambda s: s.run("unix", path="/tmp/x", exposed=True), "no option 'exposed'"),
-        (lambda s: s.run("tcp"), "which port"),
+        (lambda s: s.run("tcp"), "needs a port"),
         (lambda s: s.run("tcp", port=0, heartbeat=1), "no option 'heartbeat'"),
         (lambda s: s.run("tcp", port=0, host="0.0.0.0"), "exposed=True"),  # noqa: S104
     ],

@@ -23,6 +23,22 @@ from typing import Literal
 
 from isthmus.errors import IsthmusError, UsageError
 
+# What a host may be told of another: the control socket makes errors of these names again.
+__all__ = [
+    "AuditUnavailable",
+    "BadArguments",
+    "ConfigError",
+    "Denied",
+    "Exhausted",
+    "HostError",
+    "OutcomeUnknown",
+    "PolicyError",
+    "Quarantined",
+    "ServerUnavailable",
+    "Unknown",
+    "UserDeclined",
+]
+
 
 class HostError(IsthmusError):
     """The root of everything a host raises by itself."""
