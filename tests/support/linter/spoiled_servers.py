@@ -290,5 +290,5 @@ async def web_site(spoil: WebSpoil = pass_response, server: Server | None = None
 
 async def examine_server(site: Any, revision: str, **options: Any) -> Any:
     """The doctor's report about a server in one revision."""
-    options = {"timeout": 0.5, "call_read_only": True, **options}
+    options = {"timeout": 1.0, "call_read_only": True, **options}
     return await Doctor(site, **options).examine([BY_NAME[revision]])
