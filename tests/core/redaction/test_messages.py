@@ -23,6 +23,7 @@ TOKEN = "abcDEF123456ghiJKL789"
         *("token", "access_token", "refreshToken", "tokens", "secret", "client_secret"),
         *("api_key", "apiKey", "X-API-Key", "APIKEY", "authorization", "Proxy-Authorization"),
         *("private_key", "credentials", "Set-Cookie", "pin", "cardPin", "session_id", "pwd"),
+        *("pageToken", "progress_token", "tokens[]", "passwords:", "PINS[]", f"token{'-' * 200}"),
     ],
 )
 def test_a_member_named_like_a_secret_is_taken_out(name):
@@ -47,6 +48,9 @@ def test_a_member_named_like_a_secret_is_taken_out(name):
         (f"eyJhbGciOiJIUzI1NiJ9.{TOKEN}.{TOKEN}", REDACTED),
         (f"key sk-{TOKEN} was refused", f"key {REDACTED} was refused"),
         (f"ghp_{TOKEN}, AKIA{'Q' * 16}", f"{REDACTED}, {REDACTED}"),
+        ("npm_Zq9xV3kLmN7p hf_Zq9xV3kLmN7p pypi-Zq9xV3kLmN7p", " ".join([REDACTED] * 3)),
+        ("ghp_Zq9xV3kLmN7p sk_prod_Zq9xV3kL shpat_Zq9xV3kLmN7p", " ".join([REDACTED] * 3)),
+        ("sk_live_Zq9xV3kLmN7p-Zq9xV3kL glpat-Zq9xV3kLmN7p", " ".join([REDACTED] * 2)),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n", f"{REDACTED}\n"),
     ],
 )
@@ -63,6 +67,7 @@ def test_a_secret_in_a_text_is_taken_out(text, left):
         *("https://example.com/a@b", "user@example.com", "the bearer of news", "turkey=2"),
         *({"max_tokens": 100, "inputTokens": 7}, {"spin": "up", "monkey": "x", "opinion": "y"}),
         *({"password": None, "has_token": True}, {"keys": ["a"], "author": "ada"}, [1, 2.5, None]),
+        *({"pass": 12, "fail": 3}, {"nextPageToken": 4}, "my_npm_package_registry is up"),
     ],
 )
 def test_what_is_no_secret_is_left_alone(honest):

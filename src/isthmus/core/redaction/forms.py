@@ -47,12 +47,13 @@ NAME_END = (
 
 # The end of a member's name, in the singular, without what stands between its words.
 SUFFIXES = (
-    *("password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "authorization"),
-    *("apikey", "accesskey", "secretkey", "privatekey", "keyid", "sessionid", "connectionstring"),
-    *("credential", "credentials", "assertion", "codeverifier", "devicecode", "signature"),
+    *("password", "passwd", "passphrase", "pwd", "secret", "token", "bearer", "cookie"),
+    *("authorization", "apikey", "accesskey", "secretkey", "privatekey", "keyid", "sessionid"),
+    *("connectionstring", "credential", "credentials", "assertion", "codeverifier", "devicecode"),
+    "signature",
 )
-LAST_WORDS = {"pwd", "otp", "pin", "cvc", "cvv", "ssn", "jwt"}  # so short that other words end so
-WHOLE_NAMES = {"auth", "pass", "pw"}
+LAST_WORDS = {"otp", "pin", "cvc", "cvv", "ssn", "jwt"}  # so short that other words end so
+WHOLE_NAMES = {"auth", "pass", "pw", *LAST_WORDS}
 NO_SECRETS = {"progresstoken", "pagetoken", "nextpagetoken", "continuationtoken", "synctoken"}
 # A name that is probably that of a secret, as configuration files have them.
 LIKELY_SECRET_NAME = re.compile(
@@ -84,8 +85,15 @@ def _names_secret(name: str) -> bool:
 
 
 def is_secret_name(name: str) -> bool:
-    """The same for a name in the plural, too: several ``tokens`` are secrets as one is."""
-    return names_secret(name) or names_secret(name.removesuffix("s").removesuffix("S"))
+    """The same for a name in the plural, too, and for tokens of pages, which name what was read.
+
+    Example:
+        >>> is_secret_name("tokens[]"), is_secret_name("pageToken"), is_secret_name("opinions")
+        (True, True, False)
+    """
+    if squeeze_name(name).removesuffix("s").endswith(SUFFIXES):
+        return True
+    return names_secret(name) or read_last_word(name).removesuffix("s") in LAST_WORDS
 
 
 def announces_secret(word: str) -> bool:

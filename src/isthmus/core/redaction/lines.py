@@ -51,7 +51,7 @@ def redact_log(text: str) -> str:
 
 # Command lines
 
-ARGUMENT_NAME = rf"(?:{NAME_END}|bearer|(?<![a-z])(?:auth|key))"
+ARGUMENT_NAME = rf"(?:{NAME_END}|bearer|(?<![a-z])(?:auth|key|pw))"
 SECRET_FLAG = re.compile(rf"(?i){ARGUMENT_NAME}$")
 SECRET_ASSIGNED = re.compile(rf"(?is)({ARGUMENT_NAME}[\"']?\s?(?:=|:(?!//)|%3d)\s?[\"']?)[^&\"']+")
 SECRET_SCHEME = re.compile(r"(?i)\b(bearer|basic|dpop)\s+[\w.~+/=-]+")

@@ -41,9 +41,13 @@ SCHEME = (  # Authorization: Basic …, Bearer …; what names a secret itself i
 URL_USERINFO = (  # scheme://user:password@host; a user alone is none
     r"(?<=://)(?P<userinfo>[^\s/@:]{0,256}:[^\s/@]{1,256}|[^\s/@:]{16,256})(?=@)"
 )
+PREFIXED_KEY = (  # also shorter ones, and other spellings, than issuers have
+    r"(?P<prefixed>\b(?:sk|pk|rk|gh[oprsu]|github_pat|glpat|xox[abeprs]|npm|pypi|hf|dop_v1|shpat|"
+    r"whsec)[-_][A-Za-z0-9_-]{12,}+)"
+)
 FORMS = (
     *(NAMED, SCHEME, URL_USERINFO, rf"(?P<pem>{PEM})"),
-    *(rf"{BEFORE_JWT}(?P<jwt>{JWT})", rf"(?P<key>{ISSUED_KEY})"),
+    *(rf"{BEFORE_JWT}(?P<jwt>{JWT})", PREFIXED_KEY, rf"(?P<key>{ISSUED_KEY})"),
 )
 
 
@@ -113,7 +117,9 @@ class RedactionWalk:
         name = squeeze_name(key)
         if name in self._names:
             return True
-        if name.removesuffix("s").endswith("token") and isinstance(member, int | float):
+        if isinstance(member, int | float) and (
+            name == "pass" or name.removesuffix("s").endswith("token")
+        ):
             return False  # how many there were is no secret
         return is_secret_name(key)
 
