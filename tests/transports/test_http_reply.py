@@ -5,9 +5,12 @@ import asyncio
 import pytest
 
 from isthmus.core.http.rules import AcceptedForms
-from isthmus.transports.http.reply import Reply
+from isthmus.store.log import MemoryLog
+from isthmus.transports.http.reply import MAX_MISSED_HEARTBEATS, Reply
 from isthmus.transports.http.request_watch import WatchedRequest
+from isthmus.transports.http.resume import PostedStream, SessionStreams
 from isthmus.transports.http.session_requests import PostRequest
+from support.event_loop import run_turns
 
 EITHER = AcceptedForms(json=True, events=True)
 
@@ -133,6 +136,81 @@ async def test_a_broken_wire_is_told_by_false_and_tried_once():
     await reply.answer(b"3")
 
     assert [] == wire.sent
+
+
+async def test_what_is_said_to_a_client_that_has_left_waits_for_nobody():
+    """The message before it may never be taken."""
+    wire = Wire()
+    reply = Reply(wire, EITHER)
+    await reply.open()
+    wire.free.clear()
+    stuck = asyncio.create_task(reply.say(b"1"))
+    await run_turns()
+
+    reply.drop()
+    answering = asyncio.create_task(reply.answer(b"2"))
+    await run_turns()
+
+    assert answering.done()
+    wire.free.set()
+    await stuck
+
+
+class SlowLog(MemoryLog):
+    """A log that keeps nothing before a test lets it."""
+
+    def __init__(self):
+        super().__init__()
+        self.free = asyncio.Event()
+
+    async def append(self, stream, value):
+        """Keep it later."""
+        await self.free.wait()
+        return await super().append(stream, value)
+
+
+class Session:
+    """A session that keeps what is said."""
+
+    def __init__(self, log):
+        self.streams = SessionStreams("s", log, primes=True)
+        self.sinks = []
+
+    def open_sink(self, writer):
+        """A stream that can be resumed."""
+        self.sinks.append(PostedStream(self.streams, writer))
+        return self.sinks[-1]
+
+
+async def test_a_log_that_is_slow_is_no_client_that_takes_nothing():
+    """A client that was sent nothing yet has missed nothing."""
+    wire, log, loop = Wire(), SlowLog(), asyncio.get_running_loop()
+    reply = Reply(wire, EITHER, (), Session(log))
+    saying = asyncio.create_task(reply.say(b"1"))
+    await run_turns()
+
+    assert not any(reply.beat(loop) for _ in range(MAX_MISSED_HEARTBEATS + 1))
+    log.free.set()
+    assert await saying
+    assert b"data: 1\n\n" in wire.body
+
+
+async def test_a_stream_whose_last_word_was_not_taken_lets_go_of_its_response():
+    """Else each holds the other, for as long as the session keeps the stream."""
+    wire = Wire()
+    session = Session(MemoryLog())
+    reply = Reply(wire, EITHER, (), session)
+    await reply.say(b"1")
+    wire.free.clear()
+    answering = asyncio.create_task(reply.answer(b"2"))
+    await run_turns()
+    answering.cancel()
+    await asyncio.wait((answering,))
+
+    reply.close(reply.events)
+
+    assert session.sinks[0].stream.over
+    assert session.sinks[0].stream.carrier is None
 
 
 async def test_a_heartbeat_waits_for_the_one_before_it():

@@ -67,6 +67,11 @@ class EventSink(Protocol):
     """Takes the messages of a response that has become an event stream."""
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its head is on its way or out, so that the client has something to take."""
+        ...
+
+    @property
     def is_attended(self) -> bool:
         """Whether the client may still take what is put here."""
         ...
@@ -143,6 +148,8 @@ class EventWriter:
         Returns:
             False when the client has left.
         """
+        if not self.is_attended:
+            return False  # whoever writes may wait for a client that takes nothing any more
         await self._lock.acquire()  # cheaper than "async with"
         self._writing = task = asyncio.current_task()
         before = 0 if task is None else task.cancelling()
@@ -290,7 +297,8 @@ class Reply:
         if self._beating is None:
             if not self.is_over and self.stream:
                 self._beating = loop.create_task(self._beat(self.events or self.begin()))
-        elif self.events is not None:  # the sign of life before this one is still on its way
+        elif self.events is not None and self.events.has_begun:
+            # The sign of life before this one is still on its way.
             self._missed += 1
             if self._missed == MAX_MISSED_HEARTBEATS:
                 self.events.release()

@@ -334,6 +334,11 @@ class PostedStream:
         self.writer = writer
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the client has something to take, and not only the log."""
+        return self.writer.has_begun
+
+    @property
     def is_attended(self) -> bool:
         """Whether this response still carries the stream, and not another one, or none."""
         return not self.writer.is_over if self.stream is None else self.stream.carrier is self
@@ -397,6 +402,7 @@ class PostedStream:
         if self._parting is not None:
             self._parting.cancel()
         stream = self.stream
-        if stream is not None and not stream.over:
+        if stream is not None:
             stream.leave(self)
-            stream.abandon()
+            if not stream.over:
+                stream.abandon()
