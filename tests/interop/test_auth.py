@@ -12,6 +12,7 @@ from interop.partners import FOLDER
 from isthmus import Client
 from isthmus.auth import MemoryTokenStore, OAuth
 from isthmus.testing.person import Person
+from support.ports import find_free_port
 
 pytestmark = [
     pytest.mark.interop,
@@ -37,7 +38,7 @@ def listening():
     started = []
 
     def start(*argv):
-        port = connections.free_port()
+        port = find_free_port()
         process = subprocess.Popen(
             [*map(str, argv), str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
