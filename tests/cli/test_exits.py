@@ -4,6 +4,7 @@ import pytest
 
 from isthmus import errors
 from isthmus.cli.exits import EXIT_MEANINGS, Exit, exit_for
+from isthmus.cli.main import main
 
 
 def test_every_code_is_explained():
@@ -30,3 +31,22 @@ def test_every_code_is_explained():
 def test_an_error_means_a_code(error, code):
     """Ours: scripts can branch on what went wrong."""
     assert code == exit_for(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "said"),
+    [(KeyboardInterrupt, 130, "isthmus: interrupted"), (ImportError, 70, "no such library")],
+)
+def test_a_command_that_cannot_be_imported_ends_with_the_code_of_the_error(
+    monkeypatch, capsys, kind, code, said
+):
+    """Ours: a command is imported when it is run, and its codes hold from there on."""
+
+    def fail(_name):
+        raise kind("no such library")
+
+    monkeypatch.setattr("isthmus.cli.main.import_module", fail)
+    with pytest.raises(SystemExit) as left:
+        main(["audit", "stats"])
+    assert left.value.code == code
+    assert said in capsys.readouterr().err

@@ -95,16 +95,24 @@ def exit_for(error: BaseException) -> Exit:
 
 def finish(work: Callable[[], Exit | Coroutine[Any, Any, Exit | None] | None]) -> NoReturn:
     """Do the work and leave with its exit code; a foreseen error is one message on stderr."""
-    try:
+    with exit_at_error():
         done = work()
         code = (asyncio.run(done) if isinstance(done, Coroutine) else done) or Exit.OK
+    raise typer.Exit(code)
+
+
+@contextmanager
+def exit_at_error() -> Iterator[None]:
+    """Leave with the exit code of an error; a foreseen one is one message on stderr."""
+    try:
+        yield
     except BrokenPipeError:  # whoever read our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = Exit.OK
+        raise typer.Exit(Exit.OK) from None
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - each has its exit code
         code = exit_for(error)
         print_note(f"isthmus: {_format_error(error, code)}")
-    raise typer.Exit(code)
+        raise typer.Exit(code) from None
 
 
 def _format_error(error: BaseException, code: Exit) -> str:

@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 import isthmus
-from isthmus.cli.exits import EXIT_MEANINGS
+from isthmus.cli.exits import EXIT_MEANINGS, exit_at_error
 
 EXIT_CODES_HELP = "Exit codes: " + "; ".join(
     f"{code.value} {text}" for code, text in EXIT_MEANINGS.items()
@@ -99,7 +99,8 @@ def load_command(name: str) -> Any:
     A module declares a group, which has the name of the command, or several commands that are
     none: then the group is without a name.
     """
-    app: typer.Typer = import_module(f"isthmus.cli.commands.{COMMANDS[name][0]}").app
+    with exit_at_error():
+        app: typer.Typer = import_module(f"isthmus.cli.commands.{COMMANDS[name][0]}").app
     group = get_group(app)
     return group if app.info.name == name else group.commands[name]
 
