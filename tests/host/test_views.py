@@ -7,7 +7,7 @@ import pytest
 
 from isthmus import Server
 from isthmus.host.host import Host
-from isthmus.host.model.errors import Denied, Unknown
+from isthmus.host.model.errors import BadArguments, Denied, Unknown
 from isthmus.host.model.events import QuestionAnswered, QuestionAsked
 from isthmus.host.model.interaction import CallAsked, Decision
 from isthmus.host.remote.attached import AttachedHost
@@ -118,6 +118,14 @@ async def test_arguments_can_be_edited(host, view):
         await view.decide(question.id, edited)
 
         assert "42" == (await call).text
+
+
+@pytest.mark.covers("hostaudit.view.same")
+@pytest.mark.parametrize("arguments", [[["a", 1], ["b", 2]], [1], "ab"])
+async def test_arguments_without_names_are_refused(view, arguments):
+    """Ours: pairs are no object; the terminal hands on whatever its user wrote as JSON."""
+    with pytest.raises(BadArguments, match="arguments of"):
+        await view.call("calc__add", arguments)
 
 
 @pytest.mark.covers("hostaudit.view.leaving")

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import msgspec
+from msgspec import structs
 
 from isthmus import errors as every
 from isthmus.errors import IsthmusError
@@ -33,6 +34,7 @@ from isthmus.host.remote.protocol import (
     AskCall,
     AskHello,
     AskLeave,
+    AskPrompt,
     AskStop,
     ErrorDetail,
     EventMessage,
@@ -203,9 +205,11 @@ class AttachedHost(HostView):
 
         Raises:
             HostGone: the host is not there any more.
-            BadArguments: it is too much for one line.
+            BadArguments: it is too much for one line, or the arguments have no names.
             IsthmusError: what the host says against it.
         """
+        if isinstance(request, AskCall | AskPrompt):
+            request = name_arguments(request)
         if isinstance(request, AskCall):
             from isthmus.client.model.results import ToolResult  # few surfaces call
 
@@ -306,6 +310,20 @@ class AttachedHost(HostView):
             self._settle(id, error=HostGone(why))
         self._events.tell(HostNotice(about="gone", text=why))
         self._events.close()
+
+
+def name_arguments(request: AskCall | AskPrompt) -> AskCall | AskPrompt:
+    """The request with arguments that can be sent.
+
+    Raises:
+        BadArguments: they are no names and values, which the host could not even read.
+    """
+    given = request.arguments
+    if not isinstance(given, Mapping):
+        raise BadArguments(
+            f"the arguments of {request.name!r} are names and values, not {type(given).__name__}"
+        )
+    return structs.replace(request, arguments=dict(given))
 
 
 def make_error(refusal: ErrorDetail) -> IsthmusError:

@@ -163,7 +163,7 @@ class HostView(ABC):
         request = AskCall(
             id=self.number_request(),
             name=name,
-            arguments=dict(arguments or {}),
+            arguments=arguments or {},
             server=server,
             principal=principal or self.principal,
             timeout=timeout,
@@ -191,7 +191,7 @@ class HostView(ABC):
         request = AskPrompt(
             id=self.number_request(),
             name=name,
-            arguments=dict(arguments or {}),
+            arguments=arguments or {},
             server=server,
             principal=principal or self.principal,
         )
