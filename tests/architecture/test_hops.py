@@ -22,7 +22,7 @@ ROOT = str(Path(isthmus.__file__).parent)
 PIPE = (35, 13)
 HTTP = (57, 20)
 HOST = (120, 40)  # of the host's own; the client, the wire and the server of the call come on top
-LEGACY_SSE = (77, 23)
+LEGACY_SSE = (78, 23)
 LEGACY, RESUMABLE, MODERN = "2025-06-18", "2025-11-25", "2026-07-28"
 # A tool that asks the user: a request of the server's and its answer up to 2025-11-25, two calls since.
 ELICIT = {LEGACY: (105, 29), MODERN: (113, 30)}
