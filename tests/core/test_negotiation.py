@@ -688,7 +688,7 @@ OFFERS = st.builds(
     known_sse=st.booleans(),
 )
 MOST_ATTEMPTS = 12
-"""What the answers lead to by themselves; the bound for whatever they may be lies above it."""
+"""Requests that the answers cause by themselves; the bound for whatever they may be lies above it."""
 
 
 @given(OFFERS, st.lists(OUTCOMES, min_size=1, max_size=4))

@@ -108,7 +108,7 @@ class AcknowledgedParams(Wire, frozen=True, kw_only=True):
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]
-"""How severe a log message is, as RFC 5424 names it."""
+"""Severity of a log message, as RFC 5424 names it."""
 
 LOG_LEVELS: tuple[LogLevel, ...] = (
     "debug",

@@ -8,7 +8,7 @@ from isthmus.host.model.interaction import Interaction
 from isthmus.wire import SamplingMessage, ToolResultContent
 
 Why: TypeAlias = Literal["done", "length", "rounds", "budget", "cancelled", "failed"]
-"""How a turn ends: the model is done, or has written as much as it may; tools were used in too many
+"""Ways a turn ends: the model is done, or has written as much as it may; tools were used in too many
 rounds; the budget is used up; the user stopped it; there is no answer to be had."""
 
 

@@ -222,7 +222,7 @@ class _JsoncParser:
 """Events that stand around the whole: a stream, a document, and the level that is counted as 0."""
 
 
-"""What PyYAML takes scalars for; which of them it is, is decided here."""
+"""Types that PyYAML gives to scalars; which one counts is decided here."""
 
 
 def parse_yaml(text: str) -> SyntaxNode:
