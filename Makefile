@@ -44,7 +44,7 @@ browser: $(READY) ## The pages of the authorization server in Chromium, which is
 fuzz: $(READY) ## Throw bytes at the pure core; FUZZ="frames --seconds 600" for one, longer
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)
 
-soak: $(READY) ## Ten thousand visits that must leave nothing behind; SOAK="--visits 1000" for fewer
+soak: $(READY) ## Ten thousand visits that must leave nothing behind; SOAK="--visits 1000 --seconds 60" for others
 	$(BIN)/python tests/soak/run.py $(SOAK)
 	$(BIN)/python tests/soak/fleet.py
 	$(BIN)/python tests/soak/killed.py

@@ -1,208 +1,172 @@
-"""What was measured: samples by table, row and column, and the floors they are held against."""
+"""Tables of a run, the samples in them, and the figure that each cell shows."""
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from contenders import ISTHMUS, LIMIT, MCP, SDK, SERVER
-from processes import say
+ISTHMUS, MCP, LIMIT = "isthmus", "mcp 2.3.0", "limit: bare uvicorn"
+SDK, SERVER = "npm sdk 1.32", "npm server 2.4"
+PEERS = (MCP, SDK, SERVER)
 
-LESS_IS_BETTER = ("_ms", "_us", "_kib")
+AHEAD_RATIO = 0.95  # a peer is ahead when it has less than this of ours: less is noise
+
+Pick = Literal["least", "median"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure that each row may have.
+
+    Attributes:
+        title: its head in the report, with the unit.
+        less: less is better.
+        pick: what of several rounds is told: the least for CPU time, to which a busy machine only
+            adds; the median for what a clock on the wall says.
+        compared: whether a peer can be ahead here; not where chance decides.
+    """
+
+    title: str
+    less: bool = True
+    pick: Pick = "least"
+    compared: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the report.
+
+    Attributes:
+        name: what results are added under.
+        title: its heading.
+        columns: by the names that measurements use.
+        compared: whether its rows do the same work, so that a peer can be ahead.
+    """
+
+    name: str
+    title: str
+    columns: Mapping[str, Column]
+    compared: bool = True
+
+
+def make_sizes(
+    unit: str,
+    sizes: Iterable[object],
+    *,
+    pick: Pick = "least",
+    less: bool = True,
+    compared: bool = True,
+) -> dict[str, Column]:
+    """One column for each size, all in the same unit.
+
+    Args:
+        unit: stands once, in the first of them.
+        sizes: each is the name of its column.
+        pick: as for a column.
+        less: as for a column.
+        compared: as for a column.
+    """
+    return {
+        str(size): Column(f"{size}, {unit}" if number == 0 else str(size), less, pick, compared)
+        for number, size in enumerate(sizes)
+    }
 
 
 class Results:
     """Samples of every table.
 
     Args:
-        best: a cell is the best of its rounds, as whatever else the machine does only takes away;
-            otherwise the median.
+        tables: all that may be measured.
     """
 
-    def __init__(self, *, best: bool = False) -> None:
-        self.best = best
+    def __init__(self, tables: Iterable[Table]) -> None:
+        self.tables = {table.name: table for table in tables}
         self.samples: dict[str, dict[str, dict[str, list[float]]]] = defaultdict(
             lambda: defaultdict(lambda: defaultdict(list))
         )
         self.failures: list[str] = []
+        self.skipped: list[str] = []
+        self.seconds: dict[str, float] = {}
 
     def add(self, table: str, row: str, **columns: float) -> None:
-        """One round's figures for a row."""
+        """Keep one round's figures for a row."""
+        known = self.tables[table].columns
         for column, value in columns.items():
+            if column not in known:
+                raise KeyError(f"table {table!r} has no column {column!r}")
             self.samples[table][row][column].append(value)
-        cells = "  ".join(f"{column} {value:,.4g}" for column, value in columns.items())
-        say(f"  {table:22} {row:20} {cells}")
 
-    def fail(self, table: str, row: str, error: Exception) -> None:
-        """A row that could not be measured this time."""
-        self.failures.append(f"{table}, {row}: {error}")
-        say(f"  {table:22} {row:20} FAILED: {error}")
+    def fail(self, table: str, row: str, error: BaseException) -> None:
+        """Keep why a row could not be measured this time."""
+        text = f"{table}, {row}: {type(error).__name__}: {error}"
+        if text not in self.failures:
+            self.failures.append(text)
+
+    def skip(self, text: str) -> None:
+        """Keep who takes no part, and why."""
+        if text not in self.skipped:
+            self.skipped.append(text)
 
     def cell(self, table: str, row: str, column: str) -> float | None:
-        """The median or best of a cell, or None where nothing was measured."""
+        """The figure of a cell, or None where nothing was measured."""
         found = self.samples.get(table, {}).get(row, {}).get(column)
         if not found:
             return None
-        if not self.best:
-            return statistics.median(found)
-        return min(found) if column.endswith(LESS_IS_BETTER) else max(found)
+        if self.tables[table].columns[column].pick == "least":
+            return min(found)
+        return statistics.median(found)
+
+    def ratio(self, table: str, row: str, against: str, column: str) -> float | None:
+        """A row's figure divided by another row's, or None where one is missing or zero."""
+        ours, theirs = self.cell(table, row, column), self.cell(table, against, column)
+        if ours is None or not theirs:
+            return None
+        return ours / theirs
 
 
 @dataclass(frozen=True)
-class Floor:
-    """What one figure must reach.
+class Ahead:
+    """A figure in which a peer is better.
 
     Attributes:
-        measure: in words, as performance notes call it.
-        table, column: where the figure stands.
-        against: the row it is divided by, or None for the figure itself.
-        floor, goal: the bounds; upper ones where ``most`` is set.
-        most: less is better.
-        starred: CI fails below the floor.
-        row: whose figure it is.
+        table: the title of the table.
+        column: the title of the column.
+        peer: who is ahead.
+        ours, theirs: the figures.
     """
 
-    measure: str
     table: str
     column: str
-    against: str | None
-    floor: float
-    goal: float
-    most: bool = False
-    starred: bool = False
-    row: str = ISTHMUS
+    peer: str
+    ours: float
+    theirs: float
 
 
-FLOORS = (
-    Floor(
-        "HTTP call, 64 connections, legacy JSON",
-        "http legacy json",
-        "rps_64",
-        MCP,
-        4,
-        10,
-        starred=True,
-    ),
-    Floor(
-        "HTTP call, 64 connections, legacy SSE",
-        "http legacy sse",
-        "rps_64",
-        MCP,
-        4,
-        8,
-        starred=True,
-    ),
-    Floor("HTTP call, 64 connections, modern", "http modern", "rps_64", MCP, 3, 5, starred=True),
-    Floor("legacy JSON against the limit", "http legacy json", "rps_64", LIMIT, 0.4, 0.6),
-    Floor("modern against the limit", "http modern", "rps_64", LIMIT, 0.4, 0.6),
-    Floor(
-        "p99, 16 connections, legacy JSON",
-        "http legacy json",
-        "p99_16_ms",
-        MCP,
-        0.5,
-        0.25,
-        most=True,
-    ),
-    Floor("p99, 16 connections, modern", "http modern", "p99_16_ms", MCP, 0.5, 0.25, most=True),
-    Floor("stdio, 64 in flight", "stdio", "flight_64", MCP, 15, 25, starred=True),
-    Floor("stdio, 64 in flight, against npm", "stdio", "flight_64", SDK, 0.8, 1.2),
-    Floor("stdio, one after another", "stdio", "sequential", MCP, 4, 5.5),
-    Floor(
-        "import and a Server with one tool, CPU ms",
-        "start",
-        "import_ms",
-        None,
-        150,
-        100,
-        most=True,
-        starred=True,
-    ),
-    Floor("spawn to first answer over stdio", "start", "answer_ms", SERVER, 1, 0.6, most=True),
-    Floor("client over HTTP, one after another", "client http", "sequential", MCP, 2, 4),
-    Floor("client over HTTP, 16 at once", "client http", "at_once_16", MCP, 5, 10, starred=True),
-    Floor("call in memory", "client memory", "sequential", MCP, 4, 8),
-    Floor("idle legacy session", "sessions", "idle_kib", MCP, 0.25, 0.1, most=True, starred=True),
-    Floor("legacy session with its stream", "sessions", "stream_kib", MCP, 0.25, 0.1, most=True),
-    Floor("list of 500 tools in memory, ms", "client memory", "list_500_ms", None, 5, 1, most=True),
-    Floor("verifying a known token, µs", "tokens", "warm_us", None, 60, 10, most=True),
-    Floor("verifying a new RS256 token, µs", "tokens", "new_us", None, 60, 40, most=True),
-    Floor(
-        "verifying a new ES256 token, against its signature alone",
-        "tokens",
-        "new_us",
-        "limit: an ES256 signature",
-        1.5,
-        1.2,
-        most=True,
-        row="isthmus, ES256",
-    ),
-    Floor(
-        "a request without a token, against a served one",
-        "refusals",
-        "cpu_us",
-        "isthmus, served",
-        2,
-        1,
-        most=True,
-    ),
-    Floor(
-        "a forged token, against a served new one",
-        "refusals",
-        "cpu_us",
-        "isthmus, served with a new token",
-        2,
-        1,
-        most=True,
-        row="isthmus, forged token",
-    ),
-    Floor("a client's token on a request, µs", "client auth", "wrap_us", None, 5, 2, most=True),
-    Floor(
-        "a call with a token, against one without",
-        "client auth",
-        "call_us",
-        "isthmus, without auth=",
-        1.5,
-        1.2,
-        most=True,
-    ),
-)  # fmt: skip - one row each
+def find_ahead(results: Results) -> Iterator[Ahead]:
+    """Each figure in which a peer is ahead of isthmus by more than noise, with the best peer."""
+    for table in results.tables.values():
+        for name, column in table.columns.items():
+            if not (table.compared and column.compared):
+                continue
+            ours = results.cell(table.name, ISTHMUS, name)
+            found = {peer: results.cell(table.name, peer, name) for peer in PEERS}
+            theirs = {peer: value for peer, value in found.items() if value is not None}
+            if ours is None or not theirs:
+                continue
+            best = (min if column.less else max)(theirs, key=theirs.__getitem__)
+            small, large = (theirs[best], ours) if column.less else (ours, theirs[best])
+            if small < large * AHEAD_RATIO:
+                yield Ahead(table.title, column.title, best, ours, theirs[best])
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A floor and the figure that was found for it."""
-
-    floor: Floor
-    value: float
-
-    @property
-    def met(self) -> bool:
-        """Whether the floor is reached."""
-        return self.reaches(self.floor.floor)
-
-    def reaches(self, bound: float) -> bool:
-        """Whether the figure is on the good side of a bound."""
-        return self.value <= bound if self.floor.most else self.value >= bound
-
-    @property
-    def word(self) -> str:
-        """What of floor and goal is reached."""
-        if not self.met:
-            return "MISSED"
-        return "goal" if self.reaches(self.floor.goal) else "floor"
-
-
-def verdicts(results: Results) -> Iterator[Verdict]:
-    """Every floor for which both sides were measured."""
-    for floor in FLOORS:
-        ours = results.cell(floor.table, floor.row, floor.column)
-        theirs = results.cell(floor.table, floor.against, floor.column) if floor.against else 1.0
-        if ours is not None and theirs:
-            yield Verdict(floor, ours / theirs)
-
-
-def unmeasured(results: Results) -> list[Floor]:
-    """Starred floors without a figure: as bad as a missed one."""
-    found = {v.floor for v in verdicts(results)}
-    return [f for f in FLOORS if f.starred and f not in found]
+def count_compared(results: Results) -> int:
+    """How many figures isthmus and at least one peer have."""
+    return sum(
+        any(results.cell(table.name, peer, column) is not None for peer in PEERS)
+        for table in results.tables.values()
+        for column, head in table.columns.items()
+        if table.compared
+        and head.compared
+        and results.cell(table.name, ISTHMUS, column) is not None
+    )

@@ -1,4 +1,4 @@
-"""The client of the PyPI package ``mcp``: ``mcp_package.py URL|memory SECONDS``."""
+"""The client of the PyPI package ``mcp``: ``mcp_package.py URL|memory SECONDS WIRE``."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import sys
 
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
-from timing import list_ms, rates
+from timing import measure_rates, time_list_ms
 
 
 async def add(a: int, b: int) -> int:
@@ -14,7 +14,7 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def crowd(size: int) -> MCPServer:
+def make_server(size: int) -> MCPServer:
     """A server with ``add`` and as many more as asked for."""
     server = MCPServer("bench")
     for number in range(size):
@@ -23,16 +23,18 @@ def crowd(size: int) -> MCPServer:
 
 
 async def main() -> None:
-    target, seconds = sys.argv[1], float(sys.argv[2])
+    """Measure, and print one JSON line."""
+    target, seconds, wire = sys.argv[1], float(sys.argv[2]), sys.argv[3]
     arguments = {"a": 20, "b": 22}
-    async with Client(crowd(1) if target == "memory" else target, mode="legacy") as client:
+    mode = {"legacy": "legacy", "modern": "2026-07-28"}[wire]
+    async with Client(make_server(1) if target == "memory" else target, mode=mode) as client:
         result = await client.call_tool("add", arguments)
         if "42" not in str(result):
             raise RuntimeError(result)
-        found = await rates(lambda: client.call_tool("add", arguments), seconds)
+        found = await measure_rates(lambda: client.call_tool("add", arguments), seconds)
     if target == "memory":
-        async with Client(crowd(500), mode="legacy") as client:
-            found["list_500_ms"] = await list_ms(client.list_tools)
+        async with Client(make_server(500), mode=mode) as client:
+            found["list_500_ms"] = await time_list_ms(client.list_tools)
     print(json.dumps(found))
 
 

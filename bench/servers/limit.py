@@ -1,4 +1,4 @@
-"""The limit: a bare ASGI app, msgspec in and out, none of the protocol's rules: ``http PORT``.
+"""The limit: a bare ASGI app, msgspec in and out, none of the protocol's rules: ``add http PORT json``.
 
 Nothing in Python behind uvicorn can be faster than this, so a ratio to it says how much of the
 machine isthmus leaves to the tools. It is also the fixed server that the clients are measured on.
@@ -98,7 +98,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 if __name__ == "__main__":
     uvicorn.run(
         app,
-        port=int(sys.argv[2]),
+        port=int(sys.argv[3]),
         loop="uvloop",
         http="httptools",
         lifespan="off",

@@ -15,9 +15,9 @@ PATHS = {
 }
 
 
-def test_there_are_paths_for_server_client_authorization_and_host():
-    """Ours: each of the four parts has a way in."""
-    assert 4 == len(PATHS)
+def test_there_are_paths_for_server_http_client_authorization_and_host():
+    """Ours: each of the five parts has a way in."""
+    assert 5 == len(PATHS)
 
 
 @pytest.mark.parametrize("title", PATHS)

@@ -137,7 +137,7 @@ async def test_connections_are_kept_or_not_as_one_likes():
             await network.json(web.url)
             await network.json(web.url)
             assert connections == web.connections
-            assert keep == (network._session is not None)
+            assert keep == (network._requests is not None)
             await network.close()
             await network.close()
 

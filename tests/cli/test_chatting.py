@@ -6,7 +6,7 @@ import json
 import pytest
 
 from isthmus.cli.commands.chat import ChatOptions, list_chat_models, parse_provider, run_chat
-from isthmus.cli.exits import Exit
+from isthmus.cli.exit_codes import Exit
 from isthmus.errors import UsageError
 from isthmus.host import Host
 from isthmus.host.providers.anthropic import Anthropic

@@ -461,3 +461,17 @@ def test_a_file_is_served_where_an_option_says_until_the_process_is_told_to_stop
     # uvicorn ends as the signal wants it, after everything is closed
     assert process.returncode == (-signal.SIGTERM if transport == "websocket" else 0)
     assert not (tmp_path / "shop.sock").exists()
+
+
+def test_no_garbage_is_looked_for_while_a_server_is_loaded(tmp_path):
+    """Ours: five thousand tools that are declared stay, and are not gone through again and again."""
+    file, told = tmp_path / "tells.py", tmp_path / "told"
+    file.write_text(
+        "import gc, pathlib\n"
+        f"pathlib.Path({str(told)!r}).write_text(str(gc.get_threshold()[0]))\n"
+        "from isthmus import Server\n"
+        "server = Server('tells')\n"
+    )
+    subprocess.run([*ISTHMUS, "run", str(file)], stdin=subprocess.DEVNULL, check=True)
+
+    assert int(told.read_text()) >= 50_000

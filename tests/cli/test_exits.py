@@ -3,7 +3,8 @@
 import pytest
 
 from isthmus import errors
-from isthmus.cli.exits import EXIT_MEANINGS, Exit, exit_for
+from isthmus.cli.exit_codes import EXIT_MEANINGS, Exit
+from isthmus.cli.exits import exit_for
 from isthmus.cli.main import main
 
 

@@ -4,7 +4,8 @@ import inspect
 
 import pytest
 
-from isthmus.cli.main import COMMANDS, load_command
+from isthmus.cli.command_table import COMMANDS
+from isthmus.cli.typer_app import load_command
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -4,7 +4,8 @@ import pytest
 
 from isthmus import Server
 from isthmus.cli.commands.call import HostCall, call_at_host
-from isthmus.cli.exits import Exit, exit_for
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import exit_for
 from isthmus.errors import UsageError
 from isthmus.host import Denied, Host, Unknown
 from isthmus.host.remote.attached import HostGone

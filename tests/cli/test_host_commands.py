@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.cli.main import load_command
+from isthmus.cli.typer_app import load_command
 
 HOST = ("servers", "grants", "policy", "audit", "config", "models", "chat", "host")
 

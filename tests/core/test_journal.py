@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Raw
 
 from isthmus.core import journal as journals
@@ -15,9 +14,13 @@ from isthmus.core.journal import (
     JournalTooLarge,
     Replay,
     Unsealed,
+    canonicalize,
     digest_binding,
+    encode_canonically,
     seal,
+    seal_steps,
     unseal,
+    unseal_steps,
 )
 from isthmus.errors import UsageError
 
@@ -114,23 +117,12 @@ def test_the_method_is_part_of_the_question():
     assert None is second.question("roots/list", b"{}").answer
 
 
-def test_the_spelling_of_the_json_is_no_part_of_the_question():
+def test_one_value_has_one_spelling():
     """Order of members and blanks mean nothing in JSON; no parameters are empty ones."""
-    first = Replay(Journal())
-    first.question(ELICIT, b'{"a":1,"b":2}')
-    first.question("roots/list", None)
-    second = Replay(first.journal(), {"q1": ANN, "q2": RED})
-    assert bytes(ANN) == encode_answer(second.question(ELICIT, Raw(b'{ "b": 2, "a": 1 }')))
-    assert bytes(RED) == encode_answer(second.question("roots/list", b"{}"))
-
-
-def test_parameters_that_are_no_json_are_told_apart_by_their_bytes():
-    """Whatever an author hands over, two questions are equal or they are not."""
-    first = Replay(Journal())
-    first.question(ELICIT, b"{x")
-    second = Replay(first.journal(), {"q1": ANN})
-    assert None is second.question(ELICIT, b"{y").answer
-    assert bytes(ANN) == encode_answer(second.question(ELICIT, b"{x"))
+    assert b'{"a":1,"b":2}' == encode_canonically({"b": 2, "a": 1})
+    assert b'{"a":1,"b":2}' == canonicalize(Raw(b'{ "b": 2, "a": 1 }'))
+    assert b"{}" == canonicalize(None)
+    assert b"{x" == canonicalize(b"{x")
 
 
 def test_equal_questions_are_told_apart_by_their_order():
@@ -185,7 +177,7 @@ def test_an_effect_happens_once():
     second = Replay(first.journal())
     again = second.effect("shop.reserve", b'["1 May"]')
 
-    assert JournalEffect(effect.digest, Raw(b'{"seat":12}')) == again
+    assert JournalEffect(effect.digest, b'{"seat":12}') == again
     assert None is second.effect("shop.reserve", b'["1 May"]').result
     assert None is second.effect("shop.reserve", b'["2 May"]').result
     assert None is second.effect("shop.cancel").result
@@ -231,7 +223,8 @@ def test_the_journal_of_a_round_does_not_change_afterwards():
     journal = run.journal()
     run.question(ELICIT, COLOUR)
     run.record(run.effect("reserve"), b"1")
-    assert (["q1"], {}) == (list(journal.pending), journal.effects)
+    assert ["q1"] == list(journal.pending)
+    assert {} == journal.steps
 
 
 # --- the token
@@ -250,7 +243,7 @@ def full_journal():
 
 def plain(journal):
     """A journal that can be compared."""
-    return msgspec.to_builtins(msgspec.json.decode(msgspec.json.encode(journal)))
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(journal))
 
 
 def sealed(journal=None, keys=(KEY,), expires_at=100.0):
@@ -347,8 +340,15 @@ def test_a_token_longer_than_any_of_ours_is_not_even_read():
 def test_a_token_of_an_older_program_does_not_open_if_its_journal_cannot_be_read():
     """Servers of two versions may share a key for a while."""
     head = decode_base64url(sealed())[:5]
-    cipher = AESGCM(journals._make_cipher_key(KEY))
-    for content in [b"[]", b"not JSON", b"[100.0,{}]", b"\xff", b'[100.0,[{"a":1},0,0,0,0]]']:
+    _, cipher = journals._make_cipher(KEY)
+    wrong = [
+        [],
+        "text",
+        [100.0, {}],
+        [100.0, [{"a": 1}, {}, 0, 0]],
+        [100.0, [{b"a": b"1"}, {}, "0"]],
+    ]
+    for content in [b"", b"\xc1", *map(msgspec.msgpack.encode, wrong)]:
         token = encode_base64url(head + NONCE + cipher.encrypt(NONCE, content, head + CALL))
         assert "an incompatible server" in refusal(token)
 
@@ -357,9 +357,97 @@ def test_a_journal_too_large_for_a_token_is_refused():
     """The token travels in every further request of the call."""
     run = Replay(Journal())
     run.record(run.effect("download"), msgspec.json.encode("x" * MAX_TOKEN_CHARS))
-    with pytest.raises(JournalTooLarge, match="keep large results elsewhere") as caught:
+    with pytest.raises(JournalTooLarge, match=r"Limits\.request_state") as caught:
         sealed(run.journal())
     assert MAX_TOKEN_CHARS < caught.value.size
+
+
+# --- segments
+
+STEPS = {b"?one": b'{"seat":12}', b"!two": b"[]"}
+ID = b"i" * 16
+
+
+def keep(steps=None, id=ID, keys=(KEY,), call=CALL):
+    """Sealed steps."""
+    return seal_steps(STEPS if steps is None else steps, id, keys, NONCE, call)
+
+
+def test_kept_steps_open_for_their_call_and_under_their_id():
+    """Nothing is lost in the store, and nothing of it can be read there."""
+    assert STEPS == unseal_steps(keep(), ID, (KEY,), CALL)
+    assert STEPS == unseal_steps(keep(), ID, (OTHER, KEY), CALL)
+    assert b"seat" not in keep()
+
+
+@pytest.mark.parametrize(
+    ("data", "id", "keys", "call"),
+    [
+        (keep(), b"j" * 16, (KEY,), CALL),
+        (keep(), ID, (OTHER,), CALL),
+        (keep(), ID, (), CALL),
+        (keep(), ID, (KEY,), digest_binding("tools/call", "book", b'{"day":1}', "ann")),
+        (keep()[:-1], ID, (KEY,), CALL),
+        (b"", ID, (KEY,), CALL),
+        (decode_base64url(sealed()), ID, (KEY,), CALL),
+    ],
+)
+def test_kept_steps_do_not_open_for_anything_else(data, id, keys, call):
+    """Who can write to the store cannot give a call the answers of another, or of another time."""
+    with pytest.raises(Unsealed):
+        unseal_steps(data, id, keys, call)
+
+
+def test_kept_steps_with_any_bit_changed_do_not_open():
+    """A store is trusted with keeping, and with nothing else."""
+    data = keep()
+    for index in range(len(data)):
+        changed = bytearray(data)
+        changed[index] ^= 1
+        with pytest.raises(Unsealed):
+            unseal_steps(bytes(changed), ID, (KEY,), CALL)
+
+
+def test_kept_steps_are_no_token_and_a_token_keeps_no_steps():
+    """One key seals both, and neither stands for the other."""
+    assert refusal(encode_base64url(keep()))
+
+
+def test_kept_steps_of_an_older_program_are_refused():
+    """Servers of two versions may share a store for a while."""
+    _, cipher = journals._make_cipher(KEY)
+    head = keep()[:5]
+    sealed_list = cipher.encrypt(NONCE, msgspec.msgpack.encode([1]), head + CALL + ID)
+    with pytest.raises(Unsealed, match="incompatible"):
+        unseal_steps(head + NONCE + sealed_list, ID, (KEY,), CALL)
+
+
+def test_steps_that_are_kept_are_met_as_those_that_are_carried():
+    """A run knows both, and hands on only what it carried."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN})
+    second.question(ELICIT, NAME)
+    second.question(ELICIT, COLOUR)
+    kept = second.journal()
+    third = Replay(msgspec.structs.replace(kept, steps={}), {"q1": RED}, kept.steps)
+
+    assert bytes(ANN) == third.recall(ELICIT, NAME)
+    assert None is third.recall(ELICIT, b"{}")
+    third.question(ELICIT, b"{}")
+    assert 0 == len(third.journal().steps.keys() & kept.steps.keys())
+
+
+def test_what_is_recalled_counts_as_met_and_what_is_not_known_does_not():
+    """A question is looked up first, and put only where nothing is known."""
+    first = Replay(Journal())
+    first.question(ELICIT, NAME)
+    first.question(ELICIT, NAME)
+    second = Replay(first.journal(), {"q1": ANN, "q2": RED})
+
+    assert [bytes(ANN), bytes(RED), None, None] == [second.recall(ELICIT, NAME) for _ in range(4)]
+    assert not second.replaying
+    assert JournalQuestion("q3", None) == second.question(ELICIT, NAME)
 
 
 @pytest.mark.parametrize(("keys", "nonce"), [((), NONCE), ((KEY,), b"short"), ((KEY,), b"x" * 13)])
@@ -381,8 +469,9 @@ def test_a_named_answer_counts_in_a_first_round_and_only_there():
     came = {"user_name": Raw(b'{"action":"decline"}'), "q1": Raw(b"{}")}
     first = Replay(Journal(), came)
 
-    assert came["user_name"] == first.question("elicitation/create", b"{}", "user_name").answer
-    assert None is first.question("roots/list", None).answer
+    answer = first.question("elicitation/create", b"{}", "user_name").answer
+    assert bytes(came["user_name"]) == answer
+    assert None is first.question("roots/list", b"{}").answer
 
     later = Replay(first.journal(), {"other": Raw(b"{}")})
     assert None is later.question("elicitation/create", b'{"a":1}', "other").answer

@@ -687,8 +687,8 @@ OFFERS = st.builds(
     sse=st.booleans(),
     known_sse=st.booleans(),
 )
-MOST_ATTEMPTS = 12
-"""Requests that the answers cause by themselves; the bound for whatever they may be lies above it."""
+MOST_ATTEMPTS = 16
+"""Requests in one opening; answers that come in turn may make it two or so for each revision."""
 
 
 @given(OFFERS, st.lists(OUTCOMES, min_size=1, max_size=4))

@@ -438,3 +438,15 @@ def test_a_dropped_message_is_repeated_in_part():
     event = only(session.receive(frame(id=1, method="x" * 10_000)))
 
     assert len(event.what) < 200
+
+
+def test_a_large_result_is_enclosed_without_being_copied():
+    """Ours: what stands around it is what an answer has around it; of a withdrawn call, nothing."""
+    plain, apart = Session("server"), Session("server")
+    for session in (plain, apart):
+        session.receive(b'{"jsonrpc":"2.0","id":"a","method":"ping"}')
+
+    before, behind = apart.enclose("a")
+
+    assert plain.answer("a", b'{"x":1}') == before + b'{"x":1}' + behind
+    assert apart.enclose("a") is None

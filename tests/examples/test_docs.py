@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from isthmus.cli.exits import EXIT_MEANINGS
+from isthmus.cli.exit_codes import EXIT_MEANINGS
 from support.docs import blocks
 from support.docs.blocks import ROOT, list_blocks, list_pages
 
@@ -92,7 +92,7 @@ def test_the_files_that_contributing_names_are_there():
 
 
 def test_the_exit_codes_are_those_of_the_command():
-    """Ours: one table, in ``cli/exits.py``, and the page that shows it."""
+    """Ours: one table, in ``cli/exit_codes.py``, and the page that shows it."""
     page = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
 
     assert [] == [

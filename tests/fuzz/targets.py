@@ -6,6 +6,7 @@ never opens, a template finds back what it made.
 """
 
 import asyncio
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,9 +46,14 @@ from isthmus.core.uri_template import BadTemplate, UriTemplate
 from isthmus.revisions import METHODS
 from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.testing.transcript import load
-from isthmus.transports.http.reply import EventWriter
+from isthmus.transports.http.app import HttpApp
+from isthmus.transports.http.reply import NOBODY, EventWriter
 from isthmus.transports.http.resume import PostedStream, SessionStreams
 from isthmus.wire.jsonrpc import Frame, Unreadable, encode_answer, is_nested_deeper, parse
+from support.http.http_differences import assert_same, cut, may_differ
+from support.http.messages import hello, make_http_app
+from support.http.raw_requests import REQUESTS
+from support.http.scripted_connection import ScriptedConnection
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
 LIMIT = 4096
@@ -125,6 +131,22 @@ def http(data: bytes) -> None:
             msgspec.json.encode(verdict.error())
 
 
+def responses(data: bytes) -> None:
+    """An HTTP response to a client: the same one, or the same refusal, however it is cut."""
+
+    async def parse(size: int) -> tuple[object, bool]:
+        scripted = ScriptedConnection()
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        return await scripted.ask(*pieces, eof=True), scripted.wire.closed
+
+    async def compare() -> None:
+        whole = await parse(len(data) + 1)
+        assert whole == await parse(7)
+        assert whole == await parse(1)
+
+    asyncio.run(compare())
+
+
 def journal(data: bytes) -> None:
     """A ``requestState``: nothing opens but what we sealed, byte for byte."""
     token = data.decode("latin-1")
@@ -199,14 +221,10 @@ def event_ids(data: bytes) -> None:
         loop.close()
 
 
-async def _drop_message(_message: object) -> None:
-    """An ASGI ``send`` that nobody listens to."""
-
-
 async def _event_id(event_id: str) -> None:
     streams = SessionStreams("session", MemoryLog(lambda: 0.0), primes=True)
     streams.mark = "0a1b2c3d4e5f"
-    stream = streams.open(PostedStream(streams, EventWriter(_drop_message)))
+    stream = streams.open(PostedStream(streams, EventWriter(NOBODY)))
     try:
         found, place = streams.find(event_id)
         await found.check(place)
@@ -214,6 +232,20 @@ async def _event_id(event_id: str) -> None:
         return
     assert (stream, 0) == (found, place)
     assert event_id.startswith("0a1b2c3d4e5f-")
+
+
+def connections(data: bytes) -> None:
+    """Bytes on a connection: the same comes of them on ours and on uvicorn's own, cut anywhere.
+
+    The first four bytes say where they are cut; what may differ is listed in the support module.
+    """
+    places, data = [7 * place for place in data[:4]], data[4:]
+    if data and not may_differ(data):
+        asyncio.run(assert_same(_make_app, cut(data, places)))
+
+
+def _make_app() -> HttpApp:
+    return make_http_app(hello=hello)
 
 
 def nesting(data: bytes) -> None:
@@ -344,6 +376,20 @@ def requests() -> Iterator[bytes]:
     yield b"GET\naccept: text/event-stream\nmcp-session-id: s\nlast-event-id: 3\n\n"
 
 
+def replies() -> Iterator[bytes]:
+    """Messages as the responses of HTTP carry them."""
+    ok = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+    for message in list(messages())[:20]:
+        yield ok + b"content-length: %d\r\n\r\n%b" % (len(message), message)
+    chunked = b"transfer-encoding: chunked\r\n\r\n5;x=y\r\ndata:\r\n2\r\n\n\n\r\n0\r\nx: y\r\n\r\n"
+    yield ok + chunked
+    yield b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + ok + chunked
+    yield b"HTTP/1.0 200 OK\r\nconnection: keep-alive\r\n\r\nup to the end"
+    packed = gzip.compress(b"packed")
+    yield b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + packed
+    yield b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 101 Other\r\nupgrade: x\r\n\r\n"
+
+
 def tokens() -> Iterator[bytes]:
     """A sealed journal, and something like one."""
     yield SEALED.encode()
@@ -394,6 +440,13 @@ def marked() -> Iterator[bytes]:
     yield b"0a1b2c3d4e5f-1-7"
     yield b"0a1b2c3d4e5f-99999999999999999-1"
     yield "0a1b2c3d4e5f-\u00b2-0".encode("latin-1")
+
+
+def raw() -> Iterator[bytes]:
+    """Requests as bytes, by themselves and with another behind them."""
+    for request in REQUESTS.values():
+        yield b"\xff\xff\xff\xff" + request
+        yield b"\x03\x08\x10\x40" + request + REQUESTS["call"]
 
 
 def nests() -> Iterator[bytes]:
@@ -448,12 +501,14 @@ TARGETS = {
     "frames": Target(frames, lines),
     "sse": Target(sse, streams),
     "http": Target(http, requests),
+    "responses": Target(responses, replies),
     "journal": Target(journal, tokens),
     "cursors": Target(cursors, marks),
     "templates": Target(templates, addresses),
     "headers": Target(headers, values),
     "batches": Target(batches, arrays),
     "event_ids": Target(event_ids, marked),
+    "connections": Target(connections, raw),
     "nesting": Target(nesting, nests),
     "surrogates": Target(surrogates, halves),
     "redaction": Target(redaction, secrets),

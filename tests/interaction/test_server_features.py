@@ -33,13 +33,12 @@ def server(tmp_path):
 @pytest.mark.covers("progress.rate.newest-wins", "tools.output.no-lone-surrogates")
 async def test_the_last_report_comes_before_an_answer_that_is_safe_to_show(joined, server):
     """The spec: progress SHOULD be limited and MUST end with the answer; output MUST be safe."""
-    steps = []
-
     async with joined(server) as client:
-        result = await client.call_tool("flood", on_progress=steps.append)
-
-    assert "name\ufffd red" == result.text
-    assert [0, 1, 199] == [step.progress for step in steps]
+        for _ in range(2):  # what one call has said is not taken from the next
+            steps = []
+            result = await client.call_tool("flood", on_progress=steps.append)
+            assert "name\ufffd red" == result.text
+            assert [0, 1, 199] == [step.progress for step in steps]
 
 
 @pytest.mark.covers("resources.files.no-way-out")

@@ -68,6 +68,14 @@ KNOWN: list[Known] = [
         *("isthmus", "rust", "http", "2025-11-25", "resumption"),
         why="it gives tools no way to close their stream",
     ),
+    *(
+        Known(
+            *("isthmus", "rust", "*", "2026-07-28", behaviour),
+            why="it acknowledges a subscription a moment before it begins to tell of changes",
+            sometimes=True,
+        )
+        for behaviour in ("a list that changes", "a resource that changes")
+    ),
     Known(
         *("isthmus", "mcp1", "*", "*", "a resource that changes"),
         why="it has resources/subscribe, but declares in any case that it has not",

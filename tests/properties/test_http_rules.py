@@ -13,6 +13,7 @@ from isthmus.core.http.rules import (
     Refusal,
     RequestHead,
     judge,
+    judge_by_rungs,
     judge_head,
     read_head,
 )
@@ -43,6 +44,10 @@ heads = vary_mapping({**SERVED, **REST}, values, most=4).map(lambda fields: Requ
 metas = vary_mapping(
     {PROTOCOL_VERSION: MODERN[-1].name, CLIENT_CAPABILITIES: {}, CLIENT_INFO: None}, odd
 ).map(lambda meta: {k: v for k, v in meta.items() if v is not None})
+PARAMS = {
+    "name": "add",
+    "_meta": {PROTOCOL_VERSION: MODERN[-1].name, CLIENT_CAPABILITIES: {"elicitation": {}}},
+}
 params = metas.flatmap(lambda meta: vary_mapping({"name": "add", "_meta": meta}, odd))
 frames = params.flatmap(
     lambda given: vary_mapping({"id": 1, "method": "tools/call", "params": given}, odd)
@@ -91,6 +96,42 @@ def test_a_modern_call_that_is_served_says_the_same_in_head_and_body(head, body,
         assert head.mcp_method == frame.method
         if frame.method == "tools/call" and isinstance(envelope.name, str):
             assert decode_value(head.mcp_name) == envelope.name
+
+
+SPELLINGS = ["add", "a.b-c", " add", "a b", "é", "a\tb", "add\x7f", "=?x", "=?base64?YWRk?=", ""]
+
+
+def say_twice(method, name, id):
+    """A head and a body that say the same, however strange it is."""
+    head = RequestHead(**{**SERVED, "mcp_method": method, "mcp_name": name})
+    body = {"jsonrpc": "2.0", "id": id, "method": method, "params": {**PARAMS, "name": name}}
+    return head, body if id else {key: value for key, value in body.items() if key != "id"}
+
+
+said_twice = st.builds(
+    say_twice,
+    st.sampled_from(["tools/call", "ping", "initialize"]),
+    st.sampled_from(SPELLINGS) | st.text(max_size=8),
+    st.sampled_from([0, 1]),
+)
+
+
+@given(said_twice | st.tuples(heads, frames), supported)
+def test_what_is_decided_at_a_glance_is_decided_as_by_the_rungs(request, revisions):
+    """Ours: saying the same twice has a short way, and the same verdict in the end."""
+    head, body = request
+    frame, envelope, verdict = judge_post(head, encode(body), revisions)
+
+    assert verdict is None or verdict == judge_by_rungs(head, frame, envelope, revisions)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_name_in_head_and_body_is_judged_as_by_the_rungs(name):
+    """Ours: what stands for another name in a header, or for none, is not taken for itself."""
+    head, body = say_twice("tools/call", name, 1)
+    frame, envelope, verdict = judge_post(head, encode(body), REVISIONS)
+
+    assert verdict == judge_by_rungs(head, frame, envelope, REVISIONS)
 
 
 @given(st.sampled_from(["POST", "GET", "DELETE", "PUT", ""]), heads, headers, supported)

@@ -1,6 +1,7 @@
 """Changes: told to whoever wants to know, once, in the way of the revision."""
 
 import asyncio
+import sys
 import threading
 
 import pytest
@@ -258,6 +259,78 @@ async def test_a_stream_that_was_cancelled_is_forgotten():
 
     assert 1 == len(client.link.notes)
     assert [] == client.link.closers
+
+
+# --- how much it costs ---
+
+
+def count_calls(function, *given):
+    """How many Python functions run while one does."""
+    calls = []
+
+    def note(frame, event, _arg):
+        if event == "call":
+            calls.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        function(*given)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.covers("changes.resources.only-subscribed")
+async def test_an_update_touches_its_subscribers_and_nobody_else():
+    """Ours: sessions that did not subscribe cost an update nothing, however many there are."""
+    server = full()
+    one = session(server)
+    await one.once("resources/subscribe", {"uri": "a://b"})
+    stream, task = await open_stream(server, resourceSubscriptions=["a://b"])
+    few = count_calls(server.notify_resource_updated, "a://b")
+    nobody = count_calls(server.notify_resource_updated, "a://c")
+    await run_turns(20)
+    others = [session(server) for _ in range(300)]
+    for other in others[:100]:
+        await other.once("resources/subscribe", {"uri": "a://other"})
+    await run_turns(20)
+
+    assert few == count_calls(server.notify_resource_updated, "a://b")
+    assert nobody == count_calls(server.notify_resource_updated, "a://c")
+    assert 2 == few.count("ChangeListener.hear")
+    assert "ChangeListener.hear" not in nobody
+    await run_turns(20)
+    await stop(task)
+    assert [UPDATED] * 2 == [method for method, _ in one.link.notes]
+    assert [UPDATED] * 2 == [method for method, _ in stream.link.notes[1:]]
+    assert not any(other.link.notes for other in others)
+
+
+@pytest.mark.parametrize("way", ["session", "unsubscribe", "cancelled", "link"])
+async def test_who_no_longer_listens_leaves_nothing_behind(way):
+    """Ours: a server that runs for months has the subscriptions of now and no others."""
+    server = full()
+    if way in ("session", "unsubscribe"):
+        client = session(server)
+        await client.once("resources/subscribe", {"uri": "a://b"})
+        await client.once("resources/subscribe", {"uri": "a://b"})
+        server._changes.add_page(client.link, "e1")
+        server.notify_elicitation_complete("e1")
+        if way == "session":
+            server._changes.add_page(client.link, "e2")
+            client.link.close()
+        else:
+            await client.once("resources/unsubscribe", {"uri": "a://b"})
+    else:
+        client, task = await open_stream(server, resourceSubscriptions=["a://b", "a://c"])
+        assert 2 == len(server._changes._topics._listeners)
+        if way == "cancelled":
+            await stop(task)
+        else:
+            client.link.close()
+            await task
+
+    assert {} == server._changes._topics._listeners
 
 
 # --- from everywhere --------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from isthmus.errors import AuthError
 from isthmus.store.meter import Rate
 from isthmus.testing.connect import run_until_left
 from isthmus.testing.person import Person
-from isthmus.transports.http.client.requests import open_requests
+from isthmus.transports.http.client.pool import open_requests
 from isthmus.transports.http.serve import serve
 
 __all__ = ["VISITS", "Bank", "opened"]

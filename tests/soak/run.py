@@ -1,11 +1,12 @@
-"""Ten thousand visits to one server: ``python tests/soak/run.py [--visits 10000]``.
+"""Ten thousand visits to one server: ``python tests/soak/run.py [--visits 10000] [--seconds 3]``.
 
 Clients connect over every transport and in every revision, call, ask, cancel, listen, hang up in
 the middle of a call, and cut raw connections in the middle of a request. A few hundred of them
 launch a process of their own, and some come to a server where one logs in. In the end nothing may
 be left over: memory is flat after the warm-up, no task, descriptor or process of it is left, no
-token or password either, and no tool still runs. Ends with 0 where that holds, with 1 and what
-leaked where it does not.
+token or password either, and no tool still runs. Then a server is called over stdio as fast as it
+answers, for so many seconds of each kind of call (``full_speed.py``). Ends with 0 where that holds,
+with 1 and what leaked or failed where it does not.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import full_speed
 import guarded
 
 from isthmus import Accepted, Client, Command, Context, HttpSse, Server
@@ -333,9 +335,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--visits", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=20261121)
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="at full speed, of each kind of call"
+    )
     asked = parser.parse_args()
     logging.getLogger("isthmus").setLevel(logging.CRITICAL)  # it is all on purpose
-    return asyncio.run(soak(asked.visits, asked.seed))
+    leaked = asyncio.run(soak(asked.visits, asked.seed))
+    return full_speed.run_all(asked.seconds) or leaked
 
 
 if __name__ == "__main__":

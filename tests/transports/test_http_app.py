@@ -26,6 +26,17 @@ from support.http.messages import (
     read_tool_text,
 )
 
+pytestmark = pytest.mark.usefixtures("carrier")
+ASGI_ONLY = frozenset(
+    {
+        "test_a_send_that_fails_ends_no_call",
+        "test_a_handler_sees_headers_and_where_the_request_came_from",
+        "test_a_call_leaves_no_reference_cycle",
+        "test_a_watched_call_that_is_answered_is_watched_no_longer",
+        "test_a_server_that_cannot_receive_any_more_says_the_client_left",
+    }
+)
+
 
 async def talk(inbound):
     """A tool that reports progress before it answers."""

@@ -20,6 +20,9 @@ from support.http.messages import (
     read_tool_text,
 )
 
+pytestmark = pytest.mark.usefixtures("carrier")
+ASGI_ONLY = frozenset()
+
 BATCHING = "2025-03-26"
 PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
 

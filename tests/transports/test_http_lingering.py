@@ -9,8 +9,9 @@ import shutil
 import aiohttp
 import pytest
 
-from isthmus.transports.http import request
-from isthmus.transports.http.connections import Connection, H11Connection
+from isthmus.transports.http import asgi_exchange
+from isthmus.transports.http.connections import Connection
+from isthmus.transports.http.connections.h11_connection import H11Connection
 from support.auth.protected_server import Files, make_guard
 from support.http.asgi_driver import Exchange
 from support.http.messages import hello, make_http_app, modern_body, modern_head
@@ -118,7 +119,7 @@ async def test_who_waits_to_be_told_is_told_the_refusal_alone():
 
 async def test_a_body_without_an_end_is_not_drained_for_ever(monkeypatch):
     """Ours: so many bytes, and so long."""
-    monkeypatch.setattr(request, "MAX_DRAIN_BYTES", 10_000)
+    monkeypatch.setattr(asgi_exchange, "MAX_DRAIN_BYTES", 10_000)
     pieces = [b"x" * 1000] * 50
     exchange = Exchange(
         make_http_app(hello=hello),
@@ -130,7 +131,7 @@ async def test_a_body_without_an_end_is_not_drained_for_ever(monkeypatch):
     assert (404, "close") == (exchange.status, exchange.header("connection"))
     assert 12 >= exchange.read
 
-    monkeypatch.setattr(request, "DRAIN_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(asgi_exchange, "DRAIN_TIMEOUT_S", 0.01)
     slow = Exchange(
         make_http_app(hello=hello),
         path="/other",

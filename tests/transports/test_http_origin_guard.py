@@ -12,6 +12,15 @@ from support.http.messages import (
     open_legacy_session,
 )
 
+pytestmark = pytest.mark.usefixtures("carrier")
+ASGI_ONLY = frozenset(
+    {
+        "test_where_our_name_cannot_be_known_no_page_is_ours",
+        "test_where_our_name_cannot_be_known_any_host_is_served",
+        "test_an_announced_length_over_the_limit_is_refused_before_it_is_read",
+    }
+)
+
 FAR = {"server": ("10.0.0.5", 8000)}
 UNIX = {"server": ("/run/isthmus.sock", None)}
 

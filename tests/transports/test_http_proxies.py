@@ -11,7 +11,8 @@ from isthmus.client import handshake
 from isthmus.client.client import Client
 from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.transports.http.client.address import Http
-from isthmus.transports.http.client.requests import HttpProxy, choose_proxy, open_requests
+from isthmus.transports.http.client.pool import open_requests
+from isthmus.transports.http.client.proxies import HttpProxy, choose_proxy
 
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "REQUEST_METHOD")
 

@@ -11,6 +11,7 @@ from isthmus.transports.http.request_watch import WatchedRequest
 from isthmus.transports.http.resume import PostedStream, SessionStreams
 from isthmus.transports.http.session_requests import PostRequest
 from support.event_loop import run_turns
+from support.http.asgi_driver import make_sink
 
 EITHER = AcceptedForms(json=True, events=True)
 
@@ -44,7 +45,7 @@ async def test_the_last_word_first_makes_plain_json():
     """One head, one body, and the status that was asked for."""
     wire = Wire()
 
-    await Reply(wire, EITHER, ((b"x-a", b"1"),)).answer(b"{}", 404)
+    await Reply(make_sink(wire), EITHER, ((b"x-a", b"1"),)).answer(b"{}", 404)
 
     head, body = wire.sent
     assert 404 == head["status"]
@@ -60,7 +61,7 @@ async def test_the_last_word_first_makes_plain_json():
 async def test_something_before_it_makes_a_stream():
     """The further headers are those of the stream then."""
     wire = Wire()
-    reply = Reply(wire, EITHER, ((b"x-a", b"1"),))
+    reply = Reply(make_sink(wire), EITHER, ((b"x-a", b"1"),))
 
     assert await reply.say(b"1")
     await reply.answer(b"2", 404)
@@ -74,7 +75,7 @@ async def test_something_before_it_makes_a_stream():
 async def test_nothing_is_said_after_the_last_word():
     """Neither by messages nor by a second answer nor by a heartbeat."""
     wire = Wire()
-    reply = Reply(wire, EITHER)
+    reply = Reply(make_sink(wire), EITHER)
     await reply.say(b"1")
     await reply.answer(b"2")
     sent = list(wire.sent)
@@ -92,7 +93,7 @@ async def test_messages_of_several_tasks_wait_for_the_head():
     """A server whose client is slow takes the head late; nothing may overtake it."""
     wire = Wire()
     wire.turns = asyncio.Semaphore(0)
-    reply = Reply(wire, EITHER)
+    reply = Reply(make_sink(wire), EITHER)
     tasks = [asyncio.create_task(reply.say(b"%d" % n)) for n in range(3)]
     for _ in range(4):
         asyncio.get_running_loop().call_soon(wire.turns.release)
@@ -106,7 +107,7 @@ async def test_messages_of_several_tasks_wait_for_the_head():
 async def test_an_end_without_an_answer_has_the_status_asked_for():
     """202 for what needs none."""
     wire = Wire()
-    await Reply(wire, EITHER).end(202)
+    await Reply(make_sink(wire), EITHER).end(202)
 
     assert (202, [(b"content-length", b"0")]) == (wire.sent[0]["status"], wire.sent[0]["headers"])
     assert b"" == wire.body
@@ -115,7 +116,7 @@ async def test_an_end_without_an_answer_has_the_status_asked_for():
 async def test_an_end_of_a_stream_is_only_its_end():
     """The status was sent with its head."""
     wire = Wire()
-    reply = Reply(wire, EITHER)
+    reply = Reply(make_sink(wire), EITHER)
     await reply.open()
     await reply.end(500)
 
@@ -128,7 +129,7 @@ async def test_a_broken_wire_is_told_by_false_and_tried_once():
     """Whoever speaks goes on; there is no use in trying again."""
     wire = Wire()
     wire.broken = True
-    reply = Reply(wire, EITHER)
+    reply = Reply(make_sink(wire), EITHER)
 
     assert not await reply.say(b"1")
     wire.broken = False
@@ -141,7 +142,7 @@ async def test_a_broken_wire_is_told_by_false_and_tried_once():
 async def test_what_is_said_to_a_client_that_has_left_waits_for_nobody():
     """The message before it may never be taken."""
     wire = Wire()
-    reply = Reply(wire, EITHER)
+    reply = Reply(make_sink(wire), EITHER)
     await reply.open()
     wire.free.clear()
     stuck = asyncio.create_task(reply.say(b"1"))
@@ -185,7 +186,7 @@ class Session:
 async def test_a_log_that_is_slow_is_no_client_that_takes_nothing():
     """A client that was sent nothing yet has missed nothing."""
     wire, log, loop = Wire(), SlowLog(), asyncio.get_running_loop()
-    reply = Reply(wire, EITHER, (), Session(log))
+    reply = Reply(make_sink(wire), EITHER, (), Session(log))
     saying = asyncio.create_task(reply.say(b"1"))
     await run_turns()
 
@@ -199,7 +200,7 @@ async def test_a_stream_whose_last_word_was_not_taken_lets_go_of_its_response():
     """Else each holds the other, for as long as the session keeps the stream."""
     wire = Wire()
     session = Session(MemoryLog())
-    reply = Reply(wire, EITHER, (), session)
+    reply = Reply(make_sink(wire), EITHER, (), session)
     await reply.say(b"1")
     wire.free.clear()
     answering = asyncio.create_task(reply.answer(b"2"))
@@ -216,7 +217,7 @@ async def test_a_stream_whose_last_word_was_not_taken_lets_go_of_its_response():
 async def test_a_heartbeat_waits_for_the_one_before_it():
     """A client that does not read is not buried in comments."""
     wire = Wire()
-    reply = Reply(wire, EITHER)
+    reply = Reply(make_sink(wire), EITHER)
     await reply.open()
     wire.free.clear()
     loop = asyncio.get_running_loop()
@@ -236,7 +237,7 @@ async def test_a_heartbeat_waits_for_the_one_before_it():
 
 async def test_no_heartbeat_makes_a_stream_of_what_must_not_be_one():
     """A client that takes JSON only."""
-    reply = Reply(Wire(), AcceptedForms(json=True, events=False))
+    reply = Reply(make_sink(Wire()), AcceptedForms(json=True, events=False))
 
     reply.beat(asyncio.get_running_loop())
 
@@ -249,7 +250,7 @@ async def test_a_cut_cancels_the_request_and_is_known_to_be_ours():
     watched = []
 
     async def serve():
-        request = WatchedRequest()
+        request = WatchedRequest(asyncio.current_task())
         watched.append(request)
         entered.set()
         try:
@@ -273,7 +274,7 @@ async def test_a_cut_does_not_hide_a_cancellation_from_outside():
     watched = []
 
     async def serve():
-        watched.append(WatchedRequest())
+        watched.append(WatchedRequest(asyncio.current_task()))
         entered.set()
         try:
             await asyncio.Event().wait()
@@ -292,7 +293,7 @@ async def test_a_cut_does_not_hide_a_cancellation_from_outside():
 
 async def test_a_finished_request_cannot_be_cut():
     """Its task may have gone on to something else."""
-    request = PostRequest(Wire(), EITHER, (), asyncio.Event().wait)
+    request = PostRequest(make_sink(Wire()), EITHER)
     request.finish()
 
     request.cut()

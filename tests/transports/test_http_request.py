@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from isthmus.transports.http.request import StartedAwaitable, start_awaitable
+from isthmus.transports.http.asgi_exchange import StartedAwaitable, start_awaitable
 
 
 async def at_once():

@@ -8,7 +8,9 @@ import ssl
 import pytest
 
 from isthmus.errors import ConnectionLost
-from isthmus.transports.http.client.requests import describe_error, find_hint, open_requests
+from isthmus.transports.http.client.failures import describe_error, find_hint
+from isthmus.transports.http.client.pool import open_requests
+from support.http.raw_server import answer_each, serve_raw
 
 
 class FromLibrary(Exception):
@@ -80,55 +82,40 @@ def test_a_timeout_is_told_as_one():
 
 async def test_a_connection_is_kept_and_used_again():
     """Ours: no handshake for each request; as many connections as there are requests at once."""
-    connections = []
+    async with serve_raw(answer_each(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")) as server:
+        requests = open_requests(connect_timeout=5)
 
-    async def connected(reader, writer):
-        connections.append(writer)
-        try:
-            while await reader.readuntil(b"\r\n\r\n"):
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
+        async def ask():
+            return await (await requests.send("GET", server.url, {})).read(100)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    requests = open_requests(connect_timeout=5)
-
-    async def ask():
-        return await (await requests.send("GET", url, {})).read(100)
-
-    for _ in range(3):
-        assert b"ok" == await ask()
-    assert 1 == len(connections)
-    assert [b"ok"] * 4 == await asyncio.gather(*[ask() for _ in range(4)])
-    assert 4 == len(connections)
-    await requests.close()
-    server.close()
+        for _ in range(3):
+            assert b"ok" == await ask()
+        assert 1 == server.connections
+        assert [b"ok"] * 4 == await asyncio.gather(*[ask() for _ in range(4)])
+        assert 4 == server.connections
+        await requests.close()
 
 
 async def test_what_a_closed_answer_passed_through_is_not_kept():
-    """Ours: the library raises one object for all of them, and what hangs on it is never freed."""
+    """Ours: what says why it ended was never raised, so that no frame hangs on it."""
 
-    async def connected(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
+    async def endless(server, reader, writer):
+        await server.read_request(reader)
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
         await reader.read()
-        writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-    requests = open_requests(connect_timeout=5)
-    response = await requests.send("GET", url, {})
-    reading = asyncio.create_task(response.piece())
-    await asyncio.sleep(0)
-    response.close()
-    with pytest.raises(ConnectionLost) as lost:
-        await reading
+    async with serve_raw(endless) as server:
+        requests = open_requests(connect_timeout=5)
+        response = await requests.send("GET", server.url, {})
+        reading = asyncio.create_task(response.piece())
+        await asyncio.sleep(0)
+        response.close()
+        with pytest.raises(ConnectionLost) as lost:
+            await reading
+        await requests.close()
 
     assert lost.value.__cause__ is not None
     assert lost.value.__cause__.__traceback__ is None
-    await requests.close()
-    server.close()
 
 
 async def test_of_a_connection_that_never_came_about_no_byte_was_sent():

@@ -2,17 +2,28 @@
 
 import asyncio
 import contextlib
+import http.client
 import json
+import os
+import platform
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
 
 from isthmus.testing.faults import until
-from isthmus.transports.http.serve import ConnectionSweeper, serve
+from isthmus.transports.http.connections.h11_connection import H11Connection
+from isthmus.transports.http.connections.http_connection import HttpConnection
+from isthmus.transports.http.connections.server_context import (
+    HEAD_TIMEOUT_TICKS,
+    UNREAD_LOOK_TICKS,
+)
+from isthmus.transports.http.serve import serve
 from support.http.messages import hello, make_http_app, modern_body, modern_head
 
 EVERY_LOOP = True
@@ -235,11 +246,23 @@ async def loose(target, http):
         await task
 
 
-@pytest.mark.parametrize("http", ["httptools", "h11"])
+def let_pass(server, ticks):
+    """Let so many seconds of the sweep pass."""
+    for _ in range(ticks):
+        server.server_state.isthmus_context.look()
+
+
+def waits_for_head(connection):
+    """Whether something of the next request has come, or the first is waited for."""
+    if isinstance(connection, HttpConnection):
+        return not connection.is_idle
+    return connection.timeout_keep_alive_task is None
+
+
+@pytest.mark.parametrize("http", [HttpConnection, H11Connection])
 @pytest.mark.parametrize("before", [0, 1])
 async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before):
     """Ours: a descriptor is taken by each connection, also by one that never asks anything."""
-    heads = ConnectionSweeper()
     request = encode_request(modern_head(host="localhost"), modern_body())
     async with loose(make_http_app(hello=hello), http) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -248,10 +271,10 @@ async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before
             assert 200 == (await read_response(reader))[0]
         writer.write(b"POST /mcp HTTP/1.1\r\nHost: local")
         connections = server.server_state.connections
-        await until(lambda: any(one.timeout_keep_alive_task is None for one in connections))
-        heads.look(connections)
+        await until(lambda: [*filter(waits_for_head, connections)])
+        let_pass(server, HEAD_TIMEOUT_TICKS)
         assert not reader.at_eof()
-        heads.look(connections)
+        let_pass(server, 1)
         rest = b""
         with contextlib.suppress(ConnectionResetError):  # what was not read of it makes it one
             rest = await reader.read()
@@ -262,15 +285,13 @@ async def test_a_head_that_does_not_come_is_not_waited_for_for_ever(http, before
 
 async def test_a_busy_connection_and_an_idle_one_are_left_alone():
     """Ours: only a head is waited for; what a request takes, and what follows it, is timed else."""
-    heads = ConnectionSweeper()
     request = encode_request(modern_head(host="localhost"), modern_body())
-    async with loose(make_http_app(hello=hello), "httptools") as (server, port):
+    async with loose(make_http_app(hello=hello), HttpConnection) as (server, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(3):
             writer.write(request)
             assert 200 == (await read_response(reader))[0]
-            heads.look(server.server_state.connections)
-            heads.look(server.server_state.connections)
+            let_pass(server, 5)
         writer.close()
 
 
@@ -298,19 +319,19 @@ async def leave(writer):
         await writer.wait_closed()
 
 
-@pytest.mark.parametrize("http", ["httptools", "h11"])
+@pytest.mark.parametrize("http", [HttpConnection, H11Connection])
 async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(http):
     """Ours: it takes memory and a descriptor, whichever kind of answer it is."""
-    heads = ConnectionSweeper()
     async with loose(make_http_app(big=big), http) as (server, port):
         connections = server.server_state.connections
         _, writer = await unread(port)
         await until(
-            lambda: all(one.cycle.response_complete for one in connections), turns=1_000_000
+            lambda: all(one.transport.get_write_buffer_size() for one in connections),
+            turns=1_000_000,
         )
         looks = 0
         while connections:
-            heads.look(connections)
+            let_pass(server, UNREAD_LOOK_TICKS)
             looks += 1
             await asyncio.sleep(0)
             assert looks < 10
@@ -321,8 +342,7 @@ async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(http):
 
 async def test_a_client_that_reads_slowly_is_waited_for():
     """Ours: each look finds that it has read something since the look before."""
-    heads = ConnectionSweeper()
-    async with loose(make_http_app(big=big), "httptools") as (server, port):
+    async with loose(make_http_app(big=big), HttpConnection) as (server, port):
         connections = server.server_state.connections
         reader, writer = await unread(port)
         size = 1
@@ -333,7 +353,40 @@ async def test_a_client_that_reads_slowly_is_waited_for():
                 lambda: [one.transport.get_write_buffer_size() for one in connections] < waiting,  # noqa: B023
                 turns=1_000_000,
             )
-            heads.look(connections)
+            let_pass(server, UNREAD_LOOK_TICKS)
 
         assert connections
         await leave(writer)
+
+
+MEASURING_SERVER = """
+from isthmus import Server
+server = Server("large", version="1")
+
+@server.tool
+async def measure(text: str) -> int:
+    return len(text)
+
+server.run("http", port=0)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's memory")
+def test_large_bodies_one_after_the_other_take_their_memory_from_the_system_once():
+    """Ours: pages that are given back and taken again are cleared by the kernel each time."""
+    text = "x" * 1_000_000
+    params = {"name": "measure", "arguments": {"text": text}}
+    body, taken = json.dumps(modern_body(params=params)), []
+    argv = [sys.executable, "-c", MEASURING_SERVER]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE) as process:
+        url = urlsplit(process.stderr.readline().decode().split()[3])
+        connection = http.client.HTTPConnection(url.netloc)
+        for _ in range(6):
+            connection.request("POST", url.path, body, modern_head(name="measure"))
+            assert str(len(text)).encode() in connection.getresponse().read()
+            status = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            taken.append(int(status[7]))  # pages that were taken from the system so far
+        connection.close()
+        process.terminate()
+
+    assert taken[-1] - taken[-2] < len(text) // os.sysconf("SC_PAGE_SIZE") // 4

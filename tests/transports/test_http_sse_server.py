@@ -291,7 +291,7 @@ async def test_a_session_belongs_to_who_opened_it():
     target = HttpApp(make_router(hello=hello))
     visitor = await Visitor(target).arrive()
     (stream,) = target._sse._streams.values()
-    stream.principal = "alice"
+    stream._principal = "alice"
     theirs = await visitor.post(legacy_call_body()).done()
     visitor.endpoint = f"/messages?session_id={'0' * 48}"
     nobodys = await visitor.post(legacy_call_body()).done()

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from isthmus.transports.http.connections import Connection, H11Connection
+from isthmus.transports.http.connections import Connection
+from isthmus.transports.http.connections.h11_connection import H11Connection
 from support.http.asgi_driver import Exchange, fetch
 from support.http.messages import (
     hello,

@@ -11,7 +11,7 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount, Route
 
-from isthmus.transports.http.request import inner_path
+from isthmus.transports.http.asgi_exchange import inner_path
 from isthmus.wire import ProgressParams
 from support.http.asgi_driver import Exchange, fetch
 from support.http.messages import (

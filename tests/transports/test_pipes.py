@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import struct
+import tracemalloc
 
 import pytest
 
@@ -12,6 +13,7 @@ from isthmus.core.framing import Oversize
 from isthmus.transports import pipes
 from isthmus.transports.pipes import (
     MAX_AHEAD_BYTES,
+    MAX_JOINED_BYTES,
     MAX_UNSENT_BYTES,
     LineReader,
     LineWriter,
@@ -19,6 +21,7 @@ from isthmus.transports.pipes import (
 )
 
 EVERY_LOOP = True
+LARGE = MAX_JOINED_BYTES + 1
 
 
 @pytest.fixture
@@ -319,6 +322,48 @@ async def test_nothing_is_lost_when_the_pipe_is_full():
 
     assert [True] * 4 == must_wait
     assert b"".join(data + b"\n" for data in big) == received
+
+
+@pytest.mark.parametrize(
+    "sizes", [(LARGE,), (1, LARGE), (LARGE, 0, 1), (2, LARGE, LARGE, 3, LARGE)]
+)
+async def test_large_messages_and_small_ones_are_lines_in_their_order(sizes):
+    """Ours: a large one is written as it is, small ones together."""
+    out, into = os.pipe()
+    outlet = LineWriter(into, nothing)
+    messages = [bytes([65 + i]) * size for i, size in enumerate(sizes)]
+    expected = b"".join(message + b"\n" for message in messages)
+
+    for message in messages:
+        outlet.write(message)
+    received = b""
+    while len(received) < len(expected):
+        await asyncio.sleep(0)
+        received += await read(out, 1 << 20)
+    outlet.write(b"after")
+    await outlet.room(0)
+
+    assert expected == received
+    assert b"after\n" == await read(out, 100)
+    outlet.close()
+    os.close(out)
+
+
+async def test_a_large_message_is_not_copied_to_be_written(tmp_path):
+    """Ours: it is as large as it is already."""
+    file = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+    outlet = LineWriter(file, nothing)
+    message = b"x" * 10_000_000
+
+    tracemalloc.start()
+    outlet.write(message)
+    await outlet.room(0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    outlet.close()
+
+    assert len(message) + 1 == (tmp_path / "out").stat().st_size
+    assert peak < 100_000
 
 
 async def test_room_is_made_when_half_is_written():

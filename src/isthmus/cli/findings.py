@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from isthmus.cli.exits import Exit
+from isthmus.cli.exit_codes import Exit
 from isthmus.core.text import clean_text
 from isthmus.linter.rules.catalog import RULES
 from isthmus.linter.rules.rule import Finding, FoldedFinding, fold_findings

@@ -2,41 +2,41 @@
 
 from typing import Annotated, Literal, TypeAlias
 
-import typer
+from isthmus.cli.declarations import Option
 
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for a program.")]
+AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print JSON for a program.")]
 StateFolder: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="FOLDER", help="The host's state; the user's own host by default."),
+    Option(metavar="FOLDER", help="The host's state; the user's own host by default."),
 ]
 
 # of commands that talk to a server
 RevisionOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Speak this revision, for example 2025-06-18.")
+    str | None, Option(help="Speak this revision, for example 2025-06-18.")
 ]
 Timeout: TypeAlias = Annotated[
     float | None,
-    typer.Option(help="Seconds that connecting may take, and then one call.", min=0.001),
+    Option(help="Seconds that connecting may take, and then one call.", min=0.001),
 ]
 EraOption: TypeAlias = Annotated[
     Literal["auto", "modern", "legacy"] | None,
-    typer.Option("--era", help="Open by initialize (legacy) or server/discover (modern) alone."),
+    Option("--era", help="Open by initialize (legacy) or server/discover (modern) alone."),
 ]
 TokenEnv: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Show the token that this environment variable holds."),
+    Option(metavar="NAME", help="Show the token that this environment variable holds."),
 ]
 
 # of commands that apply the rules of the linter
 Rules: TypeAlias = Annotated[
-    list[str] | None, typer.Option(metavar="RULE", help="A rule or an area, such as tools.")
+    list[str] | None, Option(metavar="RULE", help="A rule or an area, such as tools.")
 ]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Warnings count, too.")]
+Strict: TypeAlias = Annotated[bool, Option("--strict", help="Warnings count, too.")]
 
 # of commands that log in
 ClientId: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="ID", help="A client that is registered already.")
+    str | None, Option(metavar="ID", help="A client that is registered already.")
 ]
 OpenBrowser: TypeAlias = Annotated[
-    bool, typer.Option("--browser/--no-browser", help="Open one, or print the address.")
+    bool, Option("--browser/--no-browser", help="Open one, or print the address.")
 ]

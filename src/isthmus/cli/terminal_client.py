@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import typer
-
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Invocation
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.output import print_note
 from isthmus.cli.targets import TARGET_HELP, CliTarget, find_http_url, read_target
 from isthmus.client.features.elicitation import concerns
@@ -148,7 +148,7 @@ Work: TypeAlias = Callable[[TerminalClient, list[str]], Coroutine[Any, Any, Exit
 
 
 def run_with_target(
-    context: typer.Context,
+    context: Invocation,
     words: Sequence[str],
     options: ConnectOptions,
     work: Work,
@@ -165,13 +165,13 @@ def run_with_target(
     """
 
     def run() -> Coroutine[Any, Any, Exit]:
-        command: list[str] = context.obj or []
+        command = context.command
         rest = list(words)
         if not command and not rest:
-            raise UsageError(f"which server? {TARGET_HELP.format(context.info_name)}")
+            raise UsageError(f"which server? {TARGET_HELP.format(context.name)}")
         name = "" if command else rest.pop(0)
         if len(rest) < len(needed):
-            raise UsageError(f"{context.info_name} also needs: {' '.join(needed[len(rest) :])}")
+            raise UsageError(f"{context.name} also needs: {' '.join(needed[len(rest) :])}")
         target = read_target(name, command, Path.cwd(), os.environ)
         return _talk(TerminalClient(target, options), rest, work)
 

@@ -22,7 +22,8 @@ from isthmus.runtime.router import Router
 from isthmus.transports.command import Command, CommandChannel
 from isthmus.transports.http.client.address import Http, HttpSse, redact_url
 from isthmus.transports.http.client.channel import HttpClientChannel
-from isthmus.transports.http.client.requests import Requests, open_requests
+from isthmus.transports.http.client.pool import open_requests
+from isthmus.transports.http.client.requests import Requests
 from isthmus.transports.http.client.sse import HttpSseChannel
 from isthmus.transports.memory import open_pair
 from isthmus.transports.sockets import SOCKET_SCHEMES, parse_socket_url

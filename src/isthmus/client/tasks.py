@@ -396,7 +396,8 @@ class TaskTracker:
             # spec 2025-11-25 basic/utilities/tasks#task-progress-notifications: the token stays
             # valid throughout the task, so that it cannot be the id of a call that is over
             token = self._token(wrap_progress(self.connection.live(), on_progress))
-            params = structs.replace(params, meta={**(params.meta or {}), "progressToken": token})
+            meta: Any = params.meta or {}
+            params = structs.replace(params, meta={**meta, "progressToken": token})
         asking = asyncio.ensure_future(
             self.connection.ask("tools/call", params, None, None, params.name)
         )

@@ -8,8 +8,7 @@ decoder skips what it does not know, so that many texts stand for the same bytes
 be handed back unmodified cannot allow that.
 """
 
-from base64 import urlsafe_b64encode
-from binascii import a2b_base64, b2a_base64
+from binascii import b2a_base64
 from typing import Any, TypeVar
 
 import msgspec
@@ -55,19 +54,23 @@ def replace_surrogates(value: Any) -> Any:
     return value
 
 
-_TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")  # what has no place here becomes nonsense
-
-
 def encode_base64url(data: bytes) -> str:
     """The one spelling of ``data``."""
-    return urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    standard = b2a_base64(data, newline=False).rstrip(b"=")
+    return standard.replace(b"+", b"-").replace(b"/", b"_").decode("ascii")
 
 
 def decode_base64url(text: str) -> bytes | None:
     """The bytes that ``text`` spells; None where :func:`encode_base64url` cannot have written it."""
-    try:
-        standard = text.encode("ascii").translate(_TO_STANDARD)
-        data = a2b_base64(standard + b"=" * (-len(standard) % 4))
-    except ValueError:  # a wrong length, or characters outside ASCII
+    if "+" in text or "/" in text or "=" in text:
         return None
-    return data if b2a_base64(data, newline=False).rstrip(b"=") == standard else None
+    standard = text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4)
+    try:
+        data: bytes = msgspec.convert(standard, bytes)  # several times as fast as binascii
+    except ValueError:  # a wrong length, or characters that have no place here
+        return None
+    # What is left over in the last character must be zero: only there could a spelling differ.
+    rest = len(data) % 3
+    if rest and not text.endswith(encode_base64url(data[-rest:])):
+        return None
+    return data

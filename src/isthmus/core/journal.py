@@ -4,7 +4,7 @@ Since 2026-07-28 a server asks by answering with its questions; the client then 
 request again, with the answers (basic/patterns/mrtr). The server keeps nothing meanwhile. What
 it must remember, the :class:`Journal`, travels in ``requestState``: encrypted, so that results
 of side effects stay secret, and bound to the call it belongs to, so that it opens for nothing
-else.
+else. What is too large for that is sealed in the same way into segments, which a server may keep.
 
 The body of the call runs anew in each round. A :class:`Replay` is one such run: it recognises
 the steps of earlier rounds by their content, and notes what is new.
@@ -12,14 +12,19 @@ the steps of earlier rounds by their content, and notes what is new.
 Randomness and time arrive as arguments, as everywhere in the core.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
 from isthmus.core.encoding import decode_base64url, encode_base64url
 from isthmus.errors import IsthmusError, UsageError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 # The longest token by default, in characters: it travels in every further request of the call
 MAX_TOKEN_CHARS = 1024 * 1024
@@ -48,27 +53,46 @@ class JournalTooLarge(IsthmusError):
     def __init__(self, size: int, most: int) -> None:
         super().__init__(
             f"the answers and effects of this call make a token of {size} characters, "
-            f"more than the {most} allowed (Limits.request_state): ask for less, or keep large results elsewhere"
+            f"more than the {most} allowed (Limits.request_state)"
         )
         self.size = size
+
+
+class JournalSegment(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a journal that the server keeps; the token holds this in its place.
+
+    Attributes:
+        id: what it is kept under: 16 random bytes.
+        until: when the store lets go of it, in seconds since the epoch.
+        size: the bytes it takes there.
+    """
+
+    id: bytes
+    until: float
+    size: int
 
 
 class Journal(msgspec.Struct, frozen=True, array_like=True):
     """The questions, answers and effects of one call in its rounds so far.
 
     Attributes:
-        answers: the answer to each question answered, by the question's digest.
-        effects: the result of each side effect that happened, by its digest.
+        steps: the JSON of each answer and each effect's result, by the digest of its step.
         pending: the questions still open: the key each has on the wire, and its digest.
         keys: how many keys were made up for questions so far.
         rounds: how many rounds ended with questions.
+        returned: the questions that the body returned instead of awaiting them, as JSON.
+        segments: where the steps are that are not in here.
     """
 
-    answers: dict[str, Raw] = {}
-    effects: dict[str, Raw] = {}
-    pending: dict[str, str] = {}
+    steps: dict[bytes, bytes] = {}
+    pending: dict[str, bytes] = {}
     keys: int = 0
     rounds: int = 0
+    returned: bytes = b""
+    segments: list[JournalSegment] = []
+
+
+NO_STEPS: Mapping[bytes, bytes] = {}
 
 
 # --- one run over a journal ------------------------------------------------------------------
@@ -79,11 +103,11 @@ class JournalQuestion(msgspec.Struct, frozen=True):
 
     Attributes:
         key: what it is called on the wire; empty where it is answered.
-        answer: the raw result, or None while it is open.
+        answer: the JSON of the result, or None while it is open.
     """
 
     key: str
-    answer: Raw | None
+    answer: bytes | None
 
 
 class JournalEffect(msgspec.Struct, frozen=True):
@@ -94,23 +118,23 @@ class JournalEffect(msgspec.Struct, frozen=True):
         result: what it gave in an earlier round, or None: it has not happened yet.
     """
 
-    digest: str
-    result: Raw | None
+    digest: bytes
+    result: bytes | None
 
 
 class Replay:
     """One run of a call's body: knows the steps of earlier rounds, notes the new ones.
 
     A step is known by what it says: method and parameters of a question, name and arguments of
-    an effect. Equal steps are told apart by their order. A question that reads otherwise than
-    in the round before is a new one, and is asked.
+    an effect, spelled as :func:`encode_canonically` does. Equal steps are told apart by their
+    order. A question that reads otherwise than in the round before is a new one, and is asked.
 
     Example:
         >>> first = Replay(Journal())
-        >>> first.question("roots/list", None)
-        Question(key='q1', answer=None)
+        >>> first.question("roots/list", b"{}")
+        JournalQuestion(key='q1', answer=None)
         >>> second = Replay(first.journal(), {"q1": Raw(b'{"roots":[]}')})
-        >>> bytes(second.question("roots/list", None).answer)
+        >>> second.question("roots/list", b"{}").answer
         b'{"roots":[]}'
 
     Args:
@@ -119,89 +143,109 @@ class Replay:
             ignored (spec 2026-07-28 basic/patterns/mrtr#error-handling), missing ones asked again.
             In a first round, without a journal, an answer counts for a question that its author
             gave that very key: the name says what was answered.
+        kept: the steps that lie in the journal's segments.
     """
 
-    def __init__(self, journal: Journal, responses: Mapping[str, Raw] | None = None) -> None:
+    __slots__ = ("_former", "_keys", "_known", "_left", "_met", "_offered", "_open", "_rounds", "_steps")  # fmt: skip
+
+    def __init__(
+        self,
+        journal: Journal,
+        responses: Mapping[str, Raw] | None = None,
+        kept: Mapping[bytes, bytes] = NO_STEPS,
+    ) -> None:
         came = responses or {}
-        answered = {digest: came[key] for key, digest in journal.pending.items() if key in came}
-        self._answers = {**journal.answers, **answered}
+        self._steps = dict(journal.steps)
+        for key, digest in journal.pending.items():
+            if key in came:
+                self._steps[digest] = bytes(came[key])
+        self._known = {**kept, **self._steps} if kept else self._steps
         self._offered: Mapping[str, Raw] = {} if journal.rounds else came
-        self._effects = dict(journal.effects)
         self._keys = journal.keys
         self._rounds = journal.rounds
         self._former = {digest: key for key, digest in journal.pending.items()}
-        self._open: dict[str, str] = {}
-        self._met: Counter[bytes] = Counter()
-        self._left = {*self._answers, *self._effects}
+        self._open: dict[str, bytes] = {}
+        self._met: dict[bytes, int] = {}
+        self._left = len(self._known)
 
     @property
     def replaying(self) -> bool:
         """Whether this run still repeats what an earlier round did, and should be silent."""
-        return bool(self._left)
+        return self._left > 0
 
     @property
     def rounds(self) -> int:
         """The number of rounds before this one that ended with questions."""
         return self._rounds
 
-    def question(
-        self, method: str, params: bytes | Raw | None, key: str | None = None
-    ) -> JournalQuestion:
+    def recall(self, method: str, params: bytes) -> bytes | None:
+        """The answer to the question that the run comes to, if it is known; else nothing happens.
+
+        What costs time in a replay is this, once for each question: one digest, and no more.
+        """
+        content = _digest_step(b"?", method, params)
+        count = self._met.get(content, 0)
+        answer = self._known.get(content if not count else content + b"%d" % count)
+        if answer is not None:
+            self._met[content] = count + 1
+            if self._left:
+                self._left -= 1
+        return answer
+
+    def question(self, method: str, params: bytes, key: str | None = None) -> JournalQuestion:
         """The run comes to a question.
 
         Args:
             method: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
-            params: its parameters, JSON of an object, or None.
+            params: its parameters, canonical JSON of an object.
             key: a name for it on the wire, instead of ``q1``, ``q2``, …
         """
-        digest = self._digest(b"question", method, params)
-        answer = self._step(digest, self._answers)
+        answer, digest = self._step(b"?", method, params)
         if answer is None and key is not None and key in self._offered:
-            answer = self._answers[digest] = self._offered[key]
+            answer = bytes(self._offered[key])
+            self._note(digest, answer)
         if answer is not None:
             return JournalQuestion("", answer)
         name = self._name(digest, key)
         self._open[name] = digest
         return JournalQuestion(name, None)
 
-    def effect(self, name: str, arguments: bytes | Raw | None = None) -> JournalEffect:
+    def effect(self, name: str, arguments: bytes = b"") -> JournalEffect:
         """The run comes to a side effect that must happen once in the whole call.
 
         Args:
             name: what happens: a function's qualified name.
-            arguments: with what, as JSON.
+            arguments: with what, as canonical JSON.
         """
-        digest = self._digest(b"effect", name, arguments)
-        return JournalEffect(digest, self._step(digest, self._effects))
+        result, digest = self._step(b"!", name, arguments)
+        return JournalEffect(digest, result)
 
-    def record(self, effect: JournalEffect, result: bytes | Raw) -> None:
+    def record(self, effect: JournalEffect, result: bytes) -> None:
         """The effect happened in this run, and gave this JSON."""
-        self._effects[effect.digest] = Raw(result)
+        self._note(effect.digest, result)
 
     def journal(self) -> Journal:
         """The journal that the next round starts from, if this one ends with the questions now open."""
-        return Journal(
-            dict(self._answers),
-            dict(self._effects),
-            dict(self._open),
-            self._keys,
-            self._rounds + 1,
-        )
+        return Journal(dict(self._steps), dict(self._open), self._keys, self._rounds + 1)
 
-    def _digest(self, kind: bytes, name: str, params: bytes | Raw | None) -> str:
-        """The digest that a step is known by; equal ones differ in how many came before."""
-        content = _digest(kind, _to_bytes(name), _canonicalize(params))
-        self._met[content] += 1
-        return encode_base64url(_digest(content, b"%d" % self._met[content])[:16])
+    def _note(self, digest: bytes, result: bytes) -> None:
+        self._steps[digest] = self._known[digest] = result
 
-    def _step(self, digest: str, known: Mapping[str, Raw]) -> Raw | None:
-        if digest in known:
-            self._left.discard(digest)
-            return known[digest]
-        self._left.clear()  # this is new, so everything that follows is
-        return None
+    def _step(self, kind: bytes, name: str, content: bytes) -> tuple[bytes | None, bytes]:
+        """What is known of a step, and its digest; equal ones differ in how many came before."""
+        digest = _digest_step(kind, name, content)
+        count = self._met.get(digest, 0)
+        self._met[digest] = count + 1
+        if count:
+            digest += b"%d" % count
+        known = self._known.get(digest)
+        if known is None:
+            self._left = 0  # this is new, so everything that follows is
+        elif self._left:
+            self._left -= 1
+        return known, digest
 
-    def _name(self, digest: str, key: str | None) -> str:
+    def _name(self, digest: bytes, key: str | None) -> str:
         """A key that no other open question has; the one of the round before where possible."""
         name = key or self._former.get(digest)
         while name is None or name in self._open:
@@ -212,11 +256,12 @@ class Replay:
 
 # --- the token -------------------------------------------------------------------------------
 
-_VERSION = b"\x01"
+_TOKEN_VERSION = b"\x02"
+_SEGMENT_VERSION = b"\x12"
 _KEY_ID_SIZE = 4
 _NONCE_SIZE = 12  # bytes, as AES-GCM wants it
 _TAG_SIZE = 16
-_HEAD_SIZE = len(_VERSION) + _KEY_ID_SIZE
+_HEAD_SIZE = len(_TOKEN_VERSION) + _KEY_ID_SIZE
 
 
 class _Content(msgspec.Struct, frozen=True, array_like=True):
@@ -224,7 +269,8 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
     journal: Journal
 
 
-_decode_content = msgspec.json.Decoder(_Content).decode
+_decode_content = msgspec.msgpack.Decoder(_Content).decode
+_decode_steps = msgspec.msgpack.Decoder(dict[bytes, bytes]).decode
 
 
 def digest_binding(
@@ -242,7 +288,7 @@ def digest_binding(
     # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: principal, expiry
     # and an identifier of the originating request are verified on receipt
     who = b"" if principal is None else b"=" + _to_bytes(principal)
-    return _digest(b"binding", _to_bytes(method), _to_bytes(target), _canonicalize(arguments), who)
+    return _digest(b"binding", _to_bytes(method), _to_bytes(target), canonicalize(arguments), who)
 
 
 def seal(
@@ -268,14 +314,8 @@ def seal(
         JournalTooLarge: the token would be longer than that.
         UsageError: no key, or a nonce of another length.
     """
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    if not keys or len(nonce) != _NONCE_SIZE:
-        raise UsageError(f"sealing needs a key and a nonce of {_NONCE_SIZE} bytes")
-    head = _VERSION + _make_key_id(keys[0])
-    content = msgspec.json.encode(_Content(expires_at, journal))
-    sealed = AESGCM(_make_cipher_key(keys[0])).encrypt(nonce, content, head + binding)
-    token = encode_base64url(head + nonce + sealed)
+    content = msgspec.msgpack.encode(_Content(expires_at, journal))
+    token = encode_base64url(_encrypt(_TOKEN_VERSION, content, keys, nonce, binding))
     if max_chars is not None and len(token) > max_chars:
         raise JournalTooLarge(len(token), max_chars)
     return token
@@ -301,19 +341,11 @@ def unseal(
     Raises:
         Unsealed: it was changed, is too old, belongs to another call, or was never ours.
     """
-    from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
     # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: requestState is
     # attacker-controlled, and MUST be rejected where it fails verification
-    head, nonce, sealed = _split_token(token, max_chars)
-    key = next((key for key in keys if _VERSION + _make_key_id(key) == head), None)
-    if key is None:
-        raise Unsealed("sealed with a key this server does not have")
-    try:
-        data = AESGCM(_make_cipher_key(key)).decrypt(nonce, sealed, head + binding)
-    except InvalidTag:
-        raise Unsealed("changed, or made for another call or principal") from None
+    if max_chars is not None and len(token) > max_chars:
+        raise Unsealed(f"{len(token)} characters long")
+    data = _decrypt(_TOKEN_VERSION, decode_base64url(token) or b"", keys, binding)
     try:
         content = _decode_content(data)
     except msgspec.DecodeError as error:
@@ -323,50 +355,110 @@ def unseal(
     return content.journal
 
 
-def _split_token(token: str, max_chars: int | None) -> tuple[bytes, bytes, bytes]:
-    """Head, nonce and sealed content of a token."""
-    if max_chars is not None and len(token) > max_chars:
-        raise Unsealed(f"{len(token)} characters long")
-    data = decode_base64url(token)
-    if data is None or len(data) < _HEAD_SIZE + _NONCE_SIZE + _TAG_SIZE:
+def seal_steps(
+    steps: Mapping[bytes, bytes], id: bytes, keys: Sequence[bytes], nonce: bytes, binding: bytes
+) -> bytes:
+    """Steps as the bytes of a segment, which open for their call and under their id only.
+
+    Args:
+        steps: what to seal.
+        id: of the segment.
+        keys: as of :func:`seal`.
+        nonce: 12 random bytes, never used before.
+        binding: what the call is, from :func:`digest_binding`.
+    """
+    content = msgspec.msgpack.encode(dict(steps))
+    return _encrypt(_SEGMENT_VERSION, content, keys, nonce, binding + id)
+
+
+def unseal_steps(
+    data: bytes, id: bytes, keys: Sequence[bytes], binding: bytes
+) -> dict[bytes, bytes]:
+    """The steps in a segment that came from a store.
+
+    Raises:
+        Unsealed: it was changed, belongs to another call or another id, or was never ours.
+    """
+    content = _decrypt(_SEGMENT_VERSION, data, keys, binding + id)
+    try:
+        return _decode_steps(content)
+    except msgspec.DecodeError as error:
+        raise Unsealed(f"kept by an incompatible server: {error}") from None
+
+
+def _encrypt(
+    version: bytes, content: bytes, keys: Sequence[bytes], nonce: bytes, binding: bytes
+) -> bytes:
+    if not keys or len(nonce) != _NONCE_SIZE:
+        raise UsageError(f"sealing needs a key and a nonce of {_NONCE_SIZE} bytes")
+    key_id, cipher = _make_cipher(keys[0])
+    head = version + key_id
+    sealed: bytes = cipher.encrypt(nonce, content, head + binding)
+    return head + nonce + sealed
+
+
+def _decrypt(version: bytes, data: bytes, keys: Sequence[bytes], binding: bytes) -> bytes:
+    from cryptography.exceptions import InvalidTag
+
+    if len(data) < _HEAD_SIZE + _NONCE_SIZE + _TAG_SIZE:
         raise Unsealed("not a token of ours")
-    end = _HEAD_SIZE + _NONCE_SIZE
-    return data[:_HEAD_SIZE], data[_HEAD_SIZE:end], data[end:]
+    head, end = data[:_HEAD_SIZE], _HEAD_SIZE + _NONCE_SIZE
+    ciphers = (cipher for key_id, cipher in map(_make_cipher, keys) if version + key_id == head)
+    cipher = next(ciphers, None)
+    if cipher is None:
+        raise Unsealed("sealed with a key this server does not have")
+    try:
+        content: bytes = cipher.decrypt(data[_HEAD_SIZE:end], data[end:], head + binding)
+    except InvalidTag:
+        raise Unsealed("changed, or made for another call or principal") from None
+    return content
 
 
-def _make_key_id(key: bytes) -> bytes:
-    """Tells which of several keys sealed a token, and nothing about the key."""
+@lru_cache(maxsize=16)  # keys of the servers in this process
+def _make_cipher(key: bytes) -> "tuple[bytes, AESGCM]":
+    """The id of a key, which tells nothing about it, and the cipher that it gives.
+
+    Both are made by keys of their own, so that one secret can serve several purposes.
+    """
     from hmac import digest
 
-    return digest(key, b"isthmus journal key id", "sha256")[:_KEY_ID_SIZE]
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-
-def _make_cipher_key(key: bytes) -> bytes:
-    """A key for this purpose alone, so that one secret can serve several."""
-    from hmac import digest
-
-    return digest(key, b"isthmus journal key", "sha256")
+    key_id = digest(key, b"isthmus journal key id", "sha256")[:_KEY_ID_SIZE]
+    return key_id, AESGCM(digest(key, b"isthmus journal key", "sha256"))
 
 
 # --- digests ---------------------------------------------------------------------------------
 
+encode_canonically = msgspec.json.Encoder(order="sorted").encode  # one spelling for one value
+
+
+def _digest_step(kind: bytes, name: str, content: bytes) -> bytes:
+    """The digest that a step is known by."""
+    return kind + sha256(_make_prefix(kind, name) + content).digest()[:16]
+
+
+@lru_cache(maxsize=1024)  # methods, and names of effects
+def _make_prefix(kind: bytes, name: str) -> bytes:
+    """What a step is, before its content; the length keeps the two apart."""
+    called = _to_bytes(name)
+    return b"%b%d:%b" % (kind, len(called), called)
+
 
 def _digest(*parts: bytes) -> bytes:
     """One digest of several byte strings; their lengths keep them apart."""
-    from hashlib import sha256
-
-    return sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
+    return sha256(b"".join([b"%d:%b" % (len(part), part) for part in parts])).digest()
 
 
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _canonicalize(data: bytes | Raw | None) -> bytes:
+def canonicalize(data: bytes | Raw | None) -> bytes:
     """JSON in one spelling; what is no JSON stays as it is."""
     if data is None:
         return b"{}"
     try:
-        return msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+        return encode_canonically(msgspec.json.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return bytes(data)

@@ -7,7 +7,7 @@ a server with the same secret made, for the same list.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from isthmus.core.encoding import decode_base64url, encode_base64url
@@ -59,16 +59,37 @@ def paginate(
         BadCursor: the cursor was made up, changed, or made for another list.
         UsageError: a page size below one.
     """
-    if size is not None and size < 1:
-        raise UsageError(f"a page holds one item or more, got a page size of {size}")
     if cursor is None and size is None:
         return ItemPage(list(items), None)
     ordered = sorted(items, key=key)
+    return cut_page(ordered, key, cursor=cursor, size=size, secret=secret, scope=scope)
+
+
+def cut_page(
+    ordered: Sequence[T],
+    key: Callable[[T], str],
+    *,
+    cursor: str | None,
+    size: int | None,
+    secret: bytes,
+    scope: str,
+) -> ItemPage[T]:
+    """The page that ``cursor`` leads to, of a list that is in the order of its keys already.
+
+    It looks at the items of the page and, to find where it begins, at a logarithm of the others.
+    The arguments are those of :func:`paginate`.
+
+    Raises:
+        BadCursor: the cursor was made up, changed, or made for another list.
+        UsageError: a page size below one.
+    """
+    if size is not None and size < 1:
+        raise UsageError(f"a page holds one item or more, got a page size of {size}")
     start = (
         0 if cursor is None else bisect_right(ordered, _open_cursor(cursor, secret, scope), key=key)
     )
     end = len(ordered) if size is None else start + size
-    page = ordered[start:end]
+    page = list(ordered[start:end])
     more = end < len(ordered)
     return ItemPage(page, _seal_cursor(key(page[-1]), secret, scope) if more else None)
 

@@ -72,14 +72,14 @@ _KINDS: Mapping[str, MessageKind] = {
 }
 
 
-def classify_method(method: str, *, enveloped: bool) -> MessageKind:
-    """Classify a method by the sort of message it is, as far as phases care."""
-    if enveloped:
-        return K.ENVELOPED
-    return _KINDS.get(method, K.PLAIN)
+def step(phase: Phase, method: str, *, enveloped: bool = False) -> Phase | tuple[int, str]:
+    """The phase after a message arrived, or the code and message to refuse it with.
 
-
-def step(phase: Phase, kind: MessageKind) -> Phase | tuple[int, str]:
-    """The phase after ``kind`` arrived in ``phase``, or the code and message to refuse it with."""
+    Args:
+        phase: the phase before.
+        method: the message's method.
+        enveloped: it states its own revision and capabilities.
+    """
+    kind = K.ENVELOPED if enveloped else _KINDS.get(method, K.PLAIN)
     then = SERVER_SEES[phase].get(kind)
     return REFUSALS.get(kind, SESSION_OVER) if then is None else then

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from isthmus.core.batch import MAX_TAKEN_MEMBERS, IncomingBatch, find_batch_flaw
-from isthmus.core.caller import MalformedEnvelope, read_envelope
+from isthmus.core.caller import read_envelope
 from isthmus.core.calls import IncomingCalls, OutgoingCall, OutgoingCalls
 from isthmus.core.events import (
     CallAnswered,
@@ -37,7 +37,7 @@ from isthmus.core.events import (
     SendBytes,
     SessionEvent,
 )
-from isthmus.core.phases import Phase, classify_method, step
+from isthmus.core.phases import Phase, step
 from isthmus.wire import CancelledParams, ProgressParams
 from isthmus.wire.jsonrpc import (
     ErrorBody,
@@ -52,13 +52,14 @@ from isthmus.wire.jsonrpc import (
     parse,
     shorten,
 )
+from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
 
 Side = Literal["client", "server"]
 """Which side of the conversation we are."""
 
 # The most requests of the other side's that are served at once; each further one is refused
-MAX_IN_FLIGHT = 1000
+MAX_IN_FLIGHT = 10_000
 
 _cancelled = msgspec.json.Decoder(CancelledParams).decode
 _progress = msgspec.json.Decoder(ProgressParams).decode
@@ -175,27 +176,39 @@ class Session:
                     self._batches[event.id] = batch
         return kept
 
-    def take(self, frame: Frame, now: float = 0.0) -> list[SessionEvent]:
-        """As :meth:`receive`, for a frame that is parsed already."""
+    def take(
+        self, frame: Frame, now: float = 0.0, envelope: Envelope | None = None
+    ) -> list[SessionEvent]:
+        """As :meth:`receive`, for a frame that is parsed already.
+
+        Args:
+            frame: the message.
+            now: seconds of the clock that deadlines are measured with.
+            envelope: what ``read_envelope`` made of its params, where somebody has read it.
+        """
         method = frame.method
         if method is UNSET:
             return self._take_answer(frame)
         params = frame.params or None
         if frame.id is UNSET or frame.id is None:
             return self._take_notification(method, params, now)
-        return self._take_request(frame.id, method, params)
+        return self._take_request(frame.id, method, params, envelope)
 
-    def _take_request(self, id: Id, method: str, params: Raw | None) -> list[SessionEvent]:
+    def _take_request(
+        self, id: Id, method: str, params: Raw | None, envelope: Envelope | None
+    ) -> list[SessionEvent]:
         if self.deaf:
             # spec 2026-07-28 basic/patterns/mrtr: servers MUST NOT send requests of their own
             what = f"a request for {shorten_for_log(method)}, which servers of this revision do not send"
             return [MessageDropped("request", what)]
-        envelope = read_envelope(params)
-        if isinstance(envelope, MalformedEnvelope):
-            return [self._make_refusal(id, envelope.code, envelope.message)]
+        if envelope is None:
+            read = read_envelope(params)
+            if not isinstance(read, Envelope):
+                return [self._make_refusal(id, read.code, read.message)]
+            envelope = read
         enveloped = envelope.meta is not UNSET and bool(envelope.meta.protocol_version)
         if self.side == "server":
-            then = step(self.phase, classify_method(method, enveloped=enveloped))
+            then = step(self.phase, method, enveloped=enveloped)
             if not isinstance(then, Phase):
                 return [self._make_refusal(id, *then)]
             if then is Phase.OPENING and method == "initialize":
@@ -261,7 +274,7 @@ class Session:
         return [NotificationReceived(method, params)] if self.side == "client" else []
 
     def _take_initialized(self, method: str, params: Raw | None, _now: float) -> list[SessionEvent]:
-        then = step(self.phase, classify_method(method, enveloped=False))
+        then = step(self.phase, method)
         if isinstance(then, Phase):
             self.phase = then
             return [NotificationReceived(method, params)]
@@ -330,6 +343,14 @@ class Session:
             self._opening = None
         data = encode_answer(id, result) if self._served.close(id) else None
         return self._settle_batched(id, data) if self._batches else data
+
+    def enclose(self, id: Id) -> tuple[bytes, bytes] | None:
+        """As :meth:`answer`, without copying the result: what stands before it, and behind it.
+
+        It is not for a session that has batches.
+        """
+        data = self.answer(id, b"")
+        return None if data is None else (data[:-1], data[-1:])
 
     def fail(self, id: Id, error: ErrorBody) -> bytes | None:
         """Refuse the other side's call; None if it was withdrawn, and then never.

@@ -100,12 +100,15 @@ class UriTemplate:
         template: its text.
         names: its variables, in order of appearance.
         optional: those of them that a matching URI may leave out.
+        literals: what each matching URI begins with and, after each variable that is one whole
+            segment, what follows it, as far as that goes: see
+            :class:`~isthmus.core.template_index.TemplateIndex`.
 
     Raises:
         BadTemplate: the text breaks a rule of RFC 6570; the message says which.
     """
 
-    __slots__ = ("_parts", "_readable", "_spans", "names", "optional", "template")
+    __slots__ = ("_parts", "_readable", "_spans", "literals", "names", "optional", "template")
 
     def __init__(self, template: str) -> None:
         self.template = template
@@ -115,6 +118,7 @@ class UriTemplate:
         self.optional = frozenset(self.names) - {
             v.name for e in expressions if not e.operator.first for v in e.variables
         }
+        self.literals = _list_literals(self._parts)
         joined = _join_neighbours(self._parts)
         self._readable = [part for part in joined if isinstance(part, _Expression)]
         self._spans = (
@@ -189,6 +193,21 @@ def _parse_expression(text: str, template: str) -> Iterator[_Expression]:
         yield _Expression(operator, (variable,), stops)
 
 
+def _list_literals(parts: Sequence[_Part]) -> tuple[str, ...]:
+    """The literals whose places in a matching URI are known before anything is matched."""
+    head = parts[0] if parts and isinstance(parts[0], str) else ""
+    rest = parts[1:] if head else parts
+    literals = [head]
+    for before, literal in zip(rest[::2], rest[1::2], strict=False):
+        # a plain variable holds none of what stops it, so it ends where the literal begins
+        if isinstance(before, str) or before.operator is not _OPERATORS[""]:
+            break
+        if not isinstance(literal, str) or literal[0] not in before.stops:
+            break
+        literals.append(literal)
+    return tuple(literals)
+
+
 def _join_neighbours(parts: Iterable[_Part]) -> list[_Part]:
     """Neighbours like ``{?a}{&b}`` as one, as which they appear in a URI."""
     joined: list[_Part] = []
@@ -215,6 +234,11 @@ _UNRESERVED = r"[^A-Za-z0-9\-._~]"
 def escape_text(text: str) -> str:
     """Text as it stands in a URI, where nothing of it has a meaning of its own."""
     return _quote(text, reserved=False)
+
+
+def quote_uri(uri: str) -> str:
+    """A URI with everything escaped that cannot stand in one, as templates spell it."""
+    return _quote(uri, reserved=True)
 
 
 def unescape_text(text: str) -> str | None:

@@ -83,10 +83,11 @@ def _downgrade_structured(revision: Revision) -> Rewrite | None:
 
 
 def _is_object(value: Any) -> bool:
+    if type(value) is Raw:  # as nearly every tool has it
+        first = bytes(memoryview(value)[:1])  # and not the whole, which may be long
+        return first == b"{" or (first.isspace() and bytes(value).lstrip()[:1] == b"{")
     if isinstance(value, dict):
         return True
-    if isinstance(value, Raw):
-        return bytes(value).lstrip()[:1] == b"{"
     if isinstance(value, str | int | float | list | None):
         return False
     return isinstance(value, Struct) or encode(value)[:1] == b"{"
@@ -281,6 +282,18 @@ def project(value: T, revision: Revision) -> T:
     return value if cut is None else cut(value)
 
 
+def find_cuts(revision: Revision) -> Mapping[type, Cut | None]:
+    """What :func:`project` calls for a value of each type, in one revision; None where nothing is to be done."""
+    return _SENDING[revision]
+
+
+def find_receiving_cut(shape: Any, revision: Revision) -> Cut | None:
+    """What :func:`accept` calls for values that were decoded as ``shape``; None where nothing is to be done."""
+    if isinstance(shape, type):
+        return _RECEIVING[revision][shape]
+    return lambda value: accept(value, revision)  # one of several types
+
+
 def accept(value: T, revision: Revision) -> T:
     """``value`` without the members that ``revision`` does not have.
 
@@ -338,22 +351,22 @@ class _Cuts(dict[type, Cut | None]):
         self, rewrite: Rewrite | None, hidden: tuple[str, ...], nested: tuple[str, ...]
     ) -> Cut:
         walk = self._walk
-        # One call in C reads them all; two names at least, so that it answers with a tuple.
-        read = attrgetter(*hidden, *hidden) if hidden else None
-        nothing = (UNSET,) * (2 * len(hidden))
+        # One call in C reads them all; of one name it answers with the value, else with a tuple.
+        read = attrgetter(*hidden) if hidden else None
+        nothing = UNSET if len(hidden) == 1 else (UNSET,) * len(hidden)
 
         def cut(value: Any) -> Any:
             if rewrite is not None:
                 value = rewrite(value)
-            changes: dict[str, Any] = {}
+            changes: dict[str, Any] | None = None
             if read is not None and read(value) != nothing:
                 changes = dict.fromkeys(hidden, UNSET)
             for name in nested:
                 before = getattr(value, name)
                 after = walk(before)
                 if after is not before:
-                    changes[name] = after
-            return replace(value, **changes) if changes else value
+                    changes = {name: after} if changes is None else {**changes, name: after}
+            return value if changes is None else replace(value, **changes)
 
         return cut
 

@@ -50,7 +50,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     """One message on its way out, with what a transport may need to route it.
 
     Attributes:
-        data: one JSON-RPC message, no newline.
+        data: one JSON-RPC message, no newline; of a large answer in pieces, its beginning.
         calls: the id of the request this message is, or None.
         answers: the id of the request this message answers, or None.
         relates_to: the id of the other side's request this message belongs to, or None.
@@ -59,6 +59,7 @@ class Outgoing(msgspec.Struct, frozen=True):
         headers: further HTTP headers (``Mcp-Param-*``), mirrored from the arguments.
         members: the messages in ``data``, where it is an array of several (a 2025-03-26 batch);
             what is said above is then said of each of them, and not of the array.
+        rest: what follows ``data``, of a large answer to a channel that takes pieces.
     """
 
     data: bytes
@@ -69,10 +70,22 @@ class Outgoing(msgspec.Struct, frozen=True):
     name: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     members: tuple[Any, ...] = ()  # Outgoing, which no annotation of its own can name
+    rest: tuple[bytes, ...] = ()
+
+
+LARGE_RESULT_BYTES = 64 * 1024  # of a result that a channel which takes pieces gets uncopied
 
 
 class Channel(Protocol):
-    """Carries messages to one other side and back."""
+    """Carries messages to one other side and back.
+
+    One whose class has a true ``takes_pieces`` gets a large answer as ``data`` and ``rest``.
+
+    A class of channels may have ``give_to(take)``, too: then ``take`` is called with each
+    :class:`Delivery` that comes while :meth:`receive` waits, which goes on waiting. So a message
+    is taken in where it is read, and nobody need be woken. What needs more than handing over comes
+    by :meth:`receive` as ever.
+    """
 
     async def receive(self) -> Delivery | None:
         """The next message, or None when the channel is over.

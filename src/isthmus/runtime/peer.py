@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.core.caller import Caller, MalformedEnvelope, read_caller
+from isthmus.core.caller import Caller, read_caller
 from isthmus.core.events import (
     CallAnswered,
     CallExpired,
@@ -43,7 +43,14 @@ from isthmus.errors import (
 )
 from isthmus.revisions import METHODS, Feature, Revision
 from isthmus.runtime.batches import send_batch
-from isthmus.runtime.channel import LOCAL, Channel, Delivery, Origin, Outgoing
+from isthmus.runtime.channel import (
+    LARGE_RESULT_BYTES,
+    LOCAL,
+    Channel,
+    Delivery,
+    Origin,
+    Outgoing,
+)
 from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.outbound import (
@@ -57,6 +64,7 @@ from isthmus.runtime.outbound import (
 from isthmus.runtime.router import RequestServer
 from isthmus.wire import ProgressParams
 from isthmus.wire.jsonrpc import ErrorBody, Frame
+from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id, Wire
 
 R = TypeVar("R")
@@ -83,6 +91,7 @@ class Peer:
     """
 
     other_name = "the other side"
+    _loop: asyncio.AbstractEventLoop | None = None  # known while it reads its channel
 
     def __init__(
         self, channel: Channel, router: RequestServer, *, side: Side, origin: Origin = LOCAL
@@ -112,6 +121,11 @@ class Peer:
 
     async def run(self) -> None:
         """Serve the channel until it is over; never raises but when cancelled."""
+        self._loop = asyncio.get_running_loop()
+        # Asked of its class: what wraps a channel, and has not this, wants to see each message.
+        give_to = getattr(type(self.channel), "give_to", None)
+        if give_to is not None:
+            give_to(self.channel, self._take_at_once)
         try:
             while (delivery := await self.channel.receive()) is not None:
                 for inbound in self.take(delivery):
@@ -123,21 +137,32 @@ class Peer:
         finally:
             await self.finish()
 
-    def take(self, delivery: Delivery, frame: Frame | None = None) -> list[Inbound]:
+    def _take_at_once(self, delivery: Delivery) -> None:
+        """As :meth:`run` takes a message in, outside of its task."""
+        for inbound in self.take(delivery):
+            self.spawn(inbound)
+        if self.outbox:
+            self.start(self.flush())
+
+    def take(
+        self, delivery: Delivery, frame: Frame | None = None, envelope: Envelope | None = None
+    ) -> list[Inbound]:
         """Take one message in and settle all that needs no waiting.
 
         Args:
             delivery: the message.
             frame: the message parsed, where the transport had to look into it already.
+            envelope: the same of its envelope.
 
         Returns:
             The requests to :meth:`serve`. Refusals wait in ``outbox`` for :meth:`flush`.
         """
-        now = 0.0 if not self._waiting else asyncio.get_running_loop().time()
+        loop = self._loop
+        now = 0.0 if not self._waiting else (loop or asyncio.get_running_loop()).time()
         if frame is None:
             events = self.session.receive(delivery.data, now)
         else:
-            events = self.session.take(frame, now)
+            events = self.session.take(frame, now, envelope)
         calls: list[Inbound] = []
         for event in events:
             if type(event) is RequestReceived:
@@ -167,7 +192,7 @@ class Peer:
         caller = self.caller
         if called.enveloped:
             facts = read_caller(called.envelope, self.router.supported, origin.principal)
-            if isinstance(facts, MalformedEnvelope):
+            if not isinstance(facts, Caller):
                 data = UNSET if facts.data is None else facts.data
                 self._refuse(
                     called.id, ErrorBody(code=facts.code, message=facts.message, data=data)
@@ -247,12 +272,15 @@ class Peer:
 
     def spawn(self, inbound: Inbound) -> asyncio.Task[None]:
         """Serve a request in a task of its own."""
-        task = self._serving[inbound.id] = self.start(self.serve(inbound))
+        loop = self._loop or asyncio.get_running_loop()
+        task = self._serving[inbound.id] = loop.create_task(self.serve(inbound))
+        self._tasks.add(task)  # until the end of serve
         return task
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something beside the conversation, for as long as the conversation lasts."""
-        task = asyncio.get_running_loop().create_task(work)
+        loop = self._loop or asyncio.get_running_loop()
+        task = loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -270,6 +298,7 @@ class Peer:
             return
         self._serving.pop(id, None)
         self._enveloped.pop(id, None)
+        self._tasks.discard(task)
         data = self.session.fail(id, CANCELLED_ERROR)
         if data is not None:  # the rest of a batch, which waited for this alone
             self.outbox.append(Outgoing(data, answers=id))
@@ -277,31 +306,47 @@ class Peer:
     async def serve(self, inbound: Inbound, task: asyncio.Task[Any] | None = None) -> None:
         """Run a request (in ``task``, if that is known) and answer it, unless it is withdrawn."""
         id = inbound.id
-        task = self._serving[id] = task or asyncio.current_task()
+        task = self._serving[id] = task or self._serving.get(id) or asyncio.current_task()
+        rest: tuple[bytes, ...] = ()
         try:
-            outcome = await self.router.serve(inbound)
-        except asyncio.CancelledError:
-            withdrawn = self.session.withdrawn(id)
-            data = self.session.fail(id, CANCELLED_ERROR)  # the id is free again; nothing is sent
-            if withdrawn and task is not None:
-                task.uncancel()
-                if data is not None:  # the rest of a batch, which waited for this alone
-                    await self._tell(Outgoing(data, answers=id))
-                return
-            raise
-        finally:
-            del task  # which keeps what is raised, and so would this frame
-            self._serving.pop(id, None)
-            self._enveloped.pop(id, None)
-        if isinstance(outcome, bytes):
-            data = self.session.answer(id, outcome)
-        else:
-            data = self.session.fail(id, outcome)
-        if data is not None:
             try:
-                await self.channel.send(Outgoing(data, answers=id))
-            except ConnectionLost:
-                return  # nobody is left to tell
+                outcome = await self.router.serve(inbound)
+                if isinstance(outcome, bytes):
+                    if len(outcome) > LARGE_RESULT_BYTES and self._takes_pieces():
+                        data, rest = self._enclose(id, outcome)
+                    else:
+                        data = self.session.answer(id, outcome)
+                else:
+                    data = self.session.fail(id, outcome)
+            except asyncio.CancelledError:
+                withdrawn = self.session.withdrawn(id)
+                # the id is free again; what is sent is the rest of a batch, which waited for this
+                data = self.session.fail(id, CANCELLED_ERROR)
+                if task is None or not withdrawn:
+                    raise
+                task.uncancel()
+            finally:
+                self._serving.pop(id, None)
+                self._enveloped.pop(id, None)
+            if data is not None:
+                await self.channel.send(Outgoing(data, answers=id, rest=rest))
+        except ConnectionLost:
+            return  # nobody is left to tell
+        finally:
+            self._tasks.discard(task)
+            del task  # which keeps what is raised, and so would this frame
+
+    def _takes_pieces(self) -> bool:
+        """Whether an answer may be given to the channel in pieces.
+
+        Its class is asked: what wraps a channel wants to see whole messages.
+        """
+        return not self.session.batches and getattr(type(self.channel), "takes_pieces", False)
+
+    def _enclose(self, id: Id, result: bytes) -> tuple[bytes | None, tuple[bytes, ...]]:
+        """An answer in pieces: its beginning, None where it is withdrawn, and the rest."""
+        around = self.session.enclose(id)
+        return (None, ()) if around is None else (around[0], (result, around[1]))
 
     # Saying
 
@@ -361,7 +406,7 @@ class Peer:
             raise OutOfPhase(f"cannot call {method}: {self.lost}") from self.lost
         if relates_to is not None and self.session.withdrawn(relates_to):
             raise OutOfPhase(f"cannot call {method}: the request it belongs to was cancelled")
-        loop = asyncio.get_running_loop()
+        loop = self._loop or asyncio.get_running_loop()
         if on_progress is not None:
             params = add_progress_token(params, self.session.next_id())
         out, now = encode_params(params, self.revision), loop.time()

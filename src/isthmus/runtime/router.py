@@ -12,22 +12,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
-from msgspec import Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from isthmus.core.encoding import replace_surrogates
 from isthmus.core.principal import Principal
 from isthmus.core.session import MAX_IN_FLIGHT
 from isthmus.errors import Refuse
-from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept, project
+from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept
 from isthmus.revisions.codes import permitted_code
+from isthmus.revisions.projection import find_receiving_cut
 from isthmus.runtime.failures import log_request_failure
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
-from isthmus.wire import Implementation
+from isthmus.wire import CallToolParams, Implementation
 from isthmus.wire.jsonrpc import MAX_QUOTED_CHARS, ErrorBody, encode, is_nested_deeper, shorten
 from isthmus.wire.reading import drop_nulls
-from isthmus.wire.struct import Wire
 
 NoticeHandler = Callable[[Any, Inbound], None]
 """``(params, inbound) -> None``: what to do about a notification; ``inbound.id`` is empty."""
@@ -46,24 +46,17 @@ class Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         row: the method's row in the table.
-        revision: the revision.
+        cut: takes out of its parameters what the revision lacks; None where it lacks nothing.
         handler: the feature's handler inside its middleware.
-        stamp: what every result of it carries.
+        stamp: writes its results, with what each of them carries.
         depth: the most levels of arrays and objects in its parameters, or None.
     """
 
     row: Method
-    revision: Revision
-    handler: Any  # a Handler; msgspec cannot check callables
+    cut: Any  # a Cut or None; msgspec cannot check callables
+    handler: Any  # a Handler
     stamp: Any  # a Stamp
     depth: int | None = None
-
-    def write(self, result: Wire | Raw) -> bytes:
-        """A handler's result as JSON in the revision's shape."""
-        if isinstance(result, Raw):
-            return bytes(result)
-        written: bytes = self.stamp.write(project(result, self.revision))
-        return written
 
 
 class RequestServer(Protocol):
@@ -146,13 +139,16 @@ class Router:
         if plan is None:
             return _unknown_method_error(inbound)
         try:
-            params = accept(_decode_params(plan.row, inbound.params, plan.depth), plan.revision)
+            params = _decode_params(plan.row, inbound.params, plan.depth)
+            if plan.cut is not None:
+                params = plan.cut(params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return ErrorBody(
                 code=-32602, message=f"Invalid params: {shorten(error, MAX_QUOTED_CHARS)}"
             )
         try:
-            return plan.write(await plan.handler(params, inbound))
+            result = await plan.handler(params, inbound)
+            return bytes(result) if type(result) is Raw else plan.stamp.write(result)
         except Refuse as no:
             return _make_refusal(no, inbound.caller.revision)
         except BaseException as error:
@@ -204,7 +200,7 @@ class Router:
             return None
         plan = Plan(
             row,
-            revision,
+            find_receiving_cut(row.params, revision),
             compose(handler, self._middleware),
             Stamp(revision, self._server, cacheable=row.cacheable),
             self._depth,
@@ -232,16 +228,29 @@ def _decode_params(row: Method, params: Raw | None, most: int | None) -> Any:
         msgspec.ValidationError: they do not fit; the message has the JSON path.
     """
     raw = b"{}" if params is None else params
-    # what is deeper is also longer
-    if most and len(memoryview(raw)) > 2 * most and is_nested_deeper(bytes(raw), most):
-        raise msgspec.ValidationError(f"nested more than {most} levels deep")
+    size = len(memoryview(raw))
+    apart = size > MAX_WHOLE_BYTES and row.params is CallToolParams
+    if most and size > 2 * most and not apart:  # what is deeper is also longer
+        _check_depth(bytes(raw), most)
     try:
-        return row.decode_params(raw)
+        read = row.decode_params(raw)
     except msgspec.ValidationError:
         less = drop_nulls(raw)  # "cursor": null and the like, which some clients send
         if less is None:
             raise
-        return row.decode_params(less)
+        read = row.decode_params(less)
+    if most and apart:
+        # Arguments may be large, and were not decoded: they are measured by the tool, if at all.
+        _check_depth(encode(structs.replace(read, arguments=UNSET)), most)
+    return read
+
+
+MAX_WHOLE_BYTES = 1024  # of the parameters of a call whose arguments are measured with the rest
+
+
+def _check_depth(data: bytes, most: int) -> None:
+    if is_nested_deeper(data, most):
+        raise msgspec.ValidationError(f"nested more than {most} levels deep")
 
 
 def _unknown_method_error(inbound: Inbound) -> ErrorBody:

@@ -99,6 +99,10 @@ class Server:
         ping_misses: how many pings in a row without an answer mean that the client is gone.
         task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other
             processes may read, too. In this process's memory if not given.
+        state_store: keeps answers and results of ``ctx.once`` that are too large for a client to
+            carry (since 2026-07-28), encrypted and for twice ``state_ttl``: a
+            :class:`~isthmus.store.kv.KV` that every process which serves under one address
+            reads. Without it the client carries all, up to ``Limits(request_state=…)``.
         auth: who may ask for what, over HTTP and WebSockets: a
             :class:`~isthmus.auth.ResourceAuth`. Everybody may do everything if not
             given, and always over stdio, where whoever starts the server is its user.
@@ -107,6 +111,8 @@ class Server:
         UsageError: the secret is too short, there are no such revisions, an extension cannot be
             put in place, or a setting is of another kind than it must be.
     """
+
+    _router: Router | None = None
 
     def __init__(
         self,
@@ -135,6 +141,7 @@ class Server:
         ping_every: float | None = None,
         ping_misses: int = 3,
         task_store: "KV | None" = None,
+        state_store: "KV | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
         _check_settings(limits, sanitise, redact, auth)
@@ -144,7 +151,6 @@ class Server:
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
         self._changes = Subscriptions(limits)
         self._pings = Pings(ping_every, ping_misses)
-        caching = CacheHints(list_ttl_ms, list_cache_scope, auth)
         self._settings = SharedSettings(
             self.info,
             secret=secret,
@@ -152,21 +158,20 @@ class Server:
             changes=self._changes,
             debug=debug,
             page_size=page_size,
-            caching=caching,
+            caching=CacheHints(list_ttl_ms, list_cache_scope, auth),
             max_rounds=max_rounds,
             state_ttl=state_ttl,
             limits=limits,
             sanitise=sanitise,
             redact=redact,
             task_store=task_store,
+            state_store=state_store,
             auth=auth,
         )
         self._declared = Declarations(self._settings)
-        self._handshake = ServerHandshake(
-            self.info, instructions, self.revisions, self._declared.capabilities, caching
-        )
+        has, hints = self._declared.capabilities, self._settings.caching
+        self._handshake = ServerHandshake(self.info, instructions, self.revisions, has, hints)
         self._declared.routes.update(self._handshake.routes)
-        self._router: Router | None = None
         self._extend_by(extensions)
 
     def __repr__(self) -> str:
@@ -188,7 +193,7 @@ class Server:
 
         They mean what they mean in ``Server(…)``, and those that are not named stay as they are.
         What tools and resources were declared with cannot be changed any more: ``auth``,
-        ``revisions``, ``lifespan``, ``task_store``, how long lists may be kept, and of ``limits``
+        ``revisions``, ``lifespan``, the stores, how long lists may be kept, and of ``limits``
         those of schemas, files and folders that are there already. For middleware and extensions
         there are :meth:`use` and :meth:`extend`.
 

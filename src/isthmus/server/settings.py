@@ -44,6 +44,7 @@ class SharedSettings:
         sanitise: how tool output is made safe, or None.
         redact: takes secrets out of log messages, or None.
         task_store: keeps what is known of tasks; None for this process's memory.
+        state_store: keeps what is too large for ``requestState``; None keeps nothing.
         auth: says who may do what; None lets everybody do everything.
 
     Attributes:
@@ -71,6 +72,7 @@ class SharedSettings:
         sanitise: Sanitise | None,
         redact: Redact | None,
         task_store: "KV | None" = None,
+        state_store: "KV | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
         self.info = info
@@ -86,6 +88,7 @@ class SharedSettings:
         self.sanitise = sanitise
         self.redact = redact
         self.task_store = task_store
+        self.state_store = state_store
         self.auth = auth
         self.visible = ScopeVisibility(auth) if auth is not None and auth.hides else None
         self.wrapped = False

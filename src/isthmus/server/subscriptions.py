@@ -4,7 +4,8 @@ Up to 2025-11-25 every open session hears of changed lists, by bare notification
 resources it subscribed to. Since 2026-07-28 a client opens a stream (``subscriptions/listen``)
 and hears on it what it asked for, and nothing else.
 
-A listener costs a record. A task runs for it only while there is something to tell, and a slow
+Whoever wants to know of a resource is found by its URI, so that an update costs nothing for those
+who did not subscribe to it (ADR 0074). A listener costs a record. A task runs for it only while there is something to tell, and a slow
 one holds up nobody else: what waits for it is a set, so it is never longer than what it wants.
 """
 
@@ -12,7 +13,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import Lock
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, UnsetType, structs
 
@@ -45,6 +47,9 @@ RESOURCES_CHANGED = "notifications/resources/list_changed"
 RESOURCE_UPDATED = "notifications/resources/updated"
 ELICITATION_COMPLETE = "notifications/elicitation/complete"
 
+Topic: TypeAlias = tuple[str, str]
+"""A notification, and the resource's URI or the elicitation's id that it is about."""
+
 
 class ChangeListener:
     """A session or a stream that hears of changes.
@@ -52,19 +57,15 @@ class ChangeListener:
     Args:
         link: the way to it.
         lists: the notifications of changed lists that it wants.
-        uris: the resources it wants to hear about.
         stream: the id of the request that opened its stream, or None for a session.
 
     Attributes:
-        uris: the resources it wants to hear about.
-        pages: the elicitations whose pages its user was sent to, by their id.
+        topics: what else it wants to hear of: resources, and the elicitations whose pages its user
+            was sent to.
     """
 
-    def __init__(
-        self, link: Any, lists: Iterable[str], uris: Iterable[str] = (), stream: Id | None = None
-    ) -> None:
-        self.uris = set(uris)
-        self.pages: set[str] = set()
+    def __init__(self, link: Any, lists: Iterable[str], stream: Id | None = None) -> None:
+        self.topics: set[Topic] = set()
         self._link = link
         self._lists = frozenset(lists)
         self._stream = stream
@@ -93,9 +94,7 @@ class ChangeListener:
             self._loop.call_soon_threadsafe(self._take, method, what)
 
     def _wants(self, method: str, what: str | None) -> bool:
-        if what is None:
-            return method in self._lists
-        return what in (self.uris if method == RESOURCE_UPDATED else self.pages)
+        return method in self._lists if what is None else (method, what) in self.topics
 
     def release(self) -> None:
         """Tell from now on, beginning with what happened meanwhile."""
@@ -148,6 +147,35 @@ class ChangeListener:
         return ResourceUpdatedParams(uri=what, meta=meta)
 
 
+class TopicIndex:
+    """The listeners of each topic; from any thread."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[Topic, dict[ChangeListener, None]] = {}
+        self._lock = Lock()  # so that nobody joins a topic while its last listener leaves
+
+    def find(self, topic: Topic) -> tuple[ChangeListener, ...]:
+        """The listeners of a topic, in the order in which they joined it."""
+        return tuple(self._listeners.get(topic, ()))
+
+    def join(self, listener: ChangeListener, *topics: Topic) -> None:
+        """Let a listener hear of topics."""
+        with self._lock:
+            for topic in topics:
+                listener.topics.add(topic)
+                self._listeners.setdefault(topic, {})[listener] = None
+
+    def leave(self, listener: ChangeListener, *topics: Topic) -> None:
+        """Let it hear of them no longer, if it did."""
+        with self._lock:
+            for topic in listener.topics.intersection(topics):
+                listener.topics.discard(topic)
+                others = self._listeners[topic]
+                del others[listener]
+                if not others:
+                    del self._listeners[topic]
+
+
 class Subscriptions:
     """The sessions and streams that hear of changes on one server.
 
@@ -165,6 +193,7 @@ class Subscriptions:
         self._open: Counter[str] = Counter()
         self._sessions: dict[Any, ChangeListener] = {}
         self._streams: set[ChangeListener] = set()
+        self._topics = TopicIndex()
 
     # What happened
 
@@ -182,13 +211,15 @@ class Subscriptions:
 
     def announce_update(self, uri: str) -> None:
         """Tell those who subscribed to a resource that it changed."""
-        self._announce(RESOURCE_UPDATED, uri)
+        for listener in self._topics.find((RESOURCE_UPDATED, uri)):
+            listener.hear(RESOURCE_UPDATED, uri)
 
     def announce_page_done(self, elicitation_id: str) -> None:
         """Tell the session that was sent to a page that it was dealt with, and nobody else."""
-        for listener in tuple(self._sessions.values()):
-            listener.hear(ELICITATION_COMPLETE, elicitation_id)
-            listener.pages.discard(elicitation_id)
+        topic = (ELICITATION_COMPLETE, elicitation_id)
+        for listener in self._topics.find(topic):
+            listener.hear(*topic)
+            self._topics.leave(listener, topic)
 
     def close(self) -> None:
         """The server stops: end every stream, in good order."""
@@ -197,11 +228,8 @@ class Subscriptions:
 
     def _announce_list(self, method: str) -> None:
         self._offered.add(method)
-        self._announce(method)
-
-    def _announce(self, method: str, uri: str | None = None) -> None:
         for listener in (*self._sessions.values(), *self._streams):
-            listener.hear(method, uri)
+            listener.hear(method)
 
     # Up to 2025-11-25: sessions
 
@@ -215,28 +243,30 @@ class Subscriptions:
         Raises:
             Refuse: the session has subscribed to as many as it may.
         """
-        uris = self._get_session(inbound.link).uris
-        self._check_count({*uris, params.uri} if params.uri not in uris else ())
-        uris.add(params.uri)
+        listener, topic = self._get_session(inbound.link), (RESOURCE_UPDATED, params.uri)
+        if topic not in listener.topics:
+            resources = [one for one in listener.topics if one[0] == RESOURCE_UPDATED]
+            self._check_count([*resources, topic])
+            self._topics.join(listener, topic)
         return EmptyResult()
 
     async def unsubscribe(self, params: UnsubscribeParams, inbound: Inbound) -> EmptyResult:
         """Handle ``resources/unsubscribe``; what was never subscribed to is no mistake."""
-        self._get_session(inbound.link).uris.discard(params.uri)
+        self._topics.leave(self._get_session(inbound.link), (RESOURCE_UPDATED, params.uri))
         return EmptyResult()
 
     def add_page(self, link: Any, elicitation_id: str) -> None:
         """A session's user was sent to a page, and may want to know when it was dealt with."""
-        self._get_session(link).pages.add(elicitation_id)
+        self._topics.join(self._get_session(link), (ELICITATION_COMPLETE, elicitation_id))
 
-    def _check_count(self, uris: Collection[str]) -> None:
+    def _check_count(self, resources: Collection[Any]) -> None:
         """See to it that these are not too many to hear about.
 
         Raises:
             Refuse: they are.
         """
         most = self.limits.subscriptions
-        if most is not None and len(uris) > most:
+        if most is not None and len(resources) > most:
             raise Refuse(
                 LIMITED_CODE,
                 f"Too many resources are subscribed to: {most} at most; unsubscribe from some",
@@ -277,6 +307,7 @@ class Subscriptions:
         listener = self._sessions.pop(link, None)
         if listener is not None:
             listener.end()
+            self._topics.leave(listener, *listener.topics)
 
     # Since 2026-07-28: streams
 
@@ -297,14 +328,11 @@ class Subscriptions:
 
     async def _serve_stream(self, granted: SubscriptionFilter, inbound: Inbound) -> ListenResult:
         meta = {SUBSCRIPTION_ID: inbound.id}
-        listener = ChangeListener(
-            inbound.link,
-            _select_list_methods(granted),
-            granted.resource_subscriptions or (),
-            inbound.id,
-        )
+        listener = ChangeListener(inbound.link, _select_list_methods(granted), inbound.id)
         forget = inbound.link.on_close(listener.end)
         self._streams.add(listener)
+        uris = granted.resource_subscriptions or ()
+        self._topics.join(listener, *((RESOURCE_UPDATED, uri) for uri in uris))
         try:
             # spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: MUST be the first
             await inbound.link.note(
@@ -326,6 +354,7 @@ class Subscriptions:
         finally:
             listener.end()
             self._streams.discard(listener)
+            self._topics.leave(listener, *listener.topics)
             forget()
         # spec 2026-07-28 basic/patterns/subscriptions#graceful-closure: SHOULD answer at the end
         return ListenResult(meta=meta)

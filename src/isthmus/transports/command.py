@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from functools import partial
 
 from isthmus.core.framing import Oversize
 from isthmus.core.redaction.lines import redact_command
@@ -200,6 +202,20 @@ class CommandChannel:
                 return Delivery(line, STDIO_ORIGIN)
             else:
                 raise await self._explain_loss()
+
+    def give_to(self, take: Callable[[Delivery], None]) -> None:
+        """Give ``take`` what comes while :meth:`receive` waits, in the context that this is called in."""
+        self._inlet.hand_over = partial(copy_context().run, self._hand_over, take)
+
+    def _hand_over(self, take: Callable[[Delivery], None]) -> bool:
+        """Give the lines that came to ``take``; False where :meth:`receive` has to look after some."""
+        lines = self._inlet.lines
+        self._outlet.prompt = len(lines) == 1
+        while lines and not isinstance(line := lines[0], Oversize):
+            del lines[0]
+            if line[0] in JSON_OPENERS or (line := self._clean_line(line)):
+                take(Delivery(line, STDIO_ORIGIN))
+        return not lines
 
     async def send(self, out: Outgoing) -> None:
         """Write one message; waits only while the server reads more slowly than we write.

@@ -6,6 +6,9 @@ read before it is still answered.
 """
 
 import asyncio
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 
 from isthmus.core.framing import Oversize
 from isthmus.errors import ConnectionLost
@@ -46,9 +49,11 @@ class LineChannel:
     Attributes:
         SERVES: it is a server's end. Were both ends to wait with reading until the other has
             read, both might wait for ever.
+        takes_pieces: see :class:`~isthmus.runtime.channel.Channel`.
     """
 
     SERVES = True
+    takes_pieces = True
 
     def __init__(
         self,
@@ -107,6 +112,21 @@ class LineChannel:
             else:
                 return self._take_last_line()
 
+    def give_to(self, take: Callable[[Delivery], None]) -> None:
+        """Give ``take`` what comes while :meth:`receive` waits, in the context that this is called in."""
+        self._inlet.hand_over = partial(copy_context().run, self._hand_over, take)
+
+    def _hand_over(self, take: Callable[[Delivery], None]) -> bool:
+        """Give the lines that came to ``take``; False where :meth:`receive` has to look after some."""
+        lines, outlet = self._inlet.lines, self._outlet
+        if len(lines) >= MAX_BURST_MESSAGES or (outlet.full and self.SERVES):
+            return False
+        outlet.prompt = len(lines) == 1
+        while lines and not isinstance(line := lines[0], Oversize):
+            del lines[0]
+            take(Delivery(line, self.origin))
+        return not lines
+
     async def send(self, out: Outgoing) -> None:
         """Write one message; waits only while the other side reads more slowly than we write.
 
@@ -114,7 +134,7 @@ class LineChannel:
             ConnectionLost: the other side stopped reading, or the channel was closed.
         """
         outlet = self._outlet
-        if outlet.broken is None and outlet.write(out.data):
+        if outlet.broken is None and outlet.write(out.data, out.rest):
             await outlet.room()
         if outlet.broken is not None:
             raise self._explain_loss(outlet.broken)

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from isthmus.core.framing import LineSplitter, Oversize
 from isthmus.runtime.channel import Origin
@@ -36,6 +36,9 @@ MAX_UNSENT_BYTES = 256 * 1024
 
 # Bytes that may wait for the pipe until a server takes no further requests in
 MAX_UNREAD_BYTES = 1024 * 1024
+
+# Bytes of a message that is not copied once more to be written together with others
+MAX_JOINED_BYTES = 64 * 1024
 
 # Messages that may wait for the pipe at once; with more of them the other side does not read
 MAX_UNSENT_MESSAGES = 10_000
@@ -208,6 +211,8 @@ class LineReader:
         over: True when nothing will be added to them.
         cut: at the end of input, the last line if no newline ended it.
         ended: done once nothing more is read.
+        hand_over: called with lines that came while a task waits in :meth:`more`; the task goes
+            on waiting where it says that it has taken all of them. None to wake the task.
 
     Args:
         fd: belongs to the inlet from now on.
@@ -221,6 +226,7 @@ class LineReader:
         self.lines: deque[bytes | Oversize] = deque()
         self.over = False
         self.cut = b""
+        self.hand_over: Callable[[], bool] | None = None
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._framing = LineSplitter(limit)
@@ -267,6 +273,7 @@ class LineReader:
 
     def stop(self) -> None:
         """Read no further; may be called twice."""
+        self.hand_over = None  # it may keep whoever keeps this
         self._source.stop()
         self._end_rest()
         if not self.over:
@@ -293,7 +300,10 @@ class LineReader:
             self._paused = True
             self._source.pause()
         if self._waiter is not None:
-            self._wake()
+            if self.hand_over is not None and self.hand_over():
+                self._go_on()
+            else:
+                self._wake()
 
     def _go_on(self) -> None:
         self._ahead = 0
@@ -335,7 +345,8 @@ class LineWriter:
         self._watch: asyncio.TimerHandle | None = None
         self._moved = False
         self._loop = asyncio.get_running_loop()
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | list[bytes]] = []
+        self._large = False  # whether a message is among them that is written piece by piece
         self._rest = memoryview(b"")
         self._size = 0
         self._waiters: list[asyncio.Future[None]] = []
@@ -344,8 +355,12 @@ class LineWriter:
             self._blocking = os.get_blocking(fd)
             os.set_blocking(fd, False)
 
-    def write(self, data: bytes) -> bool:
+    def write(self, data: bytes, rest: tuple[bytes, ...] = ()) -> bool:
         """Write one message as a line of its own, soon; never waits.
+
+        Args:
+            data: the message, or its beginning.
+            rest: what follows, where it is large.
 
         Returns:
             Whether so much is waiting to be written that :meth:`room` should be awaited.
@@ -356,8 +371,15 @@ class LineWriter:
             data = data.translate(ONE_LINE)
         parts = self._parts
         idle = not parts and not self._rest
-        parts.append(data)
         self._size += len(data) + 1
+        if rest or len(data) > MAX_JOINED_BYTES:
+            self._large = True
+            parts.append(
+                [data, *(piece.translate(ONE_LINE) if b"\n" in piece else piece for piece in rest)]
+            )
+            self._size += sum(map(len, rest))
+        else:
+            parts.append(data)
         if idle and self.prompt:
             self.prompt = False
             self._flush()
@@ -426,15 +448,31 @@ class LineWriter:
             _close_restored(fd, self._blocking)
 
     def _flush(self) -> None:
-        if self._parts and not self._rest:
-            self._parts.append(b"")
-            data = b"\n".join(self._parts)
-            self._parts.clear()
-            self._push(memoryview(data))
+        while self._parts and not self._rest:
+            self._push(memoryview(self._take_large() if self._large else self._take_lines()))
             if self._rest:
                 self._loop.add_writer(self._fd, self._on_writable)
                 if self._patience is not None and self._watch is None:
                     self._watch = self._loop.call_later(self._patience, self._look)
+
+    def _take_lines(self, count: int | None = None) -> bytes:
+        """The first messages that are to be written, or all, as lines; none of them is in pieces."""
+        parts: list[Any] = self._parts
+        data = b"\n".join([*parts[:count], b""])
+        del parts[:count]
+        return data
+
+    def _take_large(self) -> bytes:
+        """What comes first of the lines before a large message, and the pieces of that."""
+        parts, first = self._parts, self._parts[0]
+        if isinstance(first, list):
+            data = first.pop(0)
+            if not first:
+                parts[0] = b""  # its end of line is written with what follows
+            return data
+        small = next((i for i, part in enumerate(parts) if isinstance(part, list)), None)
+        self._large = small is not None
+        return self._take_lines(small)
 
     def _look(self) -> None:
         """Give the other side up if it has read nothing since the last look."""

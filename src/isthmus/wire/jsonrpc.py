@@ -91,9 +91,12 @@ def parse(data: bytes) -> Frame | Unreadable | Sequence[Raw]:
         return _read_misshapen(data, error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Unreadable(-32700, f"Parse error: {_describe_error(error)}")
-    flaw = _find_flaw(frame)
-    if flaw:
-        legible = frame.id if isinstance(frame.id, int | str) else None
+    said, id = frame.method is not UNSET, frame.id
+    answers = frame.result is not UNSET and frame.error is UNSET and id is not UNSET
+    if frame.jsonrpc == "2.0" and id is not None and (said or answers):
+        pass  # it is as it should be
+    elif flaw := _find_flaw(frame):
+        legible = id if isinstance(id, int | str) else None
         return Unreadable(-32600, f"Invalid request: {flaw}", legible)
     if not data.isascii() and frame.method is not UNSET:
         # spec 2026-07-28 basic/transports: messages MUST be UTF-8 encoded. What stays raw was not
@@ -234,12 +237,13 @@ def encode_error(id: Id | None, error: ErrorBody, *, null_id: bool = True) -> by
 
 # How deeply JSON is nested is found out before anything is made of it: decoders stop where the
 # interpreter's stack ends, and code that walks over what was decoded stops sooner. It is done by C
-# code throughout: strings are taken out, then all but brackets, and the rest is added up.
+# code throughout: all but quotes and brackets is taken out, then the strings with what they hold, then
+# the innermost brackets while that is worth it, and the rest is added up.
 
-_STRING_PATTERN = rb'(?s)"(?:[^"\\]++|\\.)*+"'
-_BRACKETS = b"[]{}"
-_NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
-_DEPTH_STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")  # as signed bytes: one up, one down
+_MARKS = b'"[]'
+_TO_MARKS = bytes.maketrans(b"{}", b"[]")
+_NO_MARKS = bytes(set(range(256)) - set(_MARKS) - set(b"{}"))
+_DEPTH_STEPS = bytes.maketrans(b"[]", b"\x01\xff")  # as signed bytes: one up, one down
 
 
 def is_nested_deeper(data: bytes, most: int) -> bool:
@@ -251,5 +255,17 @@ def is_nested_deeper(data: bytes, most: int) -> bool:
     """
     if data.count(b"[") + data.count(b"{") <= most:
         return False
-    steps = re.sub(_STRING_PATTERN, b"", data).translate(_DEPTH_STEPS, _NO_BRACKETS)
-    return max(accumulate(memoryview(steps).cast("b")), default=0) > most
+    if b"\\" in data:  # an escaped quote ends no string
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Two quotes without a bracket between them are a string that holds none, or stand between two
+    # strings that may as well be one.
+    marks = data.translate(_TO_MARKS, _NO_MARKS).replace(b'""', b"")
+    brackets = b"".join(marks.split(b'"')[::2])
+    size = len(brackets)
+    while size > 2 * most > 0:  # what is deeper is also longer
+        brackets = brackets.replace(b"[]", b"")
+        most -= 1
+        if len(brackets) > size * 3 // 4:
+            return max(accumulate(memoryview(brackets.translate(_DEPTH_STEPS)).cast("b"))) > most
+        size = len(brackets)
+    return size > 2 * most

@@ -7,18 +7,24 @@ nothing else. (msgspec's ``omit_defaults`` would also drop meaningful defaults s
 """
 
 import re
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
-__all__ = ["UNSET", "Id", "Meta", "UnsetType", "Wire", "wire_name"]
+__all__ = ["UNSET", "Id", "Meta", "UnreadMeta", "UnsetType", "Wire", "wire_name"]
 
 Id: TypeAlias = int | str
 """A JSON-RPC request id, and a progress token: their types are kept as they came."""
 
 Meta: TypeAlias = dict[str, Any]
 """The contents of a ``_meta`` member, decoded."""
+
+if TYPE_CHECKING:
+    UnreadMeta: TypeAlias = Meta | Raw
+else:
+    UnreadMeta = Raw
+"""The same, left undecoded where it comes in; whoever sends it may give either."""
 
 
 def wire_name(name: str) -> str:

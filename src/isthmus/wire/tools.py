@@ -7,7 +7,7 @@ from msgspec import Raw
 from isthmus.wire.content import ContentBlock
 from isthmus.wire.identity import Icon
 from isthmus.wire.results import CacheableResult, InputResponses, Result
-from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
+from isthmus.wire.struct import UNSET, Meta, UnreadMeta, UnsetType, Wire
 from isthmus.wire.tasks import TaskMetadata
 
 
@@ -85,7 +85,7 @@ class CallToolParams(Wire, frozen=True, kw_only=True):
         input_responses: answers to the questions of the round before (since 2026-07-28).
         request_state: the server's state of the round before, handed back (since 2026-07-28).
         task: run it as a task (2025-11-25).
-        meta: anything else.
+        meta: anything else; it stays JSON where it came in, for few calls ever look at it.
     """
 
     name: str
@@ -93,7 +93,7 @@ class CallToolParams(Wire, frozen=True, kw_only=True):
     input_responses: InputResponses | UnsetType = UNSET
     request_state: str | UnsetType = UNSET
     task: TaskMetadata | UnsetType = UNSET
-    meta: Meta | UnsetType = UNSET
+    meta: UnreadMeta | UnsetType = UNSET
 
 
 class CallToolResult(Result, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ import socket
 
 import pytest
 
-from isthmus.auth.net import addresses
 from isthmus.auth.net.network import (
     PUBLIC_ONLY,
     Network,
@@ -12,6 +11,7 @@ from isthmus.auth.net.network import (
     NetworkPolicy,
     NetworkRefused,
 )
+from isthmus.transports.http.client import dial
 from support.http.local_web import make_json_response, serve_responses
 
 
@@ -40,7 +40,7 @@ async def test_the_address_that_was_judged_is_the_one_that_is_dialled(monkeypatc
             dialled.append(address)
             raise ConnectionRefusedError(111, "no network in tests")
 
-    monkeypatch.setattr(addresses.socket, "socket", Refusing)
+    monkeypatch.setattr(dial.socket, "socket", Refusing)
     async with serve_responses(lambda asked: make_json_response({})) as web:
         network = Network(PUBLIC_ONLY, resolve=resolve)
         with pytest.raises(NetworkFailed):
@@ -65,12 +65,21 @@ async def test_the_next_connection_is_judged_again():
     assert 0 == web.connections
 
 
-async def test_a_socket_is_made_for_judged_addresses_alone():
-    """Ours: the last step before dialling holds what the steps before it promised."""
-    with pytest.raises(OSError, match="not judged"):
-        addresses.make_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 80)))
-    with addresses.admit_addresses(None), pytest.raises(OSError, match="not judged"):
-        addresses.make_socket((socket.AF_UNIX, socket.SOCK_STREAM, 0, "", "/run/x.sock"))
+@pytest.mark.covers("auth.threat.t02-dns-rebinding")
+@pytest.mark.parametrize(
+    ("addresses", "told"),
+    [
+        (["93.184.215.14", "10.0.0.1"], "10.0.0.1, which is private"),
+        (["93.184.215.14", "no-address"], "no address"),
+        (["::ffff:127.0.0.1"], "loopback"),
+    ],
+)
+async def test_one_address_that_is_not_for_everybody_refuses_them_all(addresses, told):
+    """Ours: which of them would be dialled first is nothing to rely on."""
+    network = Network(PUBLIC_ONLY, resolve=Rebinding(addresses))
+    with pytest.raises(NetworkRefused, match=told):
+        await network.fetch("GET", "https://rebind.example/")
+    await network.close()
 
 
 async def test_name_and_certificate_stay_what_was_asked_for():

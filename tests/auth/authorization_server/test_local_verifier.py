@@ -7,6 +7,7 @@ from isthmus.auth.authorization_server.storage.clients import RegisteredClient
 from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore
 from isthmus.auth.resource_server.verifier import VerifierUnavailable
 from isthmus.auth.tokens.jose import PrivateKey, read_token, sign_jwt
+from isthmus.auth.tokens.secret import name_token
 from support.auth.small_authority import BACK, ISSUER, OTHER, RESOURCE, SmallAuthority
 
 KEY = "k" * 43
@@ -126,3 +127,36 @@ async def test_a_store_that_does_not_answer_is_no_bad_token(tmp_path):
 
         with pytest.raises(VerifierUnavailable):
             await small.verified(tokens["access_token"], RESOURCE)
+
+
+async def test_a_token_is_recalled_while_it_stands():
+    """Ours: for two seconds after it was looked up, and not after a revocation or its end."""
+    async with SmallAuthority() as small:
+        token = (await small.tokens(await small.public()))["access_token"]
+        verifier, name = small.app.verifier, name_token(token)
+
+        assert verifier.recall(name, RESOURCE) is None
+        principal = await small.verified(token)
+        assert principal is verifier.recall(name, RESOURCE)
+        assert verifier.recall(name, OTHER) is None
+        small.clock.now += 2
+        assert verifier.recall(name, RESOURCE) is None
+
+        principal = await small.verified(token)
+        assert principal is verifier.recall(name, RESOURCE)
+        await small.app.revoke(principal.claims["gid"])
+        assert verifier.recall(name, RESOURCE) is None
+        assert await small.verified(token) is None
+        assert verifier.recall(name, RESOURCE) is None
+
+
+async def test_a_token_is_not_recalled_after_its_end():
+    """RFC 9068 4: also within the two seconds."""
+    async with SmallAuthority() as small:
+        token = (await small.tokens(await small.public()))["access_token"]
+        small.clock.now += 599
+        principal = await small.verified(token)
+
+        assert principal is small.app.verifier.recall(name_token(token), RESOURCE)
+        small.clock.now += 1
+        assert small.app.verifier.recall(name_token(token), RESOURCE) is None

@@ -7,7 +7,7 @@ import pytest
 
 from isthmus.auth.resource_server.introspection import MAX_PENDING_TOKENS, IntrospectionVerifier
 from isthmus.auth.resource_server.verifier import Presented, VerifierUnavailable
-from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.tokens.secret import Secret, name_token
 from isthmus.errors import UsageError
 from support.clock import ManualClock
 from support.http.local_web import make_json_response, make_response, serve_responses
@@ -204,3 +204,28 @@ def test_a_mistake_in_the_settings_is_told_at_once():
         IntrospectionVerifier("https://h/", fresh=3600, **options)
     with pytest.raises(UsageError, match="URL"):
         IntrospectionVerifier("h", **options)
+
+
+async def test_an_answer_is_recalled_while_it_is_believed():
+    """Ours: a token that was revoked is good for as long as without that, and no longer."""
+    clock, issuer, name = ManualClock(NOW), Issuer(), name_token(TOKEN.token)
+    async with serve_responses(issuer) as web:
+        verifier = judge(web, clock, fresh=10)
+        assert None is verifier.recall(name, RESOURCE)
+        principal = await verifier.verify(TOKEN, RESOURCE)
+        assert principal is verifier.recall(name, RESOURCE)
+        assert None is verifier.recall(name, "https://other.example/mcp")
+        issuer.said["active"] = False
+        clock.now = NOW + 10
+        assert None is verifier.recall(name, RESOURCE)
+        assert None is await verifier.verify(TOKEN, RESOURCE)
+        clock.now = NOW
+        assert None is verifier.recall(name, RESOURCE)
+
+
+async def test_nothing_is_recalled_where_each_request_is_asked_about():
+    """Ours: fresh=0."""
+    async with serve_responses(Issuer()) as web:
+        verifier = judge(web, fresh=0)
+        assert await verifier.verify(TOKEN, RESOURCE)
+        assert None is verifier.recall(name_token(TOKEN.token), RESOURCE)

@@ -5,7 +5,7 @@ import pytest
 from isthmus.auth.resource_server.jwt import JWTVerifier
 from isthmus.auth.resource_server.verifier import Presented
 from isthmus.auth.tokens.jose import KeySet, PrivateKey, sign_jwt
-from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.tokens.secret import Secret, name_token
 from isthmus.errors import UsageError
 from support.clock import ManualClock
 
@@ -127,3 +127,45 @@ def test_a_profile_that_nobody_knows_is_refused_when_it_is_given():
     """Ours: said before the first token comes."""
     with pytest.raises(UsageError, match="'rfc9068' or 'compat', not 'keycloak'"):
         JWTVerifier("https://login.example.com", profile="keycloak")
+
+
+async def test_a_token_is_recalled_once_it_was_verified_until_it_ends():
+    """Ours: what is remembered is good for its resource and its time, and no longer."""
+    clock = ManualClock(NOW)
+    verifier, presented = judge(clock, leeway=60), present_token()
+    name = name_token(presented.token)
+
+    assert None is verifier.recall(name, RESOURCE)
+    principal = await verifier.verify(presented, RESOURCE)
+    assert principal is verifier.recall(name, RESOURCE)
+    assert None is verifier.recall(name, "https://other.example/mcp")
+    assert None is verifier.recall(name_token("another"), RESOURCE)
+    clock.now = NOW + 659
+    assert principal is verifier.recall(name, RESOURCE)
+    clock.now = NOW + 660
+    assert None is verifier.recall(name, RESOURCE)
+    assert None is await verifier.verify(presented, RESOURCE)
+
+
+async def test_no_token_is_recalled_that_is_not_to_be_remembered():
+    """Ours: remember=0 has each request verified."""
+    verifier, presented = judge(remember=0), present_token()
+    assert await verifier.verify(presented, RESOURCE)
+    assert None is verifier.recall(name_token(presented.token), RESOURCE)
+
+
+async def test_no_more_tokens_are_recalled_than_are_to_be_remembered():
+    """Ours: who sends many good ones makes us forget, and no larger."""
+    verifier = judge(remember=2)
+    many = [present_token(jti=str(number)) for number in range(4)]
+    for presented in many:
+        await verifier.verify(presented, RESOURCE)
+    recalled = [verifier.recall(name_token(one.token), RESOURCE) for one in many]
+    assert [False, False, True, True] == [one is not None for one in recalled]
+
+
+async def test_a_token_that_was_refused_is_not_recalled():
+    """Ours: only what is good is remembered."""
+    verifier, presented = judge(), present_token(exp=NOW - 600)
+    assert None is await verifier.verify(presented, RESOURCE)
+    assert None is verifier.recall(name_token(presented.token), RESOURCE)

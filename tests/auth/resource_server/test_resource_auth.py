@@ -72,9 +72,8 @@ async def test_no_token_is_401_without_an_error_and_with_the_least_scopes():
 @pytest.mark.covers("auth.resource.status-codes", "auth.resource.metadata-announced")
 async def test_a_token_that_is_not_good_is_401_with_the_reason():
     """Spec 2025-11-25 basic/authorization#token-handling: invalid or expired tokens MUST be 401."""
-    clock = iter([NOW]).__next__
     old = make_person("ada", "files:read", expires_at=NOW - 1)
-    files = Files(make_guard(verifier=StaticTokens({"token-of-ada": old}, clock=clock)))
+    files = Files(make_guard(verifier=StaticTokens({"token-of-ada": old}, clock=lambda: NOW)))
 
     for answer in (
         await call_tool_as(Files().app, "unknown", "read"),

@@ -69,3 +69,13 @@ def test_a_name_that_stands_twice_is_told():
     node = parse_jsonc('{"a": 1, "b": 2, "a": 3}')
 
     assert ({"a": 3, "b": 2}, ["a"]) == (node.value, list(node.twice))
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [("1.5e999", "too large"), ("-2e400", "too large"), ("9" * 5000, "too long")],
+)
+def test_a_number_that_cannot_be_kept_is_refused(number, told):
+    """Ours: it would be written back as something that is no JSON."""
+    with pytest.raises(BadSyntax, match=told):
+        parse_jsonc(f'{{"a": [{number}]}}')

@@ -9,9 +9,12 @@ import attrs
 import msgspec
 import pydantic
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from isthmus.errors import Misbehaved, UsageError
+from isthmus.revisions import METHODS
 from isthmus.server.asking.forms import make_form
 
 
@@ -290,3 +293,67 @@ def test_a_form_is_made_once():
     """Types are looked at once (performance.md)."""
     assert make_form(Trip) is make_form(Trip)
     assert make_form(None).schema == {"type": "object", "properties": {}}
+
+
+class Blanks(Struct):
+    """Blanks that are read in one go."""
+
+    name: str
+    age: Annotated[int, Meta(ge=0, lt=150)] = 3
+    agreed: bool = False
+    colour: Colour = Colour.RED
+    day: dt.date | None = None
+
+
+ANSWERS = st.one_of(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            name: st.one_of(
+                st.text(max_size=3),
+                st.sampled_from(["red", "2026-01-02", "{", "[", "null"]),
+                st.integers(-3, 200),
+                st.sampled_from([3.0, 3.5, 1e20, True, False, None, [], ["x"], {}, {"a": 1}]),
+            )
+            for name in ("name", "age", "agreed", "colour", "day", "value", "more")
+        },
+    ),
+    st.none(),
+)
+
+
+@given(
+    st.sampled_from([Blanks, str, bool, int, Colour, dt.date, Literal["a", "red"], Trip, float]),
+    ANSWERS,
+    st.sampled_from(["accept", "accept", "accept", "decline", "cancel", "other"]),
+    st.sampled_from([{}, {}, {}, {"_meta": {}}, {"_meta": 3}, {"more": 1}]),
+)
+def test_an_answer_that_is_read_in_one_go_is_what_it_is_read_step_by_step(
+    shape, content, action, more
+):
+    """A round that replays an answer gives the tool what the round before gave it."""
+    form, members = make_form(shape), {"content": content} if content is not None else {}
+    raw = msgspec.json.encode({"action": action, **members, **more})
+    read = form.read_plain(raw)
+    if read is not None:
+        result = METHODS["elicitation/create"].decode_result(raw)
+        assert "accept" == result.action
+        assert repr(read.value) == repr(form.read(result.content))
+
+
+@pytest.mark.parametrize(
+    ("shape", "content"),
+    [(Blanks, {"name": "Ada", "age": 36}), (str, {"value": "x"}), (Colour, {"value": "red"})],
+)
+def test_a_plain_answer_is_read_in_one_go(shape, content):
+    """What most answers are."""
+    read = make_form(shape).read_plain(
+        msgspec.json.encode({"action": "accept", "content": content})
+    )
+    assert make_form(shape).read(content) == read.value
+
+
+def test_a_blank_for_fractions_is_read_step_by_step():
+    """3.0 is 3 where a blank takes whole numbers too, and JSON alone does not say which it is."""
+    answer = b'{"action":"accept","content":{"value":3.0}}'
+    assert None is make_form(float).read_plain(answer)

@@ -1,12 +1,16 @@
 """What a call says before its answer: held to limits, in order, and nothing after it."""
 
 import asyncio
+import gc
+import weakref
+from itertools import pairwise
 
 import pytest
 
 from isthmus.server import Context, Server
 from isthmus.server.guard.limits import Limits
 from isthmus.store.meter import Rate
+from isthmus.testing import VirtualLoop
 from support.server.both_eras import LEGACY, MODERN, EraClient, FakeLink
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
@@ -77,6 +81,130 @@ async def test_a_report_that_was_held_back_is_sent_when_its_time_has_come(revisi
     assert [0, 2] == values(caller)
 
 
+class TimedLink(FakeLink):
+    """A link that knows when it was told what."""
+
+    def __init__(self, **given):
+        super().__init__(**given)
+        self.heard = []
+
+    async def note(self, method, params=None, *, relates_to=None):
+        await super().note(method, params, relates_to=relates_to)
+        self.heard.append((asyncio.get_running_loop().time(), params.progress))
+
+
+@both
+@pytest.mark.covers("progress.rate.newest-wins")
+def test_a_call_that_reports_too_often_is_thinned_and_never_silent(revision):
+    """Ours: at most so many a second go out, each the newest of its time, for as long as it takes."""
+    server = Server("busy", limits=Limits(progress=Rate(10, 1)))
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        for step in range(1, 20_001):  # a thousand a second
+            await ctx.progress(step)
+            await asyncio.sleep(0.001)
+
+    async def watch():
+        caller = client(server, revision)
+        caller.link = link = TimedLink(revision=revision)
+        await caller.once("tools/call", {"name": "work"}, token="t")
+        return link.heard
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        heard = runner.run(watch())
+
+    times = [at for at, _ in heard]
+    assert 20_000 == heard[-1][1]
+    assert 0.101 >= max(after - before for before, after in pairwise(times))
+    assert 10 >= max(sum(1 for at in times if start <= at < start + 0.9) for start in times[10:])
+    assert 220 >= len(heard)
+    assert all(1000 * at <= step + 1 for at, step in heard)  # none is older than its time
+
+
+@both
+async def test_what_one_call_reports_is_not_taken_from_the_next(revision):
+    """Ours: a session that has reported a lot is told as much by its next call."""
+    server = Server("busy", limits=Limits(progress=Rate(100, 3600)))
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        for step in range(100):
+            await ctx.progress(step)
+
+    caller = client(server, revision)
+    for _ in range(5):
+        await caller.once("tools/call", {"name": "work"}, token="t")
+
+    assert list(range(100)) * 5 == values(caller)
+
+
+@both
+async def test_a_call_that_was_given_up_is_not_kept_for_a_report_that_waits(revision):
+    """Ours: its time may lie an hour ahead."""
+    server, held = Server("busy", limits=Limits(progress=Rate(1, 3600))), asyncio.Event()
+
+    @server.tool
+    async def work(ctx: Context) -> None:
+        await ctx.progress(1)
+        await ctx.progress(2)
+        held.set()
+        await asyncio.Event().wait()
+
+    caller = client(server, revision)
+    call = asyncio.create_task(caller.once("tools/call", {"name": "work"}, token="t"))
+    await held.wait()
+    call.cancel()
+    await asyncio.wait([call])
+    link = weakref.ref(caller.link)
+    del call, caller
+    await asyncio.sleep(0)
+    gc.collect()
+
+    assert link() is None
+
+
+@both
+@pytest.mark.covers("logging.rate.dropped-with-a-note")
+async def test_errors_are_dropped_last(revision):
+    """Ours: a flood of what is unimportant does not hide what went wrong."""
+    server = Server("chatty", limits=Limits(log_messages=Rate(2, 3600)))
+
+    @server.tool
+    async def talk(ctx: Context) -> None:
+        for n in range(150):
+            ctx.log.info("line", n=n)
+            ctx.log.error("wrong", n=n)
+            await asyncio.sleep(0)
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "talk"})
+
+    said = caller.link.said(MESSAGE)
+    assert list(range(101)) == [m["data"]["n"] for m in said[1:-1]]
+    assert {"error"} == {m["level"] for m in said[1:]}
+    assert "198 messages were dropped: there were too many" == said[-1]["data"]
+
+
+@both
+async def test_a_flood_from_a_thread_hides_no_error(revision):
+    """Ours: while the loop does not get round to sending, errors have room of their own."""
+    server = Server("chatty")
+
+    @server.tool(blocking=False)
+    def talk(ctx: Context) -> None:
+        for n in range(5000):
+            ctx.log.info(str(n))
+        ctx.log.error("wrong")
+
+    caller = client(server, revision)
+    await caller.once("tools/call", {"name": "talk"})
+
+    said = [params["data"] for params in caller.link.said(MESSAGE)]
+    assert [*map(str, range(1000)), "wrong"] == said[:-1]
+    assert "4000 messages were dropped: there were too many" == said[-1]
+
+
 @both
 @pytest.mark.covers("logging.rate.dropped-with-a-note")
 async def test_a_flood_of_messages_is_dropped_with_one_note(revision):
@@ -88,7 +216,7 @@ async def test_a_flood_of_messages_is_dropped_with_one_note(revision):
         for n in range(50):
             ctx.log.info("line", n=n)
             await asyncio.sleep(0)
-        ctx.log.error("at last")
+        ctx.log.warning("at last")
 
     caller = client(server, revision)
     await caller.once("tools/call", {"name": "talk"})
@@ -98,7 +226,7 @@ async def test_a_flood_of_messages_is_dropped_with_one_note(revision):
     assert [*said_of, "49 messages were dropped: there were too many"] == [
         params["data"] for params in said
     ]
-    assert "error" == said[-1]["level"]
+    assert "warning" == said[-1]["level"]
 
 
 @both

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import logging
+import sys
 
 import pytest
 from msgspec import Raw
@@ -479,6 +480,86 @@ async def test_state_expires():
     first = await client.once("tools/call", {"name": "body"})
 
     assert -32602 == (await retried(client, first["requestState"])).code
+
+
+async def test_a_form_whose_members_come_in_another_order_is_the_same_question():
+    """Order means nothing in JSON, and a dict may be made anew in each run."""
+    turns = []
+
+    async def body(ctx: Context) -> str:
+        turns.append(None)
+        names = ["name", "age"] if len(turns) % 2 else ["age", "name"]
+        properties = {name: {"type": "string"} for name in names}
+        form = {"type": "object", "properties": properties}
+        answer = await ctx.elicit("Who?", form)
+        await ctx.elicit("Sure?")
+        return json.dumps(answer.value, sort_keys=True)
+
+    client = EraClient(
+        make_asking_server(body), answer=lambda *_: accept_form(name="Ada", age="36")
+    )
+    assert {"age": "36", "name": "Ada"} == json.loads(tool_text(await client.call("body")))
+    assert 2 == client.asked.total()
+
+
+async def test_an_answer_that_is_known_is_known_though_the_client_could_not_be_asked_again():
+    """What a client declares comes with each request; an answer it gave stays given."""
+
+    async def body(ctx: Context) -> str:
+        return (await ctx.elicit("Name?", str)).value
+
+    server = make_asking_server(body)
+    asked = await EraClient(server).once("tools/call", {"name": "body"})
+    (key,) = asked["inputRequests"]
+    answers = {key: accept_form(value="Ada")}
+    unable = EraClient(server, able=ClientCapabilities())
+    params = {"name": "body", "inputResponses": answers, "requestState": asked["requestState"]}
+
+    assert "Ada" == tool_text(await unable.once("tools/call", params))
+    assert -32021 == (await unable.once("tools/call", {"name": "body"})).code
+
+
+@pytest.mark.parametrize(("effects", "most"), [(False, 12), (True, 25)])
+async def test_what_was_asked_before_costs_a_round_few_calls(effects, most):
+    """Ours: a question that is replayed is spelled, looked up and read, and nothing is judged anew."""
+
+    async def effect(number: int) -> str:
+        return str(number)
+
+    async def body(ctx: Context) -> str:
+        for number in range(100):
+            if effects:
+                await ctx.once(effect, number)
+            await ctx.elicit(f"Number {number}?", str)
+        return "done"
+
+    server = make_asking_server(body)
+    client = EraClient(server, answer=lambda *_: accept_form(value="x"))
+    params, calls = {"name": "body"}, []
+    for _ in range(31):
+        count = CallCount()
+        sys.setprofile(count)
+        result = await client.once("tools/call", params)
+        sys.setprofile(None)
+        calls.append(count.calls)
+        answers = {key: accept_form(value="x") for key in result["inputRequests"]}
+        params = {
+            "name": "body",
+            "inputResponses": answers,
+            "requestState": result["requestState"],
+        }
+
+    assert (calls[30] - calls[10]) / 20 <= most
+
+
+class CallCount:
+    """A profiler that counts the functions of ours that are entered, awaits among them."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, frame, event, argument):
+        self.calls += event == "call" and "isthmus" in frame.f_code.co_filename
 
 
 async def test_a_journal_too_large_is_refused_in_words():

@@ -203,3 +203,119 @@ async def test_everybody_is_told_of_the_same_tools():
     await one.once("tools/call", {"name": "none"})
 
     assert first == await one.once("tools/list") == await other.once("tools/list")
+
+
+class CountedName(str):
+    """A name that counts how often names are compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __lt__(self, other):
+        CountedName.compared += 1
+        return str.__lt__(self, other)
+
+    def __gt__(self, other):
+        CountedName.compared += 1
+        return str.__gt__(self, other)
+
+
+async def count_comparisons(client, method, params):
+    """The page, and how often names were compared to make it."""
+    CountedName.compared = 0
+    page = await client.once(method, params)
+    return page, CountedName.compared
+
+
+LISTINGS = {
+    "tools/list": lambda declared: declared.tools.listing,
+    "prompts/list": lambda declared: declared.prompts.listing,
+    "resources/list": lambda declared: declared.resources.listing,
+    "resources/templates/list": lambda declared: declared.resources.templates,
+}
+
+
+def offer_counted(n, **options):
+    """A server with n of everything, whose names count when they are compared."""
+    plain, counted = Server("plain"), Server("counted", **options)
+    for i in range(n):
+        name = f"a:{i * 7919 % n:03}"
+        plain.add_tool(lambda: None, name=name)
+        plain.add_prompt(lambda: "", name=name)
+        plain.add_resource(lambda: "", name, name=name)
+        plain.add_resource(lambda x: "", name + "/{x}", name=name)
+    for find in LISTINGS.values():
+        for key, entry in find(plain._declared)._entries.items():
+            find(counted._declared).add(CountedName(key), entry)
+    return counted
+
+
+@pytest.mark.parametrize("method", LISTINGS)
+async def test_a_page_looks_at_no_more_than_its_own_items(method):
+    """Ours: a list is sorted once, and a page found in it by bisection, until something changes."""
+    server = offer_counted(200, page_size=10)
+    client, params, counts, listing = EraClient(server), {}, [], LISTINGS[method](server._declared)
+    while True:
+        page, count = await count_comparisons(client, method, params)
+        counts.append(count)
+        if "nextCursor" not in page:
+            break
+        params = {"cursor": page["nextCursor"]}
+
+    assert 20 == len(counts)
+    assert counts[0] >= 199  # the one sort
+    assert max(counts[1:]) <= 8  # log2 of 200
+
+    listing.remove(next(iter(listing._entries)))
+    assert (await count_comparisons(client, method, params))[1] >= 198
+    assert (await count_comparisons(client, method, {}))[1] == 0
+
+
+async def test_a_cursor_goes_on_after_tools_come_and_go():
+    """Ours: what is kept of a list is of the list as it is now."""
+    server = many(4, page_size=2)
+    client = EraClient(server)
+    params = {"cursor": (await client.once("tools/list"))["nextCursor"]}
+    assert ["t2", "t3"] == names(await client.once("tools/list", params))
+    server.add_tool(lambda: None, name="t11")
+    server.remove_tool("t2")
+    server.remove_tool("t1")
+
+    assert ["t11", "t3"] == names(await client.once("tools/list", params))
+    assert ["t0", "t11"] == names(await client.once("tools/list"))
+
+
+async def test_a_file_that_is_on_no_page_is_not_looked_at(tmp_path):
+    """Ours: sizes and ages are read of the files on the page alone."""
+    server, looked = Server("files", page_size=2), []
+    for n in range(6):
+        (tmp_path / f"f{n}").write_text("x" * n)
+        server.add_file(tmp_path / f"f{n}", f"f:{n}")
+    for entry in server._declared.resources.listing:
+        now = entry._now
+        entry._now = lambda shown, now=now: looked.append(shown.uri) or now(shown)
+    client = EraClient(server)
+    first = await client.once("resources/list")
+    second = await client.once("resources/list", {"cursor": first["nextCursor"]})
+
+    assert [("f:2", 2), ("f:3", 3)] == [(one["uri"], one["size"]) for one in second["resources"]]
+    assert ["f:0", "f:1", "f:2", "f:3"] == looked
+
+
+async def test_a_folder_is_paged_among_the_other_resources(tmp_path):
+    """Ours: what a source gives and what was declared are in one order."""
+    for name in ("b", "d"):
+        (tmp_path / name).write_text("")
+    server = Server("mixed", page_size=2)
+    server.add_directory(tmp_path, "f:/")
+    for name in ("a", "c", "e"):
+        server.add_resource(lambda: "", f"f:/{name}", name=name)
+    client, seen, params = EraClient(server), [], {}
+    while True:
+        page = await client.once("resources/list", params)
+        seen.append([one["uri"] for one in page["resources"]])
+        if "nextCursor" not in page:
+            break
+        params = {"cursor": page["nextCursor"]}
+
+    assert [["f:/", "f:/a"], ["f:/b", "f:/c"], ["f:/d", "f:/e"]] == seen

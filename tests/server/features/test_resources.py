@@ -190,3 +190,33 @@ def test_text_that_is_not_a_uri_cannot_be_offered(uri):
     """Spec 2026-07-28 server/resources#custom-uri-schemes: in accordance with RFC 3986."""
     with pytest.raises(UsageError, match="is no URI"):
         Server("x").add_resource(lambda: "", uri, name="f")
+
+
+async def test_the_first_of_several_templates_that_match_is_read():
+    """Ours: as they were offered, whatever of them is more exact, and a plain URI before all."""
+    server = Server("x")
+    for uri in ("a://{+path}", "a://{x}/b", "a://{x}"):
+        server.add_resource(lambda path="", x="", uri=uri: uri, uri, name="r")
+    server.add_resource(lambda: "plain", "a://1", name="r")
+
+    async def read(uri):
+        return (await EraClient(server).once("resources/read", {"uri": uri}))["contents"][0]["text"]
+
+    assert ["plain", "a://{+path}"] == [await read("a://1"), await read("a://1/b")]
+    server.remove_resource("a://{+path}")
+    assert ["a://{x}/b", "a://{x}"] == [await read("a://1/b"), await read("a://2")]
+    server.remove_resource("a://1")
+    assert "a://{x}" == await read("a://1")
+
+
+async def test_a_folder_of_any_prefix_is_found_among_templates(tmp_path):
+    """Ours: the prefix is spelled as in a URI, or as its author wrote it."""
+    (tmp_path / "f").write_text("text")
+    server = Server("x")
+    server.add_resource(lambda x: x, "a://{x}", name="r")
+    server.add_directory(tmp_path, 'a://é"/%')
+    read = await EraClient(server).once("resources/read", {"uri": 'a://é"/%/f'})
+
+    assert "text" == read["contents"][0]["text"]
+    server.remove_resource('a://é"/%')
+    assert -32602 == (await EraClient(server).once("resources/read", {"uri": 'a://é"/%/f'})).code

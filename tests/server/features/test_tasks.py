@@ -15,6 +15,7 @@ from isthmus.errors import Refused, UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.server.guard.limits import Limits
 from isthmus.store.kv import MemoryKV
+from isthmus.store.meter import Rate
 from isthmus.testing import VirtualLoop
 from isthmus.wire import RELATED_TASK, TASKS, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
@@ -464,6 +465,31 @@ async def test_the_core_tells_of_progress_messages_and_status():
     assert {RELATED_TASK: {"taskId": id}} == progress["_meta"] == message["_meta"]
     assert [(id, "completed")] == [(state["taskId"], state["status"]) for state in states]
     assert "_meta" not in states[0]
+
+
+@pytest.mark.covers("progress.rate.newest-wins")
+async def test_a_task_is_held_to_the_rates_of_progress_and_messages():
+    """Ours: as any call is, the newest report last, and errors dropped after all else."""
+    limits = Limits(progress=Rate(2, 3600), log_messages=Rate(2, 3600))
+    server = Server("busy", limits=limits)
+
+    @server.tool(task="required")
+    async def work(ctx: Context) -> None:
+        """Tell a lot."""
+        for step in range(50):
+            await ctx.progress(step)
+            ctx.log.warning(str(step))
+            await asyncio.sleep(0)
+
+    client = Client(server, LEGACY)
+    params = {"name": "work", "arguments": {}, "task": {}}
+    await client.once("tools/call", params, token="p")
+    await run_turns(200)
+    told = [said["progress"] for said in client.link.said("notifications/progress")]
+    said = [message["data"] for message in client.link.said("notifications/message")]
+
+    assert [0, 1, 49] == told
+    assert ["0", "1", "48 messages were dropped: there were too many"] == said
 
 
 @pytest.mark.covers("tasks.core.progress.until-the-end")

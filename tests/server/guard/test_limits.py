@@ -2,15 +2,21 @@
 
 import asyncio
 import json
-from typing import ClassVar
+import sys
+from typing import Any, ClassVar
 
+import pydantic
 import pytest
 
+from isthmus.errors import UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.inbound import Inbound
-from isthmus.server import Limits, Rate, Server
+from isthmus.server import Context, Limits, Rate, Server
 from isthmus.server.guard.limits import Limiters
+from isthmus.store.meter import MemoryMeter
+from isthmus.testing import connect
 from isthmus.wire import InitializedParams
+from isthmus.wire.jsonrpc import is_nested_deeper
 from support.event_loop import run_turns
 from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
@@ -31,10 +37,16 @@ def test_a_client_at_full_speed_meets_no_default_rate(name):
     assert getattr(Limiters(Limits()), name).spare > 1_000_000
 
 
-@pytest.mark.parametrize("name", ["log_messages", "progress"])
-def test_a_tool_that_tells_a_lot_meets_no_default_rate(name):
-    """A thousand messages in each of fifty calls are sent at once."""
-    assert getattr(Limiters(Limits()), name).spare >= 50_000
+def test_a_tool_that_tells_a_lot_meets_no_default_rate():
+    """A thousand messages in each of fifty calls are sent at once, and as many reports in each."""
+    assert Limiters(Limits()).log_messages.spare >= 50_000
+    assert Limits().progress.amount >= 1_000
+
+
+def test_progress_is_held_to_a_rate_of_each_call_and_not_to_a_shared_meter():
+    """A meter would be asked at every report; what is wrong is said where it is written."""
+    with pytest.raises(UsageError, match="it is counted in each call, so it takes a Rate"):
+        Limits(progress=MemoryMeter(Rate(1)))
 
 
 @both
@@ -124,6 +136,147 @@ async def test_parameters_nested_too_deeply_are_refused_by_the_limit(revision):
     assert json.dumps(wide) == tool_text(await client.call("keep", {"value": wide}))
 
 
+def chain(levels, inner="1"):
+    return "[" * levels + inner + "]" * levels
+
+
+DEPTH_SERVER_LIMIT = 20
+OPEN_SCHEMA = {"type": "object", "properties": {"value": {}}}
+
+
+def make_depth_server():
+    server = Server("deep", limits=Limits(depth=DEPTH_SERVER_LIMIT))
+
+    @server.tool
+    def anything(value: Any) -> str:
+        return "done"
+
+    @server.tool
+    def typed(value: list[list[int]]) -> str:
+        return "done"
+
+    @server.tool(input_schema=OPEN_SCHEMA)
+    def by_hand(value: list[list[int]]) -> str:
+        return "done"
+
+    @server.tool
+    def model(value: DeepModel) -> str:
+        return "done"
+
+    return server
+
+
+class DeepModel(pydantic.BaseModel):
+    """Open, and read by pydantic."""
+
+    inner: Any
+
+
+def pad(text):
+    """More than is looked at as a whole, so that arguments are apart from the rest."""
+    return text + " " * 2_000
+
+
+@pytest.mark.parametrize("enlarge", [str, pad])
+@pytest.mark.parametrize(
+    ("tool", "around"),
+    [("anything", "%s"), ("typed", "%s"), ("by_hand", "%s"), ("model", '{"inner":%s}')],
+)
+async def test_the_level_beyond_the_limit_is_refused_and_the_one_at_it_is_not(
+    tool, around, enlarge
+):
+    """Ours: by whichever way a tool reads its arguments, and however many they are."""
+    client = EraClient(make_depth_server())
+    room = DEPTH_SERVER_LIMIT - 2 - (around != "%s")  # parameters and arguments are a level each
+
+    async def call(levels):
+        value = enlarge(around % chain(levels))
+        raw = f'{{"name":"{tool}","arguments":{{"value":{value}}}}}'
+        return await client.raw("tools/call", raw)
+
+    within, beyond = await call(room), await call(room + 1)
+
+    if tool in ("anything", "model"):
+        assert "done" == tool_text(within)
+    else:
+        assert within["isError"]  # it does not fit the type, and that is what is said
+    assert -32602 == beyond.code
+    assert "Invalid params: nested more than 20 levels deep" == beyond.message
+
+
+@pytest.mark.parametrize("size", [0, 2_000])
+async def test_what_stands_beside_the_arguments_is_measured_too(size):
+    """Ours: ``_meta`` takes anything, whatever the tool takes."""
+    client = EraClient(make_depth_server())
+
+    async def call(levels):
+        meta, value = chain(levels), "[" + " " * size + "[1]]"
+        return await client.raw(
+            "tools/call",
+            f'{{"name":"typed","arguments":{{"value":{value}}},"_meta":{{"x.y/z":{meta}}}}}',
+        )
+
+    assert "done" == tool_text(await call(DEPTH_SERVER_LIMIT - 2))
+    assert "nested more than 20 levels deep" in (await call(DEPTH_SERVER_LIMIT - 1)).message
+
+
+async def test_json_in_a_string_is_no_way_round_the_limit():
+    """Ours: it is unquoted for models that quote too often, and not where it is too deep."""
+    server = make_depth_server()
+
+    @server.tool
+    def listed(value: list) -> str:
+        return "done"
+
+    client = EraClient(server)
+    room = DEPTH_SERVER_LIMIT - 2
+
+    assert "done" == tool_text(await client.call("listed", {"value": chain(room)}))
+    for levels in (room + 1, 600, 100_000):
+        result = await client.call("listed", {"value": chain(levels)})
+        assert result["isError"]
+        assert "value: expected a list, got" in tool_text(result)
+
+
+async def test_a_type_that_bounds_the_depth_has_nothing_measured():
+    """Ours: measuring takes longer than reading does, of a large list."""
+    server = make_depth_server()
+
+    @server.tool
+    def rows(value: list[dict[str, int]]) -> str:
+        return "done"
+
+    @server.tool
+    def loose(value: list[dict]) -> str:
+        return "done"
+
+    client = EraClient(server)
+    arguments = {"value": [{"a": 1}] * 5_000}
+
+    assert [] == [
+        size for size in await list_measured_sizes(client, "rows", arguments) if size > 2_000
+    ]
+    assert [50_011] == [
+        size for size in await list_measured_sizes(client, "loose", arguments) if size > 2_000
+    ]
+
+
+async def list_measured_sizes(client, tool, arguments):
+    """The sizes of what a call has had measured."""
+    sizes = []
+
+    def see(frame, event, _argument):
+        if event == "call" and frame.f_code is is_nested_deeper.__code__:
+            sizes.append(len(frame.f_locals["data"]))
+
+    sys.setprofile(see)
+    try:
+        assert "done" == tool_text(await client.call(tool, arguments))
+    finally:
+        sys.setprofile(None)
+    return sizes
+
+
 @pytest.mark.covers("limits.subscriptions.bounded")
 async def test_a_session_subscribes_to_so_many_resources_and_no_more():
     """Ours: unsubscribing makes room, and subscribing twice takes none."""
@@ -190,3 +343,33 @@ def test_a_session_that_has_gone_leaves_nothing_behind():
         return server._changes._sessions
 
     assert {} == asyncio.run(visit())
+
+
+@pytest.mark.parametrize("transport", ["memory", "stdio"])
+async def test_more_than_a_thousand_calls_in_one_session_are_all_served(transport):
+    """By the defaults of both sides; a thousand of them ask the client at the same time."""
+    server, there, all_there = Server("busy"), [], asyncio.Event()
+    asked, all_asked = [], asyncio.Event()
+
+    async def find_roots():
+        asked.append(None)
+        if len(asked) == 1_000:
+            all_asked.set()
+        await all_asked.wait()
+        return []
+
+    @server.tool
+    async def wait(number: int, ctx: Context) -> int:
+        """Wait for all the others."""
+        there.append(number)
+        if len(there) == 1_500:
+            all_there.set()
+        await all_there.wait()
+        if number < 1_000:
+            await ctx.roots()
+        return number
+
+    way = {"transport": transport, "revision": LEGACY, "roots": find_roots}
+    async with connect(server, **way) as client:
+        calls = [client.call_tool("wait", {"number": number}) for number in range(1_500)]
+        assert [str(n) for n in range(1_500)] == [one.text for one in await asyncio.gather(*calls)]

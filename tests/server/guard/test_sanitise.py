@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from isthmus import Audio, Image, ToolError
 from isthmus.errors import UsageError
 from isthmus.server import Server
-from isthmus.server.guard.sanitise import CONTROL_CHARS, Sanitise
+from isthmus.server.guard.sanitise import (
+    CONTROL_CHARS,
+    MAX_SHORT_CHARS,
+    TERMINAL_SEQUENCES,
+    Sanitise,
+)
 from isthmus.wire import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
 from support.server.both_eras import LEGACY, MODERN, EraClient
 
@@ -155,6 +160,27 @@ def test_no_control_character_survives_and_no_honest_one_is_lost(text):
     assert not re.search(CONTROL_CHARS, clean)
     if not re.search(CONTROL_CHARS, text):
         assert text == clean
+
+
+def sanitise_plainly(text, instead):
+    """What sanitising means: terminals' commands are taken out, then single control characters."""
+    return re.sub(CONTROL_CHARS, instead, re.sub(TERMINAL_SEQUENCES, "", text))
+
+
+troubles = st.sampled_from([chr(code) for code in (*range(32), *range(0x7E, 0xA1))])
+
+
+@given(
+    st.lists(troubles | st.sampled_from(["\x1b[31m", "a", "é", "漢", "\ud800"]), max_size=3).map(
+        "".join
+    ),
+    st.sampled_from(["", "x", "line\n", "é", "«漢 字»\n"]).map(lambda part: part * MAX_SHORT_CHARS),
+)
+def test_a_text_is_sanitised_alike_however_long_it_is(trouble, padding):
+    """Ours: a long text is looked through in another way, and nothing else is found in it."""
+    for text in (padding + trouble, trouble + padding):
+        assert sanitise_plainly(text, "\ufffd") == Sanitise().text(text)
+        assert sanitise_plainly(text, "") == Sanitise(controls="strip").text(text)
 
 
 @pytest.mark.parametrize("options", [{"controls": "x"}, {"oversize": "x"}, {"most": 0}])

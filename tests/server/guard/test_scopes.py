@@ -1,5 +1,6 @@
 """What a tool takes: looked at when it is declared, and told before it is called."""
 
+import msgspec
 import pytest
 
 from isthmus import Server
@@ -14,6 +15,7 @@ from isthmus.server.guard.scopes import (
     is_listed_for,
     parse_scopes,
 )
+from isthmus.wire import ListToolsParams
 from support.auth.protected_server import ADA, EVE, READ, WRITE, make_guard
 
 pytestmark = pytest.mark.usefixtures("secret_watch")
@@ -94,6 +96,34 @@ def test_lists_are_by_scope_where_tokens_are(transport, who, granted):
         WRITE in granted,
         True,
     ]
+
+
+@pytest.mark.parametrize("who", [ADA, EVE, None])
+async def test_pages_hold_what_their_reader_may_use_and_nothing_is_lost(who):
+    """Ours: what is kept of a list for one reader is shown to no other."""
+    server = Server("x", auth=make_guard(list_visibility="granted"), page_size=2)
+    wanted = [set(), {READ}, {READ, WRITE}, lambda args, who: {"x"}]
+    for n in range(12):
+        server.add_tool(lambda: 1, name=f"t{n * 5 % 12:02}", scopes=wanted[n % 4])
+    listing = server._declared.tools.listing
+    for reader in (ADA, EVE, None):
+        await read_pages(listing, reader)
+    seen = await read_pages(listing, who)
+
+    granted = frozenset(() if who is None else who.scopes) & {READ, WRITE}
+    assert seen == sorted(one.name for one in listing if is_listed_for(granted, one.scopes))
+
+
+async def read_pages(listing, who):
+    """The names on all pages that somebody reads."""
+    seen, cursor = [], None
+    while True:
+        inbound = Inbound(1, "tools/list", None, Caller(), None, Origin("http", principal=who))
+        page = msgspec.json.decode(await listing.page(ListToolsParams(cursor=cursor), inbound))
+        seen += [tool["name"] for tool in page["tools"]]
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            return seen
 
 
 @pytest.mark.parametrize("scopes", [{WRITE}, lambda args, who: {WRITE}])

@@ -1,15 +1,30 @@
 """Annotations that msgspec must not be given, found without asking it."""
 
+import collections
+import dataclasses
+import datetime as dt
 import enum
-from typing import Annotated, Literal, NewType
+import math
+import pathlib
+import typing
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NewType
 
+import attrs
 import msgspec
+import pydantic
 import pytest
 import typing_extensions
 from msgspec import Meta
 
 from isthmus.errors import UsageError
-from isthmus.server.schema.annotations import find_peril, unwrap_annotation, walk_annotation
+from isthmus.server.schema.annotations import (
+    find_peril,
+    measure_depth,
+    unwrap_annotation,
+    walk_annotation,
+)
 from isthmus.server.schema.custom_types import UnionChoice, make_expressible
 
 SOME = Annotated[int, Meta(ge=1)]
@@ -110,3 +125,108 @@ def test_walking_does_not_mind_what_cannot_be_resolved():
     assert [Broken] == list(walk_annotation(Broken))
     with pytest.raises(UsageError, match="Absent"):
         make_expressible(Broken)
+
+
+class Leaf(msgspec.Struct):
+    """An object of scalars."""
+
+    name: str
+    made: dt.date | None = None
+    unset: int | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclasses.dataclass
+class Branch:
+    """An object of objects."""
+
+    leaves: list[Leaf]
+    by_name: dict[str, Leaf] = dataclasses.field(default_factory=dict)
+
+
+class Typed(typing.TypedDict):
+    """An object with a member that may be absent."""
+
+    leaf: typing.NotRequired[Leaf]
+
+
+class Recursive(msgspec.Struct):
+    """An object that holds its own kind."""
+
+    name: str
+    inner: "list[Recursive]"
+
+
+class Left(msgspec.Struct):
+    """One of two that hold each other."""
+
+    right: "Right | None" = None
+
+
+class Right(msgspec.Struct):
+    """The other one."""
+
+    left: Left | None = None
+
+
+class Loose(msgspec.Struct):
+    """An object with a member of which nothing is known."""
+
+    leaf: Leaf
+    more: Any = None
+
+
+@attrs.define
+class Attrs:
+    """A class whose second member has no annotation."""
+
+    first: int
+    second = attrs.field()
+
+
+class Model(pydantic.BaseModel):
+    """Pydantic's own business."""
+
+    a: int
+
+
+Text = NewType("Text", str)
+Untyped = collections.namedtuple("Untyped", "a b")  # noqa: PYI024 - untyped is the point
+
+
+@pytest.mark.parametrize(
+    ("annotation", "levels"),
+    [
+        (int, 0),
+        (Text, 0),
+        (LONG | None, 0),
+        (Literal["a", 1], 0),
+        (Numbers, 0),
+        (dt.datetime | uuid.UUID | pathlib.Path, 0),
+        (list[int], 1),
+        (Annotated[tuple[int, ...], Meta(min_length=1)], 1),
+        (Sequence[Mapping[str, set[str]]], 3),
+        (dict[str, list[int] | str], 2),
+        (Leaf, 1),
+        (list[Leaf], 2),
+        (Branch, 3),
+        (Typed, 2),
+        (tuple[Leaf, Leaf | list[list[int]]], 3),
+        (Any, math.inf),
+        (object, math.inf),
+        (list, math.inf),
+        (dict[str, Any], math.inf),
+        (list[int] | dict, math.inf),
+        (msgspec.Raw, math.inf),
+        (Recursive, math.inf),
+        (Left, math.inf),
+        (Loose, math.inf),
+        (Attrs, math.inf),
+        (Model, math.inf),
+        (list[Model], math.inf),
+        (Untyped, math.inf),
+        (typing.TypeVar("T"), math.inf),
+    ],
+)
+def test_a_type_says_how_deeply_its_json_can_be_nested(annotation, levels):
+    """Ours: where it does, nobody has to measure what comes; where it does not know, it is any."""
+    assert measure_depth(annotation) == levels

@@ -135,3 +135,17 @@ def test_paragraphs_within_an_entry_stay_apart():
 def test_an_entry_that_says_nothing_is_no_description():
     """Ours: an empty description would only be noise in the schema."""
     assert {} == parse_docstring("X.\n\nArgs:\n    a:\n").parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("One.", "One."),
+        ("One.\n\n\n\n    Two,\n      more.\n\n    ", "One.\n\nTwo,\n  more."),
+        ("\n    One\n    Two\n", "One\nTwo"),
+    ],
+)
+def test_a_docstring_without_sections_is_its_text(text, shown):
+    """Ours: and it is the same text where a section follows."""
+    assert Docstring(shown) == parse_docstring(text)
+    assert Docstring(shown) == parse_docstring(f"{text}\n    :raises X: never")

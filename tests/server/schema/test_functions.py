@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -347,6 +349,113 @@ def test_an_integer_may_be_written_with_a_point(repair):
     assert 0 == function.repairs
 
 
+@pytest.mark.parametrize("repair", [True, False])
+@pytest.mark.parametrize("size", [1, 50_000])
+def test_a_large_list_may_have_integers_with_a_point(repair, size):
+    """What the schema admits is accepted at every size."""
+    function = echo(list[list[int]], repair=repair)
+    numbers = b"[" + b",".join([b"2.0,-0.0,10.0"] * size) + b"]"
+
+    assert [[2, 0, 10] * size] * 2 == call_function(function, b'{"x":[%b,%b]}' % (numbers, numbers))
+
+
+def take_two(x: int, items: Any, text: str = "") -> Any:
+    """A function with a member that a caller may make large."""
+    return x, items, text
+
+
+LARGE_ITEMS = {
+    "strings": b'["a",' + b'"a",' * 100_000 + b'"1.0,"]',
+    "lists": b"[" + b"[]," * 100_000 + b"[]]",
+    "chains": b"[" + (b"[" * 100 + b"]" * 100 + b",") * 2_000 + b"[]]",
+    "numbers": b"[" + b"1.0," * 100_000 + b"1.5]",
+    "objects": b'{"a":{},' + b",".join(b'"%d":{}' % i for i in range(30_000)) + b"}",
+}
+
+
+@pytest.mark.parametrize("items", LARGE_ITEMS.values(), ids=LARGE_ITEMS)
+def test_small_members_beside_large_ones_are_mended(items):
+    """Ours: a number in a string, and an integer with a point; what is large stays as it was sent."""
+    function = UserFunction.of(take_two)
+    text = "1.0," * 50_000
+    arguments = b'{"items":%b,"text":"%b","x":' % (items, text.encode())
+
+    for x in (b'"7"', b"7.0"):
+        assert (7, msgspec.json.decode(items), text) == call_function(
+            function, arguments + x + b"}"
+        )
+    assert 1 == function.repairs
+
+
+@pytest.mark.parametrize("items", LARGE_ITEMS.values(), ids=LARGE_ITEMS)
+def test_small_members_beside_large_ones_are_explained(items):
+    """Ours: everything that is wrong with them, in the words of small arguments."""
+    arguments = b'{"items":%b,"text":1,"x":"no"}' % items
+
+    assert [
+        ("$.x", 'expected an integer, got "no"'),
+        ("$.text", "expected a string, got 1"),
+    ] == refusal(UserFunction.of(take_two), arguments).problems
+
+
+def test_a_large_member_is_refused_with_its_first_fault():
+    """Ours: the decoder's, with its place."""
+    arguments = b'{"x":[' + b"1," * 100_000 + b'"a","b"]}'
+
+    ((path, what),) = refusal(echo(list[int]), arguments).problems
+    assert ("$.x[100000]", "Expected `int`, got `str`") == (path, what)
+
+
+def test_a_large_string_is_not_read_as_json():
+    """Ours: it is told as it was sent."""
+    text = "[" + "[]," * 30_000 + "[]]"
+
+    assert f"({len(text)} characters)" in str(
+        refusal(echo(list[Any]), b'{"x":"%b"}' % text.encode())
+    )
+    small = "[" + "[]," * 20_000 + "[]]"
+    assert 20_001 == len(call_function(echo(list[Any]), b'{"x":"%b"}' % small.encode()))
+
+
+def test_a_number_without_a_float_is_refused():
+    """As the decoder does: it would become null."""
+    assert "out of range" in str(refusal(echo(int), b'{"x":1e400}'))
+
+
+def count_steps(function: UserFunction, arguments: bytes) -> int:
+    """The calls of functions, Python's own and the library's, that refusing arguments takes."""
+    refusal(function, b"[]")  # what only a first call does
+    refusal(function, b'{"x":"no"}')
+    steps = 0
+
+    def count(_frame, event, _argument):
+        nonlocal steps
+        steps += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        refusal(function, arguments)
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(b'{"x":"no","items":%b}' % items for items in LARGE_ITEMS.values()),
+        b'{"x":"no","text":%b}' % LARGE_ITEMS["strings"],
+        b'{"x":"' + b"[]," * 100_000 + b'","items":1}',
+        b"{" + b",".join(b'"%d":"[1.0]"' % i for i in range(50_000)) + b"}",
+    ],
+    ids=[*LARGE_ITEMS, "wrong", "quoted", "unknown"],
+)
+def test_refusing_large_arguments_takes_few_steps(arguments):
+    """Ours: 300 KB of members that were walked over took 100,000 steps and more."""
+    assert len(arguments) > 300_000
+    assert 5_000 > count_steps(UserFunction.of(take_two), arguments)
+
+
 def test_text_arguments_are_read_as_what_they_say():
     """Ours: prompts and resource templates have nothing but text."""
 
@@ -441,3 +550,91 @@ def test_pydantic_constraints_in_msgspec_types_are_refused():
 
     with pytest.raises(UsageError, match=r"use msgspec\.Meta"):
         echo(Box)
+
+
+def list_builtin_calls(function, *given):
+    """The names of the C functions that are called while a function runs."""
+    calls = []
+
+    def note(_frame, event, called):
+        if event == "c_call":
+            calls.append(called.__name__)
+
+    sys.setprofile(note)
+    try:
+        function(*given)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_what_only_calls_need_is_made_at_the_first_call():
+    """Ours: of thousands of tools most are never called, and a server with them starts quickly."""
+    UserFunction.of(add)
+    assert {"defstruct", "eval", "type_info"}.isdisjoint(list_builtin_calls(UserFunction.of, add))
+
+    function = UserFunction.of(add)
+    assert ["defstruct"] == [
+        name for name in list_builtin_calls(function.bind, b'{"a":1}') if name == "defstruct"
+    ]
+    assert "defstruct" not in list_builtin_calls(function.bind, b'{"a":1}')
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_first_call_is_bound_like_every_other(fits):
+    """Ours: whatever arguments it has, and from however many threads it comes."""
+    arguments = b'{"a":"3"}' if fits else b'{"a":"three"}'
+
+    def bind_twice(function):
+        said = []
+        for _ in range(2):
+            try:
+                said.append(function.bind(arguments).p0)
+            except ArgumentError as error:
+                said.append(error.problems)
+        return said
+
+    function = UserFunction.of(add)
+    with ThreadPoolExecutor(4) as pool:
+        found = [one for both in pool.map(bind_twice, [function] * 8) for one in both]
+
+    assert 16 == len(found)
+    assert ([3] if fits else bind_twice(UserFunction.of(add))[:1]) * 16 == found
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        set[list[int]],
+        dict[Point, int],
+        complex,
+        Annotated[int, Meta(multiple_of=0.3)],
+    ],
+)
+def test_what_cannot_be_decoded_is_refused_before_the_first_call(annotation):
+    """Ours: a mistake shows when a tool is declared, not when somebody calls it."""
+
+    def take(value):
+        return value
+
+    take.__annotations__["value"] = annotation
+    with pytest.raises(UsageError):
+        UserFunction.of(take)
+
+
+def test_plain_parameters_and_results_have_the_schemas_of_all_others():
+    """Ours: the short way to a schema leads to the one that the long way makes."""
+    doc = "Do it.\n\n    Args:\n        a: the first.\n\n    Returns:\n        The sum.\n    "
+
+    def make(number, text, real, truth):
+        def take(a: number, b: text = "x", *, c: real = 1.5, d: truth = False) -> number:
+            raise NotImplementedError
+
+        take.__doc__ = doc
+        return UserFunction.of(take)
+
+    plain = make(int, str, float, bool)
+    other = make(*(Annotated[kind, Meta()] for kind in (int, str, float, bool)))
+
+    assert msgspec.json.encode(plain.input_schema) == msgspec.json.encode(other.input_schema)
+    assert [plain.plan_returns().schema] == [other.plan_returns().schema]

@@ -17,7 +17,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from isthmus.errors import UsageError
 from isthmus.server.schema import patterns
-from isthmus.server.schema.json_schema import SchemaBuilder, admits_string, make_schema
+from isthmus.server.schema.annotations import PLAIN_TYPES
+from isthmus.server.schema.json_schema import (
+    PLAIN_SCHEMAS,
+    SchemaBuilder,
+    admits_string,
+    make_schema,
+)
 
 T = TypeVar("T")
 STRING, INTEGER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
@@ -441,3 +447,10 @@ def test_choices_keep_the_order_they_were_written_in():
 
     assert ["small", "medium", "large"] == schema["properties"]["size"]["enum"]
     assert ["women", "men"] == schema["properties"]["fits"]["items"]["enum"]
+
+
+@pytest.mark.parametrize("mode", ["input", "output"])
+def test_the_plain_schemas_are_those_that_a_builder_makes(mode):
+    """Ours: what most parameters have is a table, and says the same as msgspec's description."""
+    assert PLAIN_TYPES == PLAIN_SCHEMAS.keys()
+    assert PLAIN_SCHEMAS == {kind: SchemaBuilder(mode).of(kind) for kind in PLAIN_TYPES}

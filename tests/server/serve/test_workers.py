@@ -9,7 +9,13 @@ import pytest
 
 from isthmus import Context
 from isthmus.server import Limits, Server
-from isthmus.server.serve.workers import CallCancellation, Workers
+from isthmus.server.serve.workers import (
+    CallCancellation,
+    Job,
+    ThreadResults,
+    WorkerPool,
+    Workers,
+)
 from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 tenant = contextvars.ContextVar("tenant", default="nobody")
@@ -142,11 +148,11 @@ async def test_nothing_is_waited_for_after_the_call():
         await Workers().run(lambda: leave.block(loop, asyncio.sleep(0)))
 
 
-async def test_forty_functions_run_at_once():
-    """None of them waits for a thread; how many is a setting."""
-    together = threading.Barrier(40)
+async def test_a_hundred_blocking_functions_are_done_in_two_turns_by_default():
+    """Fifty run at once, none of which waits for a thread; how many is a setting."""
+    together = threading.Barrier(50)
     workers = Workers(Limits().threads)
-    await asyncio.gather(*(workers.run(lambda: together.wait(60)) for _ in range(40)))
+    await asyncio.gather(*(workers.run(lambda: together.wait(60)) for _ in range(100)))
     workers.close()
 
 
@@ -212,6 +218,156 @@ async def test_the_limit_holds_again_when_those_that_waited_are_back():
     await asyncio.gather(*(workers.run(work) for _ in range(50)))
     assert 50 == len(most)
     assert max(most) <= 2
+    workers.close()
+
+
+async def test_a_call_that_was_given_up_counts_until_its_function_returns():
+    """Who calls and gives up, time and again, gets no more threads than the limit."""
+    workers, gate, begun, order = Workers(1), threading.Event(), threading.Event(), []
+
+    def linger():
+        begun.set()
+        gate.wait(60)
+        order.append("lingered")
+
+    lingering = asyncio.create_task(workers.run(linger))
+    await asyncio.to_thread(begun.wait)
+    lingering.cancel()
+    await asyncio.gather(lingering, return_exceptions=True)
+    after = asyncio.create_task(workers.run(lambda: order.append("after")))
+    await asyncio.sleep(0)
+    gate.set()
+    await after
+    assert ["lingered", "after"] == order
+    workers.close()
+
+
+async def test_threads_have_names_and_end_when_there_is_no_work():
+    """A server that was busy once does not keep its threads."""
+    results, pool = ThreadResults(asyncio.get_running_loop()), WorkerPool(2, idle_timeout=0.001)
+
+    async def find_thread():
+        future = results.loop.create_future()
+        pool.submit(Job(threading.current_thread, contextvars.copy_context(), future, results))
+        return await future
+
+    first = await find_thread()
+    await asyncio.to_thread(first.join, 60)
+    assert not first.is_alive()
+    second = await find_thread()
+    assert ["isthmus_worker_1", "isthmus_worker_2"] == [first.name, second.name]
+    pool.close()
+    await asyncio.to_thread(second.join, 60)
+    assert not second.is_alive()
+
+
+async def test_threads_that_woke_too_late_for_a_job_wait_for_the_next():
+    """Threads that end for want of work, and those that get some, agree on which they are."""
+    results, pool = ThreadResults(asyncio.get_running_loop()), WorkerPool(4, idle_timeout=1e-5)
+    for size in (1, 2, 3, 5, 8) * 60:
+        futures = [results.loop.create_future() for _ in range(size)]
+        for future in futures:
+            pool.submit(Job(lambda: "done", contextvars.copy_context(), future, results))
+        done, _ = await asyncio.wait(futures, timeout=60)
+        assert size == len(done)
+    pool.close()
+
+
+async def test_functions_that_ask_often_all_come_to_their_end():
+    """Threads that wait, come back and end leave nothing in the queue that nobody takes."""
+    workers, leave, loop = Workers(3), CallCancellation(), asyncio.get_running_loop()
+
+    def ask(number):
+        return sum(leave.block(loop, asyncio.sleep(0, n)) for n in range(number % 7))
+
+    given = await asyncio.gather(*(workers.run(lambda n=n: ask(n)) for n in range(300)))
+    assert [sum(range(n % 7)) for n in range(300)] == given
+    workers.close()
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """An event loop that counts how often threads wake it."""
+
+    woken = 0
+
+    def call_soon_threadsafe(self, *args, **kwargs):
+        """Count it."""
+        self.woken += 1
+        return super().call_soon_threadsafe(*args, **kwargs)
+
+
+def test_results_that_come_while_the_loop_is_busy_wake_it_once():
+    """A hundred functions that return at once cost no hundred wake-ups."""
+    all_ran = threading.Event()
+
+    async def call_hundred():
+        workers = Workers(1)
+        calls = [asyncio.create_task(workers.run(int)) for _ in range(99)]
+        calls.append(asyncio.create_task(workers.run(all_ran.set)))
+        await asyncio.sleep(0)
+        all_ran.wait(60)  # the loop does nothing else meanwhile
+        await asyncio.gather(*calls)
+        workers.close()
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        runner.run(call_hundred())
+        assert 1 <= runner.get_loop().woken <= 2
+
+
+def test_a_result_for_a_loop_that_has_ended_harms_no_thread():
+    """The thread goes on with the work of the next loop."""
+    workers, begun, gate = Workers(1), threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        gate.wait(60)
+        return threading.current_thread()
+
+    async def leave_it():
+        call = asyncio.create_task(workers.run(work))
+        await asyncio.to_thread(begun.wait)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    async def call_again():
+        gate.set()
+        return await workers.run(work)
+
+    asyncio.run(leave_it())
+    assert "isthmus_worker_1" == asyncio.run(call_again()).name
+    workers.close()
+
+
+async def test_a_thread_that_is_one_too_many_leaves_no_work_behind():
+    """It ends, where others are idle, only after it has seen to what waits."""
+    workers, answer = Workers(2), asyncio.Event()
+    loop, leave, asked = asyncio.get_running_loop(), CallCancellation(), asyncio.Semaphore(0)
+    answered, gates = threading.Semaphore(0), [threading.Event() for _ in range(2)]
+    together = threading.Barrier(2)
+
+    async def wait_for_answer():
+        asked.release()
+        await answer.wait()
+
+    def ask(gate):
+        leave.block(loop, wait_for_answer())
+        answered.release()
+        gate.wait(60)
+
+    asking = [asyncio.create_task(workers.run(lambda gate=gate: ask(gate))) for gate in gates]
+    for _ in asking:
+        await asked.acquire()
+    await asyncio.gather(*(workers.run(lambda: together.wait(60)) for _ in range(2)))
+    answer.set()
+    for _ in asking:
+        await asyncio.to_thread(answered.acquire)
+    waits = asyncio.create_task(workers.run(lambda: "done"))  # four threads, two of them idle
+    await asyncio.sleep(0)
+    gates[0].set()
+    done, _ = await asyncio.wait([waits], timeout=30)
+    gates[1].set()
+    await asyncio.gather(*asking)
+    assert {waits} == done
     workers.close()
 
 

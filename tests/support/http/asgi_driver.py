@@ -1,8 +1,16 @@
-"""Drives an ASGI app in process, one exchange at a time, with nothing between test and app."""
+"""Drives an app in process, one exchange at a time: by ASGI, with nothing between test and app.
+
+Where ``settings["carrier"]`` is ``connection``, it goes over a connection of ours, as bytes.
+"""
 
 import asyncio
 import json
 from typing import Any, Self
+
+from isthmus.transports.http.asgi_exchange import AsgiExchange
+from support.http.carried import can_be_carried, carry
+
+settings = {"carrier": "asgi"}
 
 
 class Exchange:
@@ -61,7 +69,10 @@ class Exchange:
             "state": {},
             **(scope or {}),
         }
-        self.task = asyncio.ensure_future(app(self.scope, self._receive, self._send))
+        if settings["carrier"] == "connection" and can_be_carried(self.scope, scope or {}):
+            self.task = asyncio.ensure_future(carry(self, app))
+        else:
+            self.task = asyncio.ensure_future(app(self.scope, self._receive, self._send))
 
     async def _receive(self) -> dict[str, Any]:
         return await self.receive()  # looked up each time: a test may replace it
@@ -163,3 +174,18 @@ def _encoded(headers: dict[str, Any]) -> list[tuple[bytes, bytes]]:
         for name, values in headers.items()
         for value in (values if isinstance(values, list) else [values])
     ]
+
+
+def make_sink(send: Any) -> AsgiExchange:
+    """An exchange of which there is nothing but the way of its response."""
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": "/mcp",
+        "query_string": b"",
+        "headers": [],
+    }
+    sink = AsgiExchange(scope, asyncio.Event().wait, send)
+    sink.is_unread = False
+    return sink

@@ -95,10 +95,15 @@ class EraClient:
 
     async def once(self, method, params=None, *, token=None, origin=LOCAL):
         """Send one request; the result as decoded JSON, or the ErrorBody."""
-        self.ids += 1
         if token is not None:
             params = {**(params or {}), "_meta": {"progressToken": token}}
-        raw = None if params is None else Raw(json.dumps(params).encode())
+        text = None if params is None else json.dumps(params)
+        return await self.raw(method, text, token=token, origin=origin)
+
+    async def raw(self, method, text, *, token=None, origin=LOCAL):
+        """As :meth:`once`, of parameters that are JSON already."""
+        self.ids += 1
+        raw = None if text is None else Raw(text.encode())
         inbound = Inbound(self.ids, method, raw, self.caller, self.link, origin, token)
         outcome = await self.server.router.serve(inbound)
         return outcome if isinstance(outcome, ErrorBody) else json.loads(outcome)

@@ -40,8 +40,8 @@ from isthmus.auth.net.urls import origin_of
 from isthmus.auth.resource_server.credentials import MAX_TOKEN_BYTES
 from isthmus.auth.resource_server.resource_auth import ResourceAuth, check_choice, check_kind
 from isthmus.errors import UsageError
+from isthmus.transports.http.asgi_exchange import LingeringResponse
 from isthmus.transports.http.reply import Receive, Scope, Send
-from isthmus.transports.http.request import LingeringResponse
 
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.upstream.provider import Provider

@@ -271,9 +271,7 @@ def read_messages(body: bytes | None) -> list[dict[str, Any]]:
 
 def read_challenges(headers: Mapping[str, str]) -> list[Challenge]:
     """The challenges of a refusal."""
-    every = getattr(headers, "getall", None)  # there may be several headers of the name
-    if every is not None:
-        return parse_challenges(every("WWW-Authenticate", []))
+    # there may be several headers of the name
     values = [value for name, value in headers.items() if name.lower() == "www-authenticate"]
     return parse_challenges(values)
 

@@ -5,32 +5,23 @@ differently from one Python to the next, and calls an address global that stands
 an address that carries an IPv4 address within (mapped, NAT64, 6to4, Teredo) is judged by that one too,
 since that is where a packet may end.
 
-aiohttp asks two things on its way to a connection: a resolver for the addresses of a name, and a
-factory for the socket of each address. The resolver judges every address, and the factory makes
-sockets only for what was judged in the same request. An address that is written in the URL itself
-passes no resolver: it is judged beforehand, and the factory holds that too.
+A connection goes to one of the addresses that its resolver gives, and to nothing else. So the
+resolver is the guard: it looks a name up once for each connection, judges every address, and gives
+those, as sockets take them. An address that is written in the URL itself passes it like any other.
 """
 
 import asyncio
-import errno
 import ipaddress
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TypeAlias
 
-from isthmus.auth.net.urls import display_url, split_url
+from isthmus.auth.net.urls import display_url
 from isthmus.errors import AuthError, AuthUnsafe
-
-if TYPE_CHECKING:
-    import ssl
-
-    import aiohttp
-    from aiohttp.abc import AbstractResolver
+from isthmus.transports.http.client.dial import HostAddress, HttpOrigin
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 
@@ -155,79 +146,6 @@ class NetworkFailed(AuthError):
     """No answer, or none of use: it is too long, of another type, late, or there is none."""
 
 
-class HostPort(NamedTuple):
-    """Host and port that a connection goes to."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def of(cls, url: str) -> "HostPort":
-        """Host and port of a URL."""
-        parts = split_url(url)
-        return cls(parts.host, parts.port)
-
-
-class AdmittedAddresses:
-    """The addresses that one request may connect to.
-
-    Args:
-        place: the one place whose addresses are not judged, since the application named it.
-    """
-
-    def __init__(self, place: HostPort | None) -> None:
-        self._place = place
-        self.addresses: set[IpAddress] = set()
-        if place is not None and (literal := parse_address(place.host)) is not None:
-            self.addresses.add(strip_zone(literal))
-
-    def admit(self, host: str, port: int, addresses: Sequence[str]) -> None:
-        """Judge every address of a name.
-
-        Raises:
-            NetworkRefused: one of them is not for everybody.
-        """
-        own = self._place is not None and self._place == (host.lower(), port)
-        for text in addresses:
-            address = parse_address(text)
-            if address is None:
-                raise NetworkRefused(
-                    f"{display_url(host)} was looked up as {display_url(text)}, no address"
-                )
-            if not own:
-                judge_address(host, address)
-            self.addresses.add(strip_zone(address))
-
-
-# of the request in whose context a connection is being made
-ADMITTED_ADDRESSES: ContextVar[AdmittedAddresses | None] = ContextVar("ADMITTED", default=None)
-
-
-@contextmanager
-def admit_addresses(place: HostPort | None, host: str | None = None) -> Iterator[None]:
-    """The time of one request.
-
-    Args:
-        place: what may have any address.
-        host: what was judged already: an address that the URL itself spells.
-    """
-    admitted = AdmittedAddresses(place)
-    if host is not None and (literal := parse_address(host)) is not None:
-        admitted.addresses.add(strip_zone(literal))
-    token = ADMITTED_ADDRESSES.set(admitted)
-    try:
-        yield
-    finally:
-        ADMITTED_ADDRESSES.reset(token)
-
-
-def strip_zone(address: IpAddress) -> IpAddress:
-    """An address without its zone, which only says through which card of this machine."""
-    if address.version == 6 and address.scope_id is not None:
-        return type(address)(int(address))
-    return address
-
-
 def judge_address(host: str, address: IpAddress) -> None:
     """Refuse an address that is not one of the public internet.
 
@@ -259,94 +177,40 @@ def judge_host(host: str) -> None:
         )
 
 
+async def admit_addresses(
+    origin: HttpOrigin, resolve: Resolve, *, trusted: bool
+) -> Sequence[HostAddress]:
+    """The addresses that a connection may be made to.
+
+    Args:
+        origin: is looked up, once.
+        resolve: does the looking up.
+        trusted: the addresses are not judged, since the application named this origin.
+
+    Raises:
+        NetworkRefused: one of them is not for everybody.
+    """
+    literal = parse_address(origin.host)
+    texts = await resolve(origin.host, origin.port) if literal is None else (origin.host,)
+    for text in texts:
+        address = parse_address(text)
+        if address is None:
+            raise NetworkRefused(
+                f"{display_url(origin.host)} was looked up as {display_url(text)}, no address"
+            )
+        if not trusted:
+            judge_address(origin.host, address)
+    return [
+        HostAddress(socket.AF_INET6 if ":" in text else socket.AF_INET, (text, origin.port))
+        for text in texts
+    ]
+
+
 async def resolve_host(host: str, port: int) -> Sequence[str]:
     """The system's answer."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(row[4][0]) for row in found]
-
-
-class GuardedResolver:
-    """Looks a name up once for each connection, and judges every answer.
-
-    Args:
-        resolve: does the looking up.
-    """
-
-    def __init__(self, resolve: Resolve) -> None:
-        self._resolve = resolve
-
-    async def resolve(
-        self, host: str, port: int = 0, family: int = socket.AF_UNSPEC
-    ) -> list[dict[str, Any]]:
-        """As aiohttp wants it.
-
-        Raises:
-            NetworkRefused: one of the addresses is not for everybody.
-        """
-        addresses = await self._resolve(host, port)
-        if not addresses:
-            raise OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
-        admitted = ADMITTED_ADDRESSES.get() or AdmittedAddresses(None)
-        admitted.admit(host, port, addresses)
-        return [
-            {
-                "hostname": host,
-                "host": address,
-                "port": port,
-                "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
-                "proto": 0,
-                "flags": socket.AI_NUMERICHOST,
-            }
-            for address in addresses
-            if family in {socket.AF_UNSPEC, socket.AF_INET6 if ":" in address else socket.AF_INET}
-        ]
-
-    async def close(self) -> None:
-        """Nothing is kept."""
-
-
-def make_socket(info: tuple[Any, ...]) -> socket.socket:
-    """A socket for an address that was judged.
-
-    Raises:
-        OSError: it was not.
-    """
-    family, kind, proto, _, target = info
-    admitted = ADMITTED_ADDRESSES.get()
-    address = parse_address(str(target[0])) if family in {socket.AF_INET, socket.AF_INET6} else None
-    if admitted is None or address is None or strip_zone(address) not in admitted.addresses:
-        raise OSError(errno.EACCES, "the network guard has not judged this address")
-    return socket.socket(family, kind, proto)
-
-
-def open_session(
-    resolve: Resolve, tls: "ssl.SSLContext | None", total: float, connect: float
-) -> "aiohttp.ClientSession":
-    """An aiohttp session whose connections are guarded.
-
-    Args:
-        resolve: looks hosts up.
-        tls: how certificates are checked; None trusts what the system trusts.
-        total: seconds for a whole request.
-        connect: seconds for its connection.
-    """
-    import aiohttp
-
-    connector = aiohttp.TCPConnector(
-        ssl=True if tls is None else tls,
-        resolver=cast("AbstractResolver", GuardedResolver(resolve)),
-        use_dns_cache=False,  # what was judged for one request is not the next one's
-        socket_factory=make_socket,
-        limit=100,
-    )
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        trust_env=False,
-        auto_decompress=False,
-        timeout=aiohttp.ClientTimeout(total=total, connect=connect, sock_connect=connect),
-    )
 
 
 def address_block(address: str) -> str:

@@ -18,28 +18,24 @@ import msgspec
 
 from isthmus.auth.arguments import check_number
 from isthmus.auth.net.addresses import (
-    HostPort,
     NetworkFailed,
     NetworkRefused,
     Resolve,
     admit_addresses,
     judge_host,
-    open_session,
     resolve_host,
 )
 from isthmus.auth.net.urls import UrlParts, display_url, is_loopback, split_url
-from isthmus.errors import UsageError
-from isthmus.transports.http.client.requests import (
-    HttpProxy,
-    choose_proxy,
-    describe_error,
-    make_proxy_options,
-)
+from isthmus.errors import ConnectionLost, Misbehaved, UsageError
+from isthmus.transports.http.client.failures import describe_error
+from isthmus.transports.http.client.pool import PooledRequests
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Sequence
 
-    import aiohttp
+    from isthmus.transports.http.client.dial import HostAddress, HttpOrigin
+    from isthmus.transports.http.client.requests import Response
 
 __all__ = [
     "PUBLIC_ONLY",
@@ -206,10 +202,11 @@ class Network:
         self.policy = policy
         self._resolve = resolve or resolve_host
         self._tls = tls
-        self._timeouts = (total, connect)
+        self._connect_timeout = connect
+        self._total_timeout = total
         self._keep = keep
         self._under_way = 0
-        self._session: aiohttp.ClientSession | None = None
+        self._requests: PooledRequests | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def fetch(
@@ -234,17 +231,23 @@ class Network:
             NetworkRefused: the policy says no.
             NetworkFailed: no answer, or one that is too long.
         """
-        parts = self._judge_url(url)
-        proxy = choose_proxy(url, self.policy.proxy) if self.policy.proxy else None
-        sent = self._make_headers(url, headers, proxy)
+        self._judge_url(url)
+        # A compressed answer would be longer than it looks.
+        sent = {"accept-encoding": "identity", **(headers or {})}
         self._under_way += 1
         try:
-            with admit_addresses(
-                HostPort.of(proxy.url) if proxy else self._trusted_place(parts), parts.host
-            ):
-                return await self._send_request(
-                    method, url, body, limit, headers=sent, **make_proxy_options(proxy)
-                )
+            async with asyncio.timeout(self._total_timeout):
+                response = await self._open_requests().send(method, url, sent, body)
+                try:
+                    return await _read_whole(response, url, limit)
+                finally:
+                    response.close()
+        except (ConnectionLost, TimeoutError) as error:
+            # the words of what happened, without those of whoever else says where
+            why = describe_error(
+                error.__cause__ if isinstance(error.__cause__, Exception) else error
+            )
+            raise NetworkFailed(f"no answer of {display_url(url)}: {why}") from None
         finally:
             self._under_way -= 1
             if not self._keep and not self._under_way:
@@ -293,10 +296,9 @@ class Network:
 
     async def close(self) -> None:
         """Close every connection; safe to call twice, and a later request opens new ones."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-            await asyncio.sleep(0)
+        requests, self._requests = self._requests, None
+        if requests is not None:
+            await requests.close()
 
     def _judge_url(self, url: str) -> UrlParts:
         """Judge a URL by what can be told from it alone."""
@@ -314,63 +316,37 @@ class Network:
         judge_host(parts.host)
         return parts
 
-    def _trusted_place(self, parts: UrlParts) -> HostPort | None:
-        """The one place that may have any address, since the application named it."""
-        return HostPort(parts.host, parts.port) if self.policy.trusts(parts) else None
+    async def _resolve_guarded(self, origin: "HttpOrigin") -> "Sequence[HostAddress]":
+        """The addresses of an origin, each of them judged."""
+        host = f"[{origin.host}]" if ":" in origin.host else origin.host
+        trusted = self.policy.trusts(UrlParts(origin.scheme, host, origin.port, "", ""))
+        return await admit_addresses(origin, self._resolve, trusted=trusted)
 
-    @staticmethod
-    def _make_headers(
-        url: str, headers: Mapping[str, str] | None, proxy: HttpProxy | None
-    ) -> Mapping[str, str]:
-        # A compressed answer would be longer than it looks.
-        sent = {"accept-encoding": "identity", **(headers or {})}
-        if proxy is not None and proxy.credentials and url.startswith("http:"):
-            sent["proxy-authorization"] = proxy.credentials  # it reads plain requests itself
-        return sent
-
-    async def _send_request(
-        self, method: str, url: str, body: bytes | None, limit: int, **way: Any
-    ) -> Fetched:
-        import aiohttp
-        from yarl import URL
-
-        session = self._open_session()
-        try:
-            async with session.request(
-                method,
-                URL(url, encoded=True),
-                data=body,
-                allow_redirects=False,
-                **way,
-            ) as response:
-                return await _read_whole(response, url, limit)
-        except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as error:
-            raise NetworkFailed(
-                f"no answer of {display_url(url)}: {describe_error(error)}"
-            ) from None
-
-    def _open_session(self) -> "aiohttp.ClientSession":
-        """The session of this loop: connections cannot be used on any other."""
+    def _open_requests(self) -> PooledRequests:
+        """The connections of this loop: they cannot be used on any other."""
         loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop:
-            self._session = open_session(self._resolve, self._tls, *self._timeouts)
+        if self._requests is None or self._loop is not loop:
+            self._requests = PooledRequests(
+                connect_timeout=self._connect_timeout,
+                tls=self._tls,
+                proxy=self.policy.proxy or False,
+                resolve=self._resolve_guarded,
+            )
             self._loop = loop
-        return self._session
+        return self._requests
 
 
-async def _read_whole(response: "aiohttp.ClientResponse", url: str, limit: int) -> Fetched:
+async def _read_whole(response: "Response", url: str, limit: int) -> Fetched:
     if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise NetworkFailed(f"{display_url(url)} answered compressed, which was not asked for")
-    pieces: list[bytes] = []
-    size = 0
-    while piece := await response.content.readany():
-        size += len(piece)
-        if size > limit:
-            response.close()
-            raise NetworkFailed(f"the answer of {display_url(url)} has more than {limit} bytes")
-        pieces.append(piece)
+    try:
+        body = await response.read(limit)
+    except Misbehaved:
+        raise NetworkFailed(
+            f"the answer of {display_url(url)} has more than {limit} bytes"
+        ) from None
     headers: dict[str, str] = {}
     for name, value in response.headers.items():
         key = name.lower()
         headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return Fetched(response.status, headers, b"".join(pieces), url)
+    return Fetched(response.status, headers, body, url)

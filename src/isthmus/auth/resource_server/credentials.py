@@ -61,9 +61,34 @@ def read_credentials(
     if known is None:
         return None
     token = token.strip(b" ")
-    if not TOKEN68.fullmatch(token):
+    if not is_token(token):
         raise MalformedCredentials("the Authorization header has a scheme and no token after it")
     return Credentials(known, token.decode("ascii"))
+
+
+def is_token(text: bytes) -> bool:
+    """Whether something is spelled as a token that a header can have."""
+    return TOKEN68.fullmatch(text) is not None
+
+
+def read_bearer_token(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """What may be the token of a request whose only credentials are a bearer token.
+
+    None says nothing of what is wrong, or whether anything is: :func:`read_credentials` and
+    :func:`read_proof` do. Where these find a token as well, it is this one; nothing is told here of
+    what a token may be spelled with, so that it is good for looking up tokens that they found before.
+    """
+    found = None
+    for name, value in headers:
+        if name == b"authorization":
+            if found is not None:
+                return None
+            found = value
+        elif name == b"dpop":
+            return None
+    if found is None or not found.startswith(b"Bearer "):
+        return None
+    return found[7:]
 
 
 def read_proof(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

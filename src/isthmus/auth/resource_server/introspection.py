@@ -26,7 +26,7 @@ from isthmus.auth.resource_server.verifier import (
 )
 from isthmus.auth.tokens.audience import is_issued_for
 from isthmus.auth.tokens.jose import LEEWAY_S, InvalidToken, check_times
-from isthmus.auth.tokens.secret import Secret, sha256_digest
+from isthmus.auth.tokens.secret import Secret
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
@@ -120,16 +120,24 @@ class IntrospectionVerifier:
             MAX_REMEMBERED_ANSWERS
         )
 
+    def recall(self, name: bytes, resource: str) -> Principal | None:
+        """The principal of a token, while the last answer about it is believed."""
+        known = self._remembered.get(name)
+        if known is None or known.resource != resource or self._clock() >= known.until:
+            return None
+        return known.principal
+
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """The principal of a token; None where it is not active, or not for this resource.
 
         Raises:
             VerifierUnavailable: the authorization server does not answer, or does not let us ask.
         """
-        name = sha256_digest(presented.token)
+        name = presented.name
+        believed = self.recall(name, resource)
+        if believed is not None:
+            return believed
         known = self._remembered.get(name)
-        if known is not None and known.resource == resource and self._clock() < known.until:
-            return known.principal
         if len(self._flights) >= MAX_PENDING_TOKENS and name not in self._flights:
             raise VerifierUnavailable(
                 f"introspection: {MAX_PENDING_TOKENS} tokens are being asked about"

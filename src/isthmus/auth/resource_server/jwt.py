@@ -29,7 +29,6 @@ from isthmus.auth.tokens.jose import (
     verify_jwt,
 )
 from isthmus.auth.tokens.jwks import Jwks, KeysUnavailable, discover_jwks_uri
-from isthmus.auth.tokens.secret import sha256_digest
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 
@@ -150,6 +149,13 @@ class JWTVerifier:
             return Jwks(jwks, asked)
         return Jwks(lambda: discover_jwks_uri(self.issuer, asked), asked)
 
+    def recall(self, name: bytes, resource: str) -> Principal | None:
+        """The principal of a token that was verified before, while the keys are the same."""
+        known = self._remembered.get(name)
+        if known is None or not self._still(known, resource):
+            return None
+        return known.principal
+
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """The principal of a token; None where it is none of this issuer for this resource.
 
@@ -159,10 +165,10 @@ class JWTVerifier:
         """
         if presented.is_too_long:
             return None
-        name = sha256_digest(presented.token)
-        known = self._remembered.get(name)
-        if known is not None and self._still(known, resource):
-            return known.principal
+        name = presented.name
+        known = self.recall(name, resource)
+        if known is not None:
+            return known
         try:
             claims = await self._believed(presented)
             principal = self._make_principal(claims, resource)

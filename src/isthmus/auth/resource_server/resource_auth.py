@@ -14,6 +14,7 @@ from isthmus.auth.resource_server.credentials import (
     MAX_TOKEN_BYTES,
     Credentials,
     MalformedCredentials,
+    read_bearer_token,
     read_credentials,
     read_proof,
 )
@@ -25,11 +26,11 @@ from isthmus.auth.resource_server.metadata import (
 )
 from isthmus.auth.resource_server.verifier import Presented, TokenVerifier, VerifierUnavailable
 from isthmus.auth.tokens.jose import LEEWAY_S
-from isthmus.auth.tokens.secret import Secret
+from isthmus.auth.tokens.secret import Secret, name_token
 from isthmus.core.http.rules import Refusal
 from isthmus.core.principal import Principal, check_scopes
 from isthmus.errors import UsageError
-from isthmus.transports.http.authorizer import AsgiApp, KnownScopes, MethodScopes
+from isthmus.transports.http.authorizer import AsgiApp, KnownScopes, MethodScopes, find_recall
 from isthmus.transports.http.reply import Scope
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ class ResourceAuth:
         self.scopes = scopes if isinstance(scopes, ScopeModel) else ScopeModel(scopes)
         self.hides = list_visibility == "granted"
         self._verifier = verifier
+        self._recall = None if dpop == "require" else find_recall(verifier, "verify")
         self._anonymous = expand_anonymous(anonymous)
         self._dpop = dpop
         self._max_token_bytes = max_token_bytes
@@ -248,6 +250,20 @@ class ResourceAuth:
         return f"ResourceAuth({self.resource!r})"
 
     # Who
+
+    def recall(self, headers: Sequence[tuple[bytes, bytes]]) -> Principal | None:
+        """Whose token a request brings, where that is known; see ``Authorizer.recall``.
+
+        Only what :meth:`admit` would let in is known here: one bearer token and no proof. A token that is
+        bound to a key is left to it, since each request has a proof of its own.
+        """
+        if self._recall is None:
+            return None
+        token = read_bearer_token(headers)
+        if token is None or len(token) > self._max_token_bytes:
+            return None
+        principal = self._recall(name_token(token), self.resource)
+        return None if principal is None or principal.jkt is not None else principal
 
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
         """Find who sends a request, by its token; see ``Authorizer.admit``."""
@@ -365,7 +381,10 @@ class ResourceAuth:
         """Why a request is not permitted, or None; see ``Authorizer.permit``."""
         if principal is None:
             return None if self._is_open(asked) else self._challenges.nobody
-        required = self.scopes.base.union(*(one.scopes for one in asked))
+        required = self.scopes.base
+        for one in asked:
+            if one.scopes:
+                required |= one.scopes
         if self.scopes.satisfied(principal.scopes, required):
             return None
         if not modern:

@@ -11,11 +11,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from isthmus.auth.resource_server.credentials import MAX_TOKEN_BYTES
+from isthmus.auth.cache import BoundedDict
+from isthmus.auth.resource_server.credentials import MAX_TOKEN_BYTES, is_token
 from isthmus.auth.tokens.jose import InvalidToken, read_token
-from isthmus.auth.tokens.secret import Secret, sha256_digest
+from isthmus.auth.tokens.secret import Secret, name_token, reveal
 from isthmus.core.principal import Principal
 from isthmus.errors import AuthError, UsageError
+from isthmus.transports.http.authorizer import find_recall
+
+NAME_PART_BYTES = 16  # of a token's name, which a table is looked up by; the rest is compared
+NOBODY_KNOWN: tuple[bytes, Principal | None] = (bytes(NAME_PART_BYTES), None)
+
+MAX_REMEMBERED_JUDGES = 16_384  # tokens of which it is remembered who verifies them
 
 MAX_SCOPES = 1000  # scopes of one token that are looked at
 
@@ -40,6 +47,11 @@ class Presented(msgspec.Struct, frozen=True):
     limit: int = MAX_TOKEN_BYTES
 
     @property
+    def name(self) -> bytes:
+        """What the token is remembered by: a keyed digest, which is another in each process."""
+        return name_token(self.token)
+
+    @property
     def is_too_long(self) -> bool:
         """Whether the token has more bytes than it may."""
         return len(self.token.reveal()) > self.limit
@@ -50,6 +62,10 @@ class TokenVerifier(Protocol):
 
     A proof that the sender holds the token's key is not its business: it says which key that is
     (``Principal.jkt``), and the resource server has the proof checked.
+
+    One that can tell without waiting also has ``def recall(name: bytes, resource: str) -> Principal |
+    None``: the principal of a token that it would verify now, which it remembers by ``presented.name``.
+    None has ``verify`` asked. A class that has a ``verify`` of its own, and only inherits ``recall``, is asked each time.
 
     One that knows of tokens which ended before their time also has ``async def lasts(principal) ->
     bool``: whether a stream that was opened by what it said of a token may stay open.
@@ -110,6 +126,12 @@ class ByIssuer:
     ) -> None:
         self._verifiers = dict(verifiers)
         self._other = other
+        self._judges: BoundedDict[bytes, TokenVerifier] = BoundedDict(MAX_REMEMBERED_JUDGES)
+
+    def recall(self, name: bytes, resource: str) -> Principal | None:
+        """The principal of a known token, as the verifier says that verified it before."""
+        recall = find_recall(self._judges.get(name), "verify")
+        return None if recall is None else recall(name, resource)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """The principal of a token; None where its issuer is unknown, or says no.
@@ -128,6 +150,8 @@ class ByIssuer:
         principal = await judge.verify(presented, resource)
         if principal is not None and judge is not self._other and principal.issuer != issuer:
             return None
+        if principal is not None:
+            self._judges[presented.name] = judge
         return principal
 
     async def lasts(self, principal: Principal) -> bool:
@@ -140,7 +164,8 @@ class ByIssuer:
 class StaticTokens:
     """Knows tokens by heart. They are good for this server alone, for as long as it knows them.
 
-    Only their hashes are kept, and a token is compared with all of them in the same time.
+    Only digests of them are kept. Which of them a token is, and whether it is any, is found in the
+    same time, however many there are.
 
     Example::
 
@@ -165,23 +190,36 @@ class StaticTokens:
                 "each token is somebody's: {token: Principal(issuer='ours', subject='ada', "
                 "scopes=frozenset({'files:read'}))}"
             )
-        self._known = [(sha256_digest(token), principal) for token, principal in tokens.items()]
+        self._known: dict[bytes, tuple[bytes, Principal | None]] = {}
+        self._owners: dict[str, list[Principal]] = {}
+        self._unsendable: set[bytes] = set()
+        for token, principal in tokens.items():
+            name = name_token(token)
+            self._known[name[:NAME_PART_BYTES]] = (name[NAME_PART_BYTES:], principal)
+            self._owners.setdefault(principal.owner, []).append(principal)
+            if not is_token(reveal(token).encode("utf-8", "surrogatepass")):
+                self._unsendable.add(name)
         self._clock = clock
+
+    def recall(self, name: bytes, resource: str) -> Principal | None:  # noqa: ARG002 - they are for this server
+        """The principal of a token by its name; None where it is unknown, or has expired."""
+        return None if name in self._unsendable else self._find(name)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:  # noqa: ARG002 - they are for this server
         """The principal of a token; None where it is unknown."""
-        given = sha256_digest(presented.token)
-        found = None
-        for known, principal in self._known:
-            if hmac.compare_digest(given, known):
-                found = principal
-        if found is not None and found.expires_at is not None and found.expires_at <= self._clock():
+        return self._find(presented.name)
+
+    def _find(self, name: bytes) -> Principal | None:
+        rest, found = self._known.get(name[:NAME_PART_BYTES], NOBODY_KNOWN)
+        if not hmac.compare_digest(rest, name[NAME_PART_BYTES:]) or found is None:
+            return None
+        if found.expires_at is not None and found.expires_at <= self._clock():
             return None
         return found
 
     async def lasts(self, principal: Principal) -> bool:
         """Whether it is one of ours that has not expired."""
-        known = any(principal == one for _, one in self._known)
+        known = principal in self._owners.get(principal.owner, ())
         return known and (principal.expires_at is None or principal.expires_at > self._clock())
 
 

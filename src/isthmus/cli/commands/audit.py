@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-import typer
 
 from isthmus.cli.arguments import parse_time
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.host_state import find_host_folder
 from isthmus.cli.options import AsJson, StateFolder
 from isthmus.cli.output import print_json, print_line, print_lines, print_note, print_text
@@ -25,41 +26,38 @@ from isthmus.host.audit.queries import AuditFilters, AuditSum, open_log, read_li
 from isthmus.host.model.view import AuditLine
 from isthmus.host.state.database import load_key
 
-app = typer.Typer(
+app = CommandSet(
     name="audit",
     help="Look at what a host has done, and check that nobody changed what is written of it.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 Count: TypeAlias = Annotated[
-    int, typer.Option("--count", "-n", metavar="N", min=1, max=10_000, help="At most so many rows.")
+    int, Option("--count", "-n", metavar="N", min=1, max=10_000, help="At most so many rows.")
 ]
-Server: TypeAlias = Annotated[str, typer.Option(metavar="NAME", help="Only of this server.")]
+Server: TypeAlias = Annotated[str, Option(metavar="NAME", help="Only of this server.")]
 Object: TypeAlias = Annotated[
-    str, typer.Option("--object", metavar="NAME", help="Only about this tool, URI or prompt.")
+    str, Option("--object", metavar="NAME", help="Only about this tool, URI or prompt.")
 ]
 Principal: TypeAlias = Annotated[
-    str, typer.Option(metavar="NAME", help="Only what this one wanted: user:NAME, server:NAME …")
+    str, Option(metavar="NAME", help="Only what this one wanted: user:NAME, server:NAME …")
 ]
 Kind: TypeAlias = Annotated[
-    str, typer.Option(metavar="KIND", help="Only rows of this kind: intent, decision, outcome …")
+    str, Option(metavar="KIND", help="Only rows of this kind: intent, decision, outcome …")
 ]
-Run: TypeAlias = Annotated[str, typer.Option(metavar="ID", help="Only of this run.")]
-Call: TypeAlias = Annotated[str, typer.Option(metavar="ID", help="Only about this call.")]
+Run: TypeAlias = Annotated[str, Option(metavar="ID", help="Only of this run.")]
+Call: TypeAlias = Annotated[str, Option(metavar="ID", help="Only about this call.")]
 Since: TypeAlias = Annotated[
-    str, typer.Option(metavar="TIME", help="From then on: 2026-11-21T08:00, or 2h for two hours.")
+    str, Option(metavar="TIME", help="From then on: 2026-11-21T08:00, or 2h for two hours.")
 ]
-Until: TypeAlias = Annotated[str, typer.Option(metavar="TIME", help="Before then, as --since.")]
-Failed: TypeAlias = Annotated[bool, typer.Option("--failed", help="Only what failed.")]
+Until: TypeAlias = Annotated[str, Option(metavar="TIME", help="Before then, as --since.")]
+Failed: TypeAlias = Annotated[bool, Option("--failed", help="Only what failed.")]
 
 
 @app.command()
 def verify(
     *,
-    anchor: Annotated[
-        str, typer.Option(metavar="SEQ:HASH", help="What an earlier check printed.")
-    ] = "",
+    anchor: Annotated[str, Option(metavar="SEQ:HASH", help="What an earlier check printed.")] = "",
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +70,7 @@ def tail(
     *,
     count: Count = 20,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what is written from now on.")
+        bool, Option("--follow", "-f", help="Go on with what is written from now on.")
     ] = False,
     state: StateFolder = None,
     as_json: AsJson = False,
@@ -85,7 +83,7 @@ def tail(
 def search(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="WORDS", help="In the object, the arguments and the details."),
+        Argument(metavar="WORDS", help="In the object, the arguments and the details."),
     ] = None,
     *,
     server: Server = "",
@@ -124,11 +122,11 @@ def search(
 @app.command()
 def export(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Where to; - or nothing is standard output.")
+        str, Argument(metavar="FILE", help="Where to; - or nothing is standard output.")
     ] = "-",
     *,
     _jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="One JSON value a line; there is no other form.")
+        bool, Option("--jsonl", help="One JSON value a line; there is no other form.")
     ] = True,
     server: Server = "",
     run: Run = "",

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from msgspec import Struct
 
 from isthmus.cli.arguments import parse_arguments, parse_json_object, split_pairs
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Invocation, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.options import AsJson, EraOption, RevisionOption, Timeout, TokenEnv
 from isthmus.cli.output import print_json, print_note, print_text, render_blocks, render_contents
 from isthmus.cli.targets import TARGET_HELP
@@ -23,7 +24,7 @@ from isthmus.wire import ReadResourceResult, Tool
 if TYPE_CHECKING:
     from isthmus.host.remote.attached import AttachedHost
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 MAX_NAMES = 10  # of tools in a message
 MAX_NAME_CHARS = 100  # of each of them
@@ -31,11 +32,11 @@ MAX_NAME_CHARS = 100  # of each of them
 
 @app.command("call", epilog=TARGET_HELP.format("list"))
 def call(
-    context: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET TOOL [KEY=VALUE]")] = None,
+    context: Invocation,
+    words: Annotated[list[str] | None, Argument(metavar="TARGET TOOL [KEY=VALUE]")] = None,
     *,
     json_args: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Arguments as one JSON object.")
+        str | None, Option(metavar="JSON", help="Arguments as one JSON object.")
     ] = None,
     as_json: AsJson = False,
     revision: RevisionOption = None,
@@ -43,10 +44,10 @@ def call(
     token_env: TokenEnv = None,
     era: EraOption = None,
     host: Annotated[
-        bool, typer.Option("--host", help="By the host that runs: TOOL is SERVER__TOOL.")
+        bool, Option("--host", help="By the host that runs: TOOL is SERVER__TOOL.")
     ] = False,
     state: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="With --host: the state it runs on.")
+        str | None, Option(metavar="FOLDER", help="With --host: the state it runs on.")
     ] = None,
 ) -> None:
     """Call a tool; values are read as the tool's schema wants them."""
@@ -65,8 +66,8 @@ def call(
 
 @app.command("read", epilog=TARGET_HELP.format("list"))
 def read(
-    context: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET URI")] = None,
+    context: Invocation,
+    words: Annotated[list[str] | None, Argument(metavar="TARGET URI")] = None,
     *,
     as_json: AsJson = False,
     revision: RevisionOption = None,
@@ -83,8 +84,8 @@ def read(
 
 @app.command("prompt", epilog=TARGET_HELP.format("list"))
 def prompt(
-    context: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="TARGET NAME [KEY=VALUE]")] = None,
+    context: Invocation,
+    words: Annotated[list[str] | None, Argument(metavar="TARGET NAME [KEY=VALUE]")] = None,
     *,
     as_json: AsJson = False,
     revision: RevisionOption = None,

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from msgspec import Struct
 
-from isthmus.cli.exits import Exit, finish, handle_signals, set_on_signals
+from isthmus.cli.declarations import CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish, handle_signals, set_on_signals
 from isthmus.cli.output import print_note
 from isthmus.core.text import clean_text
 from isthmus.errors import UsageError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from isthmus.terminal.chat.plain import LineSource, TtyLines
     from isthmus.terminal.chat.session import ChatModel, ChatSession
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 
 @app.command("chat")
@@ -31,35 +32,35 @@ def chat(
     *,
     config: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="A file with servers; the usual ones by default."),
+        Option(metavar="FILE", help="A file with servers; the usual ones by default."),
     ] = None,
     model: Annotated[
-        str, typer.Option(metavar="NAME", help="The model; the first there is by default.")
+        str, Option(metavar="NAME", help="The model; the first there is by default.")
     ] = "",
     provider: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="WHICH",
             help="openai:URL, anthropic, scripted:FILE or a name in the file of models.",
         ),
     ] = "",
-    system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
+    system: Annotated[str, Option(metavar="TEXT", help="What the model is told first.")] = "",
     policy: Annotated[
-        str, typer.Option(metavar="NAME", help="A policy, in place of the configured one.")
+        str, Option(metavar="NAME", help="A policy, in place of the configured one.")
     ] = "",
     state: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="The host's state; the user's own by default."),
+        Option(metavar="FOLDER", help="The host's state; the user's own by default."),
     ] = None,
     attach: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--attach/--no-attach",
             help="Let isthmus host --attach in another terminal answer, too.",
         ),
     ] = True,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Line by line; so it is where there is no terminal.")
+        bool, Option("--plain", help="Line by line; so it is where there is no terminal.")
     ] = False,
 ) -> None:
     """Talk to a model that may use the servers, and decide on each of its calls."""

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-import typer
 
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Invocation, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.findings import judge_findings, print_findings, print_rules
 from isthmus.cli.options import AsJson, RevisionOption, Rules, Strict, Timeout, TokenEnv
 from isthmus.cli.output import print_json, print_note
@@ -18,27 +19,27 @@ from isthmus.linter.rules.catalog import select_rules
 from isthmus.linter.rules.rule import fold_findings
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 CHECK_TIMEOUT_S = 5.0
 
 
 @app.command("check", epilog=TARGET_HELP.format("list"))
 def check(
-    context: typer.Context,
-    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    context: Invocation,
+    target: Annotated[list[str] | None, Argument(metavar="TARGET")] = None,
     *,
     calls: Annotated[
         list[str] | None,
-        typer.Option("--call", metavar="NAME[:JSON]", help="Call this tool; none is called else."),
+        Option("--call", metavar="NAME[:JSON]", help="Call this tool; none is called else."),
     ] = None,
     call_read_only: Annotated[
-        bool, typer.Option("--call-read-only", help="Call tools that say they change nothing.")
+        bool, Option("--call-read-only", help="Call tools that say they change nothing.")
     ] = False,
     only: Rules = None,
     skip: Rules = None,
     strict: Strict = False,
-    rules: Annotated[bool, typer.Option("--rules", help="List the rules instead.")] = False,
+    rules: Annotated[bool, Option("--rules", help="List the rules instead.")] = False,
     as_json: AsJson = False,
     revision: RevisionOption = None,
     timeout: Timeout = None,

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import typer
-
 from isthmus.auth.tokens.secret import Secret
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.options import AsJson
 from isthmus.cli.output import print_json, print_line, print_note, print_text
 from isthmus.core.text import show_invisible
@@ -30,29 +30,22 @@ from isthmus.host.model.entries import ServerEntry
 from isthmus.host.state.database import HostState, find_user_folder
 from isthmus.host.state.secrets import UserSecrets, check_path
 
-app = typer.Typer(
+app = CommandSet(
     name="config",
     no_args_is_help=True,
-    rich_markup_mode=None,
     help="Which servers there are, where that is said, and what may be known of you.",
 )
-secret = typer.Typer(
-    name="secret", no_args_is_help=True, rich_markup_mode=None, help="What ${secret:…} stands for."
-)
-roots = typer.Typer(
-    name="roots", no_args_is_help=True, rich_markup_mode=None, help="Folders that servers work in."
-)
-app.add_typer(secret)
-app.add_typer(roots)
+secret = CommandSet(name="secret", no_args_is_help=True, help="What ${secret:…} stands for.")
+roots = CommandSet(name="roots", no_args_is_help=True, help="Folders that servers work in.")
+app.add_group(secret)
+app.add_group(roots)
 
 Files: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--config", metavar="FILE", help="In place of your own and the folder's; repeat it."
-    ),
+    Option("--config", metavar="FILE", help="In place of your own and the folder's; repeat it."),
 ]
 Folder: TypeAlias = Annotated[
-    Path | None, typer.Argument(metavar="FOLDER", help="The workspace; this folder by default.")
+    Path | None, Argument(metavar="FOLDER", help="The workspace; this folder by default.")
 ]
 
 
@@ -79,7 +72,7 @@ def load_trusted_config(files: Sequence[Path] | None) -> LoadedConfig:
 @app.command()
 def check(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="The same as --config.")
+        list[Path] | None, Argument(metavar="[FILE]...", help="The same as --config.")
     ] = None,
     *,
     config: Files = None,
@@ -129,7 +122,7 @@ def check(
 
 @app.command()
 def explain(
-    server: Annotated[str, typer.Argument(metavar="SERVER", show_default=False)] = "",
+    server: Annotated[str, Argument(metavar="SERVER", show_default=False)] = "",
     *,
     config: Files = None,
     as_json: AsJson = False,
@@ -164,14 +157,14 @@ def import_(
     *,
     source: Annotated[
         str,
-        typer.Option(
+        Option(
             "--from",
             metavar="PROGRAM|FILE",
             help="claude, claude-code, codex, continue, copilot, cursor, cline, gemini, goose, kiro, "
             "lmstudio, opencode, roo, vscode, windsurf, zed, or a file.",
         ),
     ],
-    write: Annotated[bool, typer.Option("--write", help="Write them into your own file.")] = False,
+    write: Annotated[bool, Option("--write", help="Write them into your own file.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take over the servers of another program; without --write they are only shown."""
@@ -215,7 +208,7 @@ def schema() -> None:
 def trust(
     folder: Folder = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; you have looked at it.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask; you have looked at it.")] = False,
 ) -> None:
     """Let the files of a workspace start servers, as they are now."""
     finish(lambda: _trust_folder((folder or Path.cwd()).absolute(), yes=yes))
@@ -289,7 +282,7 @@ def untrust(folder: Folder = None) -> None:
 
 
 @secret.command("set")
-def set_(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+def set_(name: Annotated[str, Argument(metavar="NAME", show_default=False)]) -> None:
     """Keep a secret: it is read from the terminal without being shown, or from standard input."""
 
     def work() -> Exit:
@@ -311,7 +304,7 @@ def _read_secret(name: str) -> str:
 
 
 @secret.command("remove")
-def remove(name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)]) -> None:
+def remove(name: Annotated[str, Argument(metavar="NAME", show_default=False)]) -> None:
     """Forget a secret."""
 
     def work() -> Exit:
@@ -347,9 +340,9 @@ def list_roots(*, config: Files = None, as_json: AsJson = False) -> None:
     finish(lambda: print_roots(load_trusted_config(config), as_json=as_json))
 
 
-Server: TypeAlias = Annotated[str, typer.Argument(metavar="SERVER", show_default=False)]
+Server: TypeAlias = Annotated[str, Argument(metavar="SERVER", show_default=False)]
 RootNames: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="ROOT...", help="Names or paths.", show_default=False)
+    list[str], Argument(metavar="ROOT...", help="Names or paths.", show_default=False)
 ]
 
 

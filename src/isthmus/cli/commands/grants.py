@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
 from msgspec import structs
 
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.host_state import find_host_folder
 from isthmus.cli.options import AsJson, StateFolder
 from isthmus.cli.output import print_json, print_line, print_note
@@ -19,18 +20,17 @@ from isthmus.host.audit.log import AuditLog
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
 
-app = typer.Typer(
+app = CommandSet(
     name="grants",
     help="List what was granted for longer than once, and take it back.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 
 @app.command("list")
 def list_(
     *,
-    ended: Annotated[bool, typer.Option("--ended", help="Also those that hold no longer.")] = False,
+    ended: Annotated[bool, Option("--ended", help="Also those that hold no longer.")] = False,
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +40,7 @@ def list_(
 
 @app.command()
 def show(
-    id: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    id: Annotated[str, Argument(metavar="ID", show_default=False)],
     *,
     state: StateFolder = None,
     as_json: AsJson = False,
@@ -51,7 +51,7 @@ def show(
 
 @app.command()
 def revoke(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)],
+    ids: Annotated[list[str], Argument(metavar="ID...", show_default=False)],
     *,
     state: StateFolder = None,
 ) -> None:

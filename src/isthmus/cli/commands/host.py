@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack, contextmanager
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-import typer
 from msgspec import Struct
 
-from isthmus.cli.exits import Exit, finish, handle_signals, set_on_signals
+from isthmus.cli.declarations import CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish, handle_signals, set_on_signals
 from isthmus.cli.output import print_note
 from isthmus.errors import UsageError
 from isthmus.host.config.load import load_config
@@ -24,7 +25,7 @@ from isthmus.host.state.database import find_user_folder
 from isthmus.lazy import is_installed
 from isthmus.terminal.prompt.prompt import TerminalPrompt, run_prompt
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 
 class ApproverChoice(StrEnum):
@@ -40,22 +41,20 @@ def host(
     *,
     config: Annotated[
         list[str] | None,
-        typer.Option(
-            "--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."
-        ),
+        Option("--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."),
     ] = None,
     approve: Annotated[
-        ApproverChoice, typer.Option(help="Ask on the full screen, at a prompt, or nowhere here.")
+        ApproverChoice, Option(help="Ask on the full screen, at a prompt, or nowhere here.")
     ] = ApproverChoice.TUI,
     policy: Annotated[
         str | None,
-        typer.Option(metavar="NAME|FILE", help="Rules: a policy of isthmus, or a file."),
+        Option(metavar="NAME|FILE", help="Rules: a policy of isthmus, or a file."),
     ] = None,
     state: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="What lasts; the user's own by default.")
+        str | None, Option(metavar="FOLDER", help="What lasts; the user's own by default.")
     ] = None,
     attach: Annotated[
-        bool, typer.Option("--attach", help="Show the host that runs already; start none.")
+        bool, Option("--attach", help="Show the host that runs already; start none.")
     ] = False,
 ) -> None:
     """Run the servers of a configuration, and decide at this terminal what they may do."""

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
-import typer
-
 from isthmus.cli.arguments import list_kinds
-from isthmus.cli.exits import Exit
+from isthmus.cli.declarations import Argument, CommandSet, Invocation
+from isthmus.cli.exit_codes import Exit
 from isthmus.cli.options import AsJson, EraOption, RevisionOption, Timeout, TokenEnv
 from isthmus.cli.output import format_size, print_json
 from isthmus.cli.targets import TARGET_HELP
@@ -17,13 +16,13 @@ from isthmus.wire import UNSET, Prompt, Resource, ResourceTemplate, Tool
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.struct import Wire
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 
 @app.command("list", epilog=TARGET_HELP.format("list"))
 def list_(
-    context: typer.Context,
-    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    context: Invocation,
+    target: Annotated[list[str] | None, Argument(metavar="TARGET")] = None,
     *,
     as_json: AsJson = False,
     revision: RevisionOption = None,
@@ -38,8 +37,8 @@ def list_(
 
 @app.command("inspect", epilog=TARGET_HELP.format("list"))
 def inspect(
-    context: typer.Context,
-    target: Annotated[list[str] | None, typer.Argument(metavar="TARGET")] = None,
+    context: Invocation,
+    target: Annotated[list[str] | None, Argument(metavar="TARGET")] = None,
     *,
     as_json: AsJson = False,
     revision: RevisionOption = None,

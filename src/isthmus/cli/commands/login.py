@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import typer
 
 from isthmus.auth.arguments import require_library
 from isthmus.auth.client.discovery import Compat
@@ -26,7 +25,9 @@ from isthmus.auth.net.network import NetworkFailed
 from isthmus.auth.net.urls import is_same_resource
 from isthmus.auth.protocol import ClientIdentity, choose_auth_method
 from isthmus.auth.tokens.secret import Secret
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.options import AsJson, ClientId, OpenBrowser
 from isthmus.cli.output import print_json, print_line, print_note
 from isthmus.cli.targets import CliTarget, find_http_url, read_target
@@ -36,7 +37,7 @@ from isthmus.errors import AuthRequired, AuthUnsafe, DiscoveryFailed, UsageError
 from isthmus.transports.http.client.requests import Requests
 from isthmus.transports.http.client.websocket import to_http_url
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 CALLBACK_PORT = 8976  # nobody listens there: the user copies the address
 
@@ -45,21 +46,19 @@ UNLOCK_TIMEOUT_S = 120.0  # a person may have to unlock the keyring
 
 @app.command("login")
 def login(
-    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    target: Annotated[str, Argument(metavar="TARGET", show_default=False)],
     *,
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", metavar="NAME", help="Ask for this; repeat it.")
+        list[str] | None, Option("--scope", metavar="NAME", help="Ask for this; repeat it.")
     ] = None,
     client_id: ClientId = None,
     client_secret_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The variable that holds its secret.")
+        str | None, Option(metavar="NAME", help="The variable that holds its secret.")
     ] = None,
-    issuer: Annotated[
-        str | None, typer.Option(metavar="URL", help="The authorization server.")
-    ] = None,
+    issuer: Annotated[str | None, Option(metavar="URL", help="The authorization server.")] = None,
     resource: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="What the token may be for, above the server's own URL."),
+        Option(metavar="URL", help="What the token may be for, above the server's own URL."),
     ] = None,
     browser: OpenBrowser = True,
     as_json: AsJson = False,
@@ -76,10 +75,10 @@ def login(
 
 @app.command("logout")
 def logout(
-    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    target: Annotated[str, Argument(metavar="TARGET", show_default=False)],
     *,
     registration: Annotated[
-        bool, typer.Option("--registration", help="Forget how isthmus is registered there, too.")
+        bool, Option("--registration", help="Forget how isthmus is registered there, too.")
     ] = False,
 ) -> None:
     """Forget the tokens for a server, and have them revoked where that can be done."""

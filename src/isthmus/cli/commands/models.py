@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import msgspec
-import typer
 from msgspec import UNSET
 
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.options import AsJson
 from isthmus.cli.output import print_json, print_line, print_note
 from isthmus.errors import UsageError
@@ -23,21 +24,18 @@ from isthmus.host.state.secrets import UserSecrets
 from isthmus.store.files import replace_file
 from isthmus.wire import ModelHint, ModelPreferences
 
-app = typer.Typer(
+app = CommandSet(
     name="models",
     help="List and check the models that servers may have write, and say which one would.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 File: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--file", metavar="FILE", help="The file of models; the configuration's by default."
-    ),
+    Option("--file", metavar="FILE", help="The file of models; the configuration's by default."),
 ]
 Priority: TypeAlias = Annotated[
-    float | None, typer.Option(min=0.0, max=1.0, help="How much that counts.")
+    float | None, Option(min=0.0, max=1.0, help="How much that counts.")
 ]
 
 
@@ -52,7 +50,7 @@ def check(
     *,
     file: File = None,
     ask: Annotated[
-        bool, typer.Option("--ask", help="Also ask each provider whether it has its models.")
+        bool, Option("--ask", help="Also ask each provider whether it has its models.")
     ] = False,
 ) -> None:
     """Check the file of models; its errors have line and key."""
@@ -63,15 +61,15 @@ def check(
 def select_model(
     *,
     hint: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="A hint; the first counts first.")
+        list[str] | None, Option(metavar="TEXT", help="A hint; the first counts first.")
     ] = None,
     cost: Priority = None,
     speed: Priority = None,
     intelligence: Priority = None,
-    tokens: Annotated[int, typer.Option(help="How long the prompt is.", min=0)] = 0,
-    max_tokens: Annotated[int, typer.Option(help="How much is to be written.", min=1)] = 1000,
-    image: Annotated[bool, typer.Option("--image", help="It has to read pictures.")] = False,
-    tools: Annotated[bool, typer.Option("--tools", help="It has to be able to use tools.")] = False,
+    tokens: Annotated[int, Option(help="How long the prompt is.", min=0)] = 0,
+    max_tokens: Annotated[int, Option(help="How much is to be written.", min=1)] = 1000,
+    image: Annotated[bool, Option("--image", help="It has to read pictures.")] = False,
+    tools: Annotated[bool, Option("--tools", help="It has to be able to use tools.")] = False,
     file: File = None,
     as_json: AsJson = False,
 ) -> None:
@@ -92,7 +90,7 @@ def select_model(
 
 @app.command()
 def sync(
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", show_default=False)],
+    provider: Annotated[str, Argument(metavar="PROVIDER", show_default=False)],
     *,
     file: File = None,
 ) -> None:

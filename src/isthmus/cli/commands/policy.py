@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-import typer
 from msgspec import Struct, structs
 
 from isthmus.cli.arguments import parse_time
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.host_state import find_host_folder
 from isthmus.cli.options import AsJson, StateFolder
 from isthmus.cli.output import print_json, print_line, print_lines, print_note
@@ -27,16 +28,15 @@ from isthmus.host.policy.replay import ReplayResult
 from isthmus.host.policy.replay import replay_policy as decided_anew
 from isthmus.host.policy.rule import format_rules, rule_to_data
 
-app = typer.Typer(
+app = CommandSet(
     name="policy",
     help="Look at the rules of a host, test them, and try others on what was done.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 Rules: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--policy",
         metavar="NAME|FILE",
         help="These rules: a file, or personal-read-only, developer, locked-down, unattended. "
@@ -45,7 +45,7 @@ Rules: TypeAlias = Annotated[
 ]
 File: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--file", metavar="FILE", help="The configuration; the user's and ./mcp.json by default."
     ),
 ]
@@ -59,7 +59,7 @@ def show(*, policy: Rules = None, file: File = None, as_json: AsJson = False) ->
 
 @app.command("test")
 def decide_cases(
-    cases: Annotated[str, typer.Argument(metavar="CASES.toml", show_default=False)],
+    cases: Annotated[str, Argument(metavar="CASES.toml", show_default=False)],
     *,
     policy: Rules = None,
     file: File = None,
@@ -77,23 +77,23 @@ def lint(*, policy: Rules = None, file: File = None, as_json: AsJson = False) ->
 
 @app.command()
 def explain(
-    server: Annotated[str, typer.Argument(metavar="SERVER", show_default=False)],
+    server: Annotated[str, Argument(metavar="SERVER", show_default=False)],
     object_: Annotated[
-        str, typer.Argument(metavar="OBJECT", help="The tool, URI or prompt.", show_default=False)
+        str, Argument(metavar="OBJECT", help="The tool, URI or prompt.", show_default=False)
     ] = "",
     *,
-    action: Annotated[str, typer.Option(metavar="ACTION", help="What is wanted.")] = "tool.call",
-    args: Annotated[str, typer.Option(metavar="JSON", help="The arguments.")] = "{}",
+    action: Annotated[str, Option(metavar="ACTION", help="What is wanted.")] = "tool.call",
+    args: Annotated[str, Option(metavar="JSON", help="The arguments.")] = "{}",
     facts: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="JSON",
             help='Circumstances, as in a file of cases: {"annotations": {"read_only": true}, …}. '
             "Trust and labels of a configured server are known.",
         ),
     ] = "{}",
     principal: Annotated[
-        str, typer.Option(metavar="WHO", help="Who wants it: user:NAME or agent:RUN.")
+        str, Option(metavar="WHO", help="Who wants it: user:NAME or agent:RUN.")
     ] = "user:local",
     policy: Rules = None,
     file: File = None,
@@ -108,7 +108,7 @@ def explain(
 def replay(
     *,
     since: Annotated[
-        str, typer.Option(metavar="TIME", help="From then on: 7d, or 2026-11-21T08:00.")
+        str, Option(metavar="TIME", help="From then on: 7d, or 2026-11-21T08:00.")
     ] = "7d",
     policy: Rules = None,
     file: File = None,

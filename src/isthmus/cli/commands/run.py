@@ -1,46 +1,43 @@
 """``isthmus run``: find the server in a Python file, and serve it."""
 
 import contextlib
+import gc
 import importlib.util
+import os
 import sys
-import traceback
 from collections.abc import Coroutine
-from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
+from isthmus.cli.declarations import Argument, CommandSet, Option
 from isthmus.cli.exits import finish
 from isthmus.errors import ConnectFailed, UsageError
 
 if TYPE_CHECKING:
     from isthmus.server.server import Server
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 DEFAULT_HOST = "127.0.0.1"
+LOADING_GC_THRESHOLD = 50_000  # objects; the server has thresholds of its own when it serves
 
 
 @app.command("run")
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE[:OBJECT]", show_default=False)],
-    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Instead of stdio.")] = None,
+    file: Annotated[str, Argument(metavar="FILE[:OBJECT]", show_default=False)],
+    http: Annotated[str | None, Option(metavar="HOST:PORT", help="Instead of stdio.")] = None,
     *,
     websocket: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
+        str | None, Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
     ] = None,
-    unix: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Lines through a Unix socket.")
-    ] = None,
+    unix: Annotated[str | None, Option(metavar="PATH", help="Lines through a Unix socket.")] = None,
     tcp: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Lines through a TCP socket.")
+        str | None, Option(metavar="HOST:PORT", help="Lines through a TCP socket.")
     ] = None,
     exposed: Annotated[
-        bool, typer.Option("--exposed", help="Let other machines reach the TCP socket.")
+        bool, Option("--exposed", help="Let other machines reach the TCP socket.")
     ] = False,
-    reload: Annotated[bool, typer.Option("--reload", help="Restart when a file changes.")] = False,
+    reload: Annotated[bool, Option("--reload", help="Restart when a file changes.")] = False,
 ) -> None:
     """Serve the isthmus Server in a Python file: over stdio, or where an option says."""
 
@@ -51,9 +48,11 @@ def run(
         if not reload:
             serve_file(file, place)
             return None
+        from pathlib import Path
+
         from isthmus.cli.reload import reload_listening, reload_stdio
 
-        folder = split_server_path(file)[0].resolve().parent
+        folder = Path(split_server_path(file)[0]).resolve().parent
         if place is None:
             return reload_stdio(file, folder)
         return reload_listening(file, folder, place.words())
@@ -61,16 +60,15 @@ def run(
     finish(work)
 
 
-def split_server_path(text: str) -> tuple[Path, str]:
+def split_server_path(text: str) -> tuple[str, str]:
     """``server.py:name`` as a path and a name; the name is empty where none is given."""
     path, colon, name = text.rpartition(":")
     if colon and path.endswith(".py"):
-        return Path(path), name
-    return Path(text), ""
+        return path, name
+    return text, ""
 
 
-@dataclass(frozen=True)
-class ListenOptions:
+class ListenOptions(NamedTuple):
     """The address that a server listens on.
 
     Attributes:
@@ -145,6 +143,8 @@ def serve_file(file: str, place: ListenOptions | None) -> None:
         UsageError: there is no such file, it fails to load, or has not one server.
         ConnectFailed: the address cannot be listened on.
     """
+    # Nearly all that imports and declarations make stays: looking for garbage in it finds none.
+    gc.set_threshold(LOADING_GC_THRESHOLD)
     path, name = split_server_path(file)
     # Over stdio, standard output belongs to the protocol: what the file prints goes elsewhere.
     with contextlib.redirect_stdout(sys.stderr):
@@ -159,30 +159,46 @@ def serve_file(file: str, place: ListenOptions | None) -> None:
         raise ConnectFailed(f"cannot listen on {place.text}") from error
 
 
-def load_module(path: Path) -> ModuleType:
+def load_module(path: str | os.PathLike[str]) -> ModuleType:
     """The file as a module, run under its own name so that ``__main__`` blocks stay quiet.
 
     Raises:
         UsageError: it is not there, or raises; the message has the traceback of the file.
     """
-    if not path.is_file():
+    path = os.fspath(path)
+    if os.curdir + os.sep in path or os.sep * 2 in path or (os.altsep and os.altsep in path):
+        from pathlib import Path
+
+        path = str(Path(path))  # as it is shown
+    if not os.path.isfile(path):  # noqa: PTH113 - pathlib costs start-up time
         raise UsageError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122 - as above
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses and pickles look their module up
-    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules[name] = module  # dataclasses and pickles look their module up
+    sys.path.insert(0, os.path.realpath(os.path.dirname(path)))  # noqa: PTH120 - as above
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        shown = traceback.format_exception(error.with_traceback(_trim_traceback(error, path)))
-        raise UsageError(f"{path} could not be loaded:\n{''.join(shown).rstrip()}") from error
+        raise UsageError(f"{path} could not be loaded:\n{_show_failure(error, path)}") from error
     return module
 
 
-def _trim_traceback(error: BaseException, path: Path) -> TracebackType | None:
+def _show_failure(error: Exception, file: str) -> str:
+    """The traceback of an error that the code of a file raised."""
+    import traceback
+
+    shown = traceback.format_exception(error.with_traceback(_trim_traceback(error, file)))
+    return "".join(shown).rstrip()
+
+
+def _trim_traceback(error: BaseException, file: str) -> TracebackType | None:
     """The part of a traceback that begins in the file; all there is for a syntax error."""
+    from pathlib import Path
+
+    path = Path(file)
     trace, whole = error.__traceback__, path.resolve()
     while trace is not None and Path(trace.tb_frame.f_code.co_filename).resolve() != whole:
         trace = trace.tb_next
@@ -233,9 +249,6 @@ def _call_factory(make: Any, name: str, where: str) -> Any:
     try:
         return make()
     except Exception as error:
-        shown = traceback.format_exception(
-            error.with_traceback(_trim_traceback(error, Path(where)))
-        )
         raise UsageError(
-            f"{where}: {name} could not be called to make a Server:\n{''.join(shown).rstrip()}"
+            f"{where}: {name} could not be called to make a Server:\n{_show_failure(error, where)}"
         ) from error

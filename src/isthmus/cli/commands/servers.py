@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Invocation, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.host_state import find_running_host
 from isthmus.cli.options import AsJson
 from isthmus.cli.output import print_json, print_note, print_text
@@ -30,17 +31,16 @@ from isthmus.host.supervisor.hosted_server import describe_place
 if TYPE_CHECKING:
     from isthmus.host.model.view import ServerDo
 
-app = typer.Typer(
+app = CommandSet(
     name="servers",
     help="List the servers of the host, start and stop them, add and remove them.",
     invoke_without_command=True,
-    rich_markup_mode=None,
 )
 
-Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+Name: TypeAlias = Annotated[str, Argument(metavar="NAME", show_default=False)]
 File: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--config",
         "--file",
         metavar="FILE",
@@ -49,17 +49,17 @@ File: TypeAlias = Annotated[
 ]
 State: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="FOLDER", help="The state that the host runs on; the user's by default."),
+    Option(metavar="FOLDER", help="The state that the host runs on; the user's by default."),
 ]
 Pairs: TypeAlias = list[str] | None
 
 
 @app.callback()
 def servers(
-    context: typer.Context, *, as_json: AsJson = False, file: File = None, state: State = None
+    context: Invocation, *, as_json: AsJson = False, file: File = None, state: State = None
 ) -> None:
     """List the servers of the host, start and stop them, add and remove them."""
-    if context.invoked_subcommand is None:
+    if context.subcommand is None:
         finish(lambda: print_servers(file, state, as_json=as_json))
 
 
@@ -94,22 +94,23 @@ def logs(name: Name, *, as_json: AsJson = False, state: State = None) -> None:
     epilog="A command follows after --, as in: isthmus servers add time -- uvx mcp-server-time"
 )
 def add(
-    context: typer.Context,
+    context: Invocation,
     name: Name,
-    url: Annotated[str, typer.Argument(metavar="URL", show_default=False)] = "",
+    url: Annotated[str, Argument(metavar="URL", show_default=False)] = "",
     *,
     env: Annotated[
-        Pairs, typer.Option(metavar="NAME=VALUE", help="A variable of its environment; repeat it.")
+        Pairs, Option(metavar="NAME=VALUE", help="A variable of its environment; repeat it.")
     ] = None,
     header: Annotated[
-        Pairs, typer.Option(metavar="NAME=VALUE", help="A header of its requests; repeat it.")
+        Pairs, Option(metavar="NAME=VALUE", help="A header of its requests; repeat it.")
     ] = None,
     file: File = None,
 ) -> None:
     """Write a server into the configuration; it is not started by that."""
-    command = context.obj or ()
     finish(
-        lambda: add_to_config(name, make_server_entry(url, command, env or (), header or ()), file)
+        lambda: add_to_config(
+            name, make_server_entry(url, context.command, env or (), header or ()), file
+        )
     )
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
 
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.findings import judge_findings, print_findings
 from isthmus.cli.options import AsJson, Rules, Strict
 from isthmus.cli.output import print_json
@@ -18,7 +19,7 @@ from isthmus.linter.rules.catalog import judge, select_rules
 from isthmus.linter.rules.conversation import Side
 from isthmus.revisions import BY_NAME
 
-app = typer.Typer(rich_markup_mode=None)
+app = CommandSet()
 
 SIDES: dict[str, tuple[Side, ...]] = {
     "both": ("client", "server"),
@@ -29,15 +30,15 @@ SIDES: dict[str, tuple[Side, ...]] = {
 
 @app.command("validate")
 def validate(
-    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
+    file: Annotated[str, Argument(metavar="FILE", show_default=False)],
     *,
     only: Rules = None,
     skip: Rules = None,
     strict: Strict = False,
-    side: Annotated[str, typer.Option(help="Whose messages: client, server or both.")] = "both",
+    side: Annotated[str, Option(help="Whose messages: client, server or both.")] = "both",
     as_json: AsJson = False,
     revision: Annotated[
-        str | None, typer.Option(help="What they are held to; by default what they say themselves.")
+        str | None, Option(help="What they are held to; by default what they say themselves.")
     ] = None,
 ) -> None:
     """Check recorded messages or a transcript against a revision; - reads standard input."""

@@ -50,14 +50,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     samplings_in_flight: int | None = 16
     elicitations: Rate | None = Rate(60, 60.0)
     elicitations_in_flight: int | None = 16
-    requests: Rate | None = Rate(600_000, 60.0)
-    in_flight: int | None = 256
+    requests: Rate | None = Rate(6_000_000, 60.0)
+    in_flight: int | None = 1_000
     tasks: int | None = 1000
     task_ttl: float | None = 3600.0
     max_task_ttl: float | None = 86400.0
     task_poll: float = 1.0
     conversation: int | None = 2000
-    log_messages: Rate | None = Rate(600_000, 60.0)
+    log_messages: Rate | None = Rate(6_000_000, 60.0)
     waiting: int = 1000
     result_bytes: int | None = 256 * 1024 * 1024
     pages: int = 1000

@@ -22,7 +22,7 @@ from isthmus.core.caller import Caller, MalformedEnvelope, read_caller
 from isthmus.core.http.params import decode_value
 from isthmus.revisions import BY_NAME, METHODS, MODERN, REVISIONS, Feature, Revision
 from isthmus.wire.jsonrpc import ErrorBody, Frame
-from isthmus.wire.meta import Envelope
+from isthmus.wire.meta import Envelope, RequestMeta
 
 
 class RequestHead(msgspec.Struct, gc=False, kw_only=True):
@@ -239,6 +239,26 @@ def judge(
         supported: the revisions this server speaks.
         principal: who authenticated, or None; handed on in the caller.
     """
+    if isinstance(frame, Frame) and isinstance(envelope, Envelope):
+        sides, meta = _sort_revisions(supported), envelope.meta
+        if meta is UNSET or meta.protocol_version is UNSET:
+            if BY_NAME.get(head.version or "") in sides.legacy:
+                return LegacyRequest(head.session_id)
+        elif _says_alike(head, frame, envelope, meta):
+            caller = read_caller(envelope, sides.modern, principal)
+            if isinstance(caller, Caller):
+                return ModernRequest(caller)
+    return judge_by_rungs(head, frame, envelope, supported, principal)
+
+
+def judge_by_rungs(
+    head: RequestHead,
+    frame: Frame | Sequence[Raw],
+    envelope: Envelope | MalformedEnvelope,
+    supported: tuple[Revision, ...] = REVISIONS,
+    principal: Any = None,
+) -> Verdict:
+    """As :func:`judge`, rule by rule: the first that is broken decides."""
     sides = _sort_revisions(supported)
     revision = _find_revision(head)
     if revision not in sides.modern:
@@ -255,6 +275,30 @@ def judge(
         # for notification POSTs are not defined
         return ModernRequest(Caller(revision, principal=principal))
     return _judge_modern(_Post(head, frame, envelope, sides), principal)
+
+
+def _says_alike(head: RequestHead, frame: Frame, envelope: Envelope, meta: RequestMeta) -> bool:
+    """Whether a modern request says the same in its head as in its body, told at a glance.
+
+    No rung then has anything against it. Where the answer is no, the ladder tells why, or that
+    there is nothing: a name is spelled in more than one way in a header.
+    """
+    method = frame.method
+    if (
+        method is UNSET
+        or method != head.mcp_method
+        or meta.protocol_version != head.version
+        or method == "initialize"
+        or frame.id is UNSET
+    ):
+        return False
+    member = _NAMED_BY.get(method)
+    name = getattr(envelope, member) if member else None
+    if not isinstance(name, str):
+        return True
+    # what is spelled without blanks and "=?" stands for itself in a header
+    plain = name.isascii() and name.isprintable() and " " not in name and name[:2] != "=?"
+    return plain and name == head.mcp_name
 
 
 def _find_revision(head: RequestHead) -> Revision | None:

@@ -6,6 +6,7 @@ decided here, by the core schema of YAML 1.2: for PyYAML a variable that is call
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from typing import Any, NoReturn, TypeAlias
@@ -171,6 +172,8 @@ class _JsoncParser:
             value = float(number[0]) if number[1] or number[2] else int(number[0])
         except ValueError:  # Python converts no integer of many thousand digits
             self._fail("this number is too long")
+        if isinstance(value, float) and math.isinf(value):  # which no JSON could say again
+            self._fail("this number is too large")
         self._at = number.end()
         return value
 

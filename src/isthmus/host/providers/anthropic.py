@@ -129,7 +129,7 @@ class Anthropic:
         name: what models name the provider by.
         base_url: where the API is, without its version.
         timeout: seconds without a piece of an answer after which it counts as lost.
-        requests: makes the requests; None makes them with aiohttp.
+        requests: makes the requests; None makes them on connections of its own.
 
     Raises:
         ConfigError: the key would go to another machine over plain HTTP.

@@ -29,7 +29,8 @@ from isthmus.host.providers.provider import (
     RateLimited,
     TooLong,
 )
-from isthmus.transports.http.client.requests import Requests, Response, open_requests
+from isthmus.transports.http.client.pool import open_requests
+from isthmus.transports.http.client.requests import Requests, Response
 from isthmus.wire import (
     EmbeddedResource,
     ResourceLink,
@@ -100,7 +101,7 @@ class ProviderHttp:
         headers: for every request, with the key.
         key: what no message may show; None for none.
         timeout: seconds without a piece of an answer after which it counts as lost.
-        requests: makes the requests; None makes them with aiohttp, when the first is made.
+        requests: makes the requests; None makes them on connections of its own, from the first request on.
 
     Raises:
         ConfigError: the key would go to another machine where anybody on the way can read it.

@@ -138,7 +138,7 @@ class OpenAICompatible:
         name: what models name the provider by.
         timeout: seconds without a piece of an answer after which it counts as lost.
         headers: for every request, beyond the usual ones.
-        requests: makes the requests; None makes them with aiohttp.
+        requests: makes the requests; None makes them on connections of its own.
 
     Raises:
         ConfigError: the key would go to another machine over plain HTTP.

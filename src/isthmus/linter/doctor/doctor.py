@@ -24,7 +24,7 @@ from isthmus.linter.rules.rule import Finding
 from isthmus.linter.rules.visit import ProbeOutcome, ServerVisit
 from isthmus.revisions import BY_NAME, LEGACY, MODERN, REVISIONS, Revision
 from isthmus.transports.http.client.address import Http
-from isthmus.transports.http.client.requests import open_requests
+from isthmus.transports.http.client.pool import open_requests
 from isthmus.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 
 if TYPE_CHECKING:

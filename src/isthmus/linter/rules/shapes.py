@@ -398,10 +398,11 @@ def _check_properties(
         yield f"{place}.required", "must be an array of strings"
 
 
-def _check_arguments(value: dict[str, Any], _revision: Revision) -> Iterator[tuple[str, str]]:
-    arguments = value.get("arguments", {})
-    if not isinstance(arguments, dict | Placeholder):
-        yield ".arguments", "must be an object"
+def _check_unread(value: dict[str, Any], _revision: Revision) -> Iterator[tuple[str, str]]:
+    """What a call is decoded without."""
+    for name in ("arguments", "_meta"):
+        if not isinstance(value.get(name, {}), dict | Placeholder):
+            yield f".{name}", "must be an object"
 
 
 def _check_answers(
@@ -483,7 +484,7 @@ def _check_subscription(value: dict[str, Any], _revision: Revision) -> Iterator[
 DEMANDS: Mapping[type, tuple[Demand, ...]] = {
     CacheableResult: (_check_not_negative,),
     wire.Annotations: (_check_weight("priority"),),
-    wire.CallToolParams: (_check_arguments, _check_answers),
+    wire.CallToolParams: (_check_unread, _check_answers),
     wire.CallToolResult: (_check_structured,),
     wire.CreateMessageResult: (_check_single,),
     wire.ElicitParams: (_check_question, _check_uris("url")),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Raw, structs
 
 from isthmus.core.encoding import make_encodable
-from isthmus.core.journal import Journal, JournalEffect, Replay
+from isthmus.core.journal import Journal, JournalEffect, Replay, encode_canonically
 from isthmus.core.trace import read_trace
 from isthmus.errors import Misbehaved, NotInRevision, Refuse
 from isthmus.revisions import project
@@ -19,6 +19,7 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.effects import describe_effect, perform_effect, recall_effect
 from isthmus.server.asking.notifications import CallNotifications
 from isthmus.server.asking.requirements import drop_task, takes_tasks
+from isthmus.server.asking.state import CallState
 from isthmus.server.serve.workers import CallCancellation, Workers
 from isthmus.wire import InputRequest
 from isthmus.wire.jsonrpc import encode
@@ -40,7 +41,11 @@ class Asker(Protocol):
         """Whether what the body does now was done in a round before, so that it says nothing."""
         ...
 
-    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
+    def recall(self, method: str, params: Wire) -> bytes | None:
+        """The answer that a question was given in a round before; None where it is to be asked."""
+        ...
+
+    async def ask(self, method: str, params: Wire, key: str | None) -> bytes | Raw:
         """Ask the client; returns the raw result of the method.
 
         Raises:
@@ -96,20 +101,23 @@ class DirectAsker:
         self._workers = workers
         self._before = before
         self._questions: list[tuple[str, Wire, str | None, Raw]] = []
-        self._records: list[tuple[str, bytes | None, bytes | Raw]] = []
+        self._records: list[tuple[str, bytes, bytes]] = []
 
     @property
     def silent(self) -> bool:
         """Whether this was done in a run before."""
         return self._before is not None and self._before.replaying
 
-    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
+    def recall(self, method: str, params: Wire) -> bytes | None:  # noqa: ARG002 - the protocol of askers
+        """Nothing: what a run before was answered is found, and noted for the next, in `ask`."""
+        return None
+
+    async def ask(self, method: str, params: Wire, key: str | None) -> bytes | Raw:
         """Send the question and wait for the answer, unless it is known from a run before."""
-        answer, params = None, make_encodable(params)
+        known, params = None, make_encodable(params)
         if self._before is not None:
-            answer = self._before.question(method, self._encode_question(params), key).answer
-        if answer is None:
-            answer = await self.put(method, params, key)
+            known = self._before.question(method, encode_canonically(params), key).answer
+        answer = await self.put(method, params, key) if known is None else Raw(known)
         self._questions.append((method, params, key, answer))
         return answer
 
@@ -129,7 +137,7 @@ class DirectAsker:
 
     async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
         """Run the effect, unless it happened in a run before."""
-        name, arguments = (key, None) if key else describe_effect(effect, args)
+        name, arguments = (key, b"") if key else describe_effect(effect, args)
         if self._before is not None:
             known = self._before.effect(name, arguments).result
             if known is not None:
@@ -159,7 +167,7 @@ class DirectAsker:
         """The asker of the next run, which asks and does nothing that this one has."""
         replay, answers = Replay(Journal()), {}
         for method, params, key, answer in self._questions:
-            answers[replay.question(method, self._encode_question(params), key).key] = answer
+            answers[replay.question(method, encode_canonically(params), key).key] = answer
         for name, arguments, record in self._records:
             replay.record(replay.effect(name, arguments), record)
         return self.rerun(Replay(replay.journal(), answers))
@@ -174,16 +182,13 @@ class DirectAsker:
             client_tasks=self._client_tasks,
         )
 
-    def _encode_question(self, params: Wire) -> bytes:
-        return encode(project(params, self._inbound.caller.revision))
-
 
 class SilentAsker(DirectAsker):
     """Since 2026-07-28: the asker of a method that must not be answered with questions."""
 
     __slots__ = ()
 
-    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:  # noqa: ARG002
+    async def ask(self, method: str, params: Wire, key: str | None) -> bytes | Raw:  # noqa: ARG002
         """Refuse to ask.
 
         Raises:
@@ -200,7 +205,7 @@ class JournalAsker:
     """Since 2026-07-28: answers come from the journal, and what it lacks ends the round.
 
     Args:
-        journal: what earlier rounds left.
+        state: what earlier rounds left.
         responses: the answers that came with this one.
         inbound: the call.
         workers: the threads for plain functions.
@@ -211,11 +216,11 @@ class JournalAsker:
         questions: what was asked, by the keys it has on the wire.
     """
 
-    __slots__ = ("_cancelling", "_handle", "_inbound", "_journal", "_leave", "_made", "_over", "_responses", "_running", "_task", "_turns", "_waiting", "_workers", "parked", "questions")  # fmt: skip
+    __slots__ = ("_cancelling", "_handle", "_inbound", "_leave", "_made", "_over", "_responses", "_running", "_state", "_task", "_turns", "_waiting", "_workers", "parked", "questions")  # fmt: skip
 
     def __init__(
         self,
-        journal: Journal,
+        state: CallState,
         responses: Mapping[str, Raw],
         inbound: Inbound,
         workers: Workers,
@@ -224,7 +229,7 @@ class JournalAsker:
         self.parked = False
         self.questions: dict[str, InputRequest] = {}
         self._made: Replay | None = None
-        self._journal = journal
+        self._state = state
         self._responses = responses
         self._inbound = inbound
         self._workers = workers
@@ -240,22 +245,34 @@ class JournalAsker:
     @property
     def silent(self) -> bool:
         """Whether this was done in a round before, or the round is being left."""
-        return self._over or (self._journal.rounds > 0 and self._replay.replaying)
+        return self._over or (self._state.journal.rounds > 0 and self._replay.replaying)
 
     @property
     def _replay(self) -> Replay:
         """This run over the journal; most bodies never ask, and do without."""
         if self._made is None:
-            self._made = Replay(self._journal, self._responses)
+            self._made = Replay(self._state.journal, self._responses, self._state.kept)
         return self._made
 
-    async def ask(self, method: str, params: Wire, key: str | None) -> Raw:
+    def recall(self, method: str, params: Wire) -> bytes | None:
+        """The answer from the journal, at the cost of one digest."""
+        if self._over:
+            return None
+        try:
+            content = encode_canonically(params)
+        except UnicodeEncodeError:
+            return None
+        return (self._made or self._replay).recall(method, content)
+
+    async def ask(self, method: str, params: Wire, key: str | None) -> bytes | Raw:
         """The answer from the journal; without one, the question ends the round."""
-        await self._stop_if_over()
-        content = encode(project(make_encodable(params), self._inbound.caller.revision))
-        question = self._replay.question(method, content, key)
+        if self._over:
+            await self._stop()
+        params = make_encodable(params)
+        question = self._replay.question(method, encode_canonically(params), key)
         if question.answer is not None:
             return question.answer
+        content = encode(project(params, self._inbound.caller.revision))
         self.questions[question.key] = InputRequest(method=method, params=Raw(content))
         self._end_soon()
         future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
@@ -264,8 +281,9 @@ class JournalAsker:
 
     async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
         """Return what the effect gave in a round before; else run it, and keep the round open."""
-        await self._stop_if_over()
-        name, arguments = (key, None) if key else describe_effect(effect, args)
+        if self._over:
+            await self._stop()
+        name, arguments = (key, b"") if key else describe_effect(effect, args)
         step = self._replay.effect(name, arguments)
         if step.result is not None:
             return recall_effect(step.result, effect)
@@ -292,7 +310,7 @@ class JournalAsker:
             CancelledError: somebody else cancelled the request as well.
         """
         self._over = True
-        notes.over = True
+        notes.close()
         if self._handle is not None:
             self._handle.cancel()
         for future in self._waiting:
@@ -304,7 +322,8 @@ class JournalAsker:
 
     async def calm(self) -> None:
         """Go on when no question waits for an answer; while one does, the round is to end first."""
-        await self._stop_if_over()
+        if self._over:
+            await self._stop()
         if self.questions:
             future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
@@ -326,11 +345,10 @@ class JournalAsker:
                 self._end_soon()
         return record, error
 
-    async def _stop_if_over(self) -> None:
+    async def _stop(self) -> None:
         """Let nothing new begin in a body that is being cancelled, whatever its ``finally`` does."""
-        if self._over:
-            await asyncio.sleep(0)
-            raise asyncio.CancelledError
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
 
     def _end_soon(self) -> None:
         """End the round after a few turns of the loop, counted anew from here."""

@@ -5,10 +5,11 @@ import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.encoding import make_encodable, replace_surrogates
@@ -276,21 +277,27 @@ class Context:
                 nobody catches it.
             TaskCancelled: the client cancelled the task it made of it.
         """
-        from isthmus.server.asking.forms import make_form
-
-        form = make_form(schema)
+        form = _load_make_form()(schema)
+        method = "elicitation/create"
         params = ElicitParams(
             message=message,
             mode="form",
             requested_schema=form.schema,
             task=_make_task_metadata(task),
         )
-        result: ElicitResult = await self._ask("elicitation/create", params, key)
+        raw: bytes | Raw | None = self._asker.recall(method, params)
+        if raw is None:
+            raw = await self._put(method, params, key)
+        else:
+            accepted: Accepted[Any] | None = form.read_plain(raw)
+            if accepted is not None:
+                return accepted
+        result: ElicitResult = self._read(method, raw)
         if result.action == "accept":
             try:
                 return Accepted(form.read(result.content or {}))
             except Misbehaved as misfit:
-                raise self._asker.make_misfit("elicitation/create", misfit) from misfit
+                raise self._asker.make_misfit(method, misfit) from misfit
         return Declined() if result.action == "decline" else Cancelled()
 
     async def elicit_url(
@@ -324,12 +331,11 @@ class Context:
         """
         from isthmus.server.asking.requirements import require_askable
 
-        id = elicitation_id or os.urandom(16).hex()
-        params = ElicitParams(
-            message=message, mode="url", url=url, elicitation_id=id, task=_make_task_metadata(task)
-        )
+        params = ElicitParams(message=message, mode="url", url=url, task=_make_task_metadata(task))
         require_askable(self._inbound.caller, "elicitation/create", params)
         if self._inbound.caller.revision.allows("server", "notifications/elicitation/complete"):
+            id = elicitation_id or os.urandom(16).hex()
+            params = structs.replace(params, elicitation_id=id)
             self._settings.changes.add_page(self._inbound.link, id)
         result: ElicitResult = await self._ask("elicitation/create", params, key)
         if result.action == "accept":
@@ -637,12 +643,18 @@ class Context:
     # Inside
 
     async def _ask(self, method: str, params: Wire, key: str | None) -> Any:
+        raw = self._asker.recall(method, params)
+        return self._read(method, await self._put(method, params, key) if raw is None else raw)
+
+    async def _put(self, method: str, params: Wire, key: str | None) -> bytes | Raw:
         from isthmus.server.asking.requirements import require_askable
 
         require_askable(self._inbound.caller, method, params)
         if self._notes.busy:
             await self._notes.drain()
-        raw = await self._asker.ask(method, params, key)
+        return await self._asker.ask(method, params, key)
+
+    def _read(self, method: str, raw: bytes | Raw) -> Any:
         try:
             return METHODS[method].decode_result(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -674,6 +686,13 @@ class Context:
     def _send_log(self, params: LogMessageParams) -> None:
         if not self._asker.silent:
             self._notes.put("notifications/message", params)
+
+
+@cache
+def _load_make_form() -> Callable[[Any], Any]:
+    from isthmus.server.asking.forms import make_form  # when a call first asks
+
+    return make_form
 
 
 def _make_task_metadata(task: bool) -> TaskMetadata | UnsetType:

@@ -9,10 +9,12 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, get_type_hints
 
 import msgspec
 
+from isthmus.core.journal import canonicalize
 from isthmus.errors import UsageError
 from isthmus.server.schema.custom_types import decode_custom, make_expressible, write_json
 from isthmus.server.serve.workers import Workers
@@ -39,7 +41,7 @@ _decode_outcome = msgspec.json.Decoder(EffectOutcome).decode
 
 
 def describe_effect(effect: Callable[..., Any], args: Sequence[Any]) -> tuple[str, bytes]:
-    """The name and the arguments an effect is known by, from one run to the next."""
+    """The name and the arguments, as canonical JSON, that an effect is known by in every run."""
     while isinstance(effect, functools.partial):
         args = (*effect.args, *sorted(effect.keywords.items()), *args)
         effect = effect.func
@@ -47,7 +49,12 @@ def describe_effect(effect: Callable[..., Any], args: Sequence[Any]) -> tuple[st
     name = f"{named.__module__}.{named.__qualname__}"
     if name.endswith("<lambda>"):
         name += f" at {named.__code__.co_firstlineno}"  # its line is all the name it has
-    return name, write_json([_to_plain_data(arg) for arg in args])
+    try:
+        written = write_json(args)
+    except (TypeError, ValueError):
+        written = write_json([_to_plain_data(arg) for arg in args])
+    # what holds no object has one spelling only
+    return name, canonicalize(written) if b"{" in written else written
 
 
 def _to_plain_data(value: Any) -> Any:
@@ -89,8 +96,7 @@ def recall_effect(record: bytes | msgspec.Raw, effect: Callable[..., Any]) -> An
     if outcome.failure is not None:
         raise _restore_exception(outcome.failure)
     try:
-        kind = make_expressible(_read_return_annotation(effect))
-        return msgspec.json.decode(outcome.value, type=kind, dec_hook=decode_custom)
+        return _find_reader(effect)(outcome.value)
     except (ValueError, TypeError) as error:
         name = getattr(effect, "__qualname__", effect)
         raise UsageError(f"{name} gave what its annotation does not allow: {error}") from error
@@ -106,14 +112,38 @@ def _write_value(value: Any) -> msgspec.Raw:
         ) from error
 
 
-def _read_return_annotation(effect: Callable[..., Any]) -> Any:
+def _find_reader(effect: Callable[..., Any]) -> Callable[[msgspec.Raw], Any]:
+    """What reads the results of an effect; made once for each return annotation.
+
+    Raises:
+        UsageError: nothing can be read as that.
+    """
+    annotation = _read_return_annotation(effect)
     try:
-        return get_type_hints(_find_function(effect), include_extras=True).get("return", Any)
+        return _make_reader(annotation)
+    except TypeError:  # an annotation that has no hash
+        return _make_reader.__wrapped__(annotation)
+
+
+@functools.lru_cache(maxsize=256)
+def _make_reader(annotation: Any) -> Callable[[msgspec.Raw], Any]:
+    return msgspec.json.Decoder(make_expressible(annotation), dec_hook=decode_custom).decode
+
+
+def _read_return_annotation(effect: Callable[..., Any]) -> Any:
+    function = _find_function(effect)
+    annotation = getattr(function, "__annotations__", {}).get("return", Any)
+    if type(annotation) is type:
+        return annotation  # nothing in it has to be looked up
+    try:
+        return get_type_hints(function, include_extras=True).get("return", Any)
     except (NameError, TypeError, AttributeError):
         return Any
 
 
 def _find_function(effect: Any) -> Any:
+    if type(effect) is FunctionType:
+        return effect
     while isinstance(effect, functools.partial):
         effect = effect.func
     return effect if inspect.isroutine(effect) else type(effect).__call__

@@ -15,39 +15,26 @@ answered, and what :meth:`Asker.once` did, is sealed into ``requestState``.
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.core.journal import (
-    UNUSABLE_STATE,
-    Journal,
-    JournalTooLarge,
-    Unsealed,
-    digest_binding,
-    seal,
-    unseal,
-)
-from isthmus.core.principal import owner_of
+from isthmus.core.journal import Journal
 from isthmus.errors import CapabilityMissing, Misbehaved, Refuse, UrlRequired
 from isthmus.revisions import METHODS, Era, project
 from isthmus.revisions.codes import url_required_code
-from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.askers import DirectAsker, JournalAsker, SilentAsker
 from isthmus.server.asking.context import Body, Context
 from isthmus.server.asking.notifications import CallNotifications
 from isthmus.server.asking.requirements import require_askable
+from isthmus.server.asking.state import CallState
 from isthmus.server.serve.workers import CallCancellation
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import ElicitParams, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import encode
-
-# Where `ReturnedQuestions` lies among a journal's effects: no digest has a blank.
-RETURNED_KEY = "returned by the author"
 
 
 class ReturnedQuestions(msgspec.Struct, array_like=True):
@@ -134,7 +121,7 @@ async def run_and_flush(work: Awaitable[Any], notes: CallNotifications) -> Any:
         await notes.finish()
         raise
     finally:
-        notes.over = True
+        notes.close()
     if notes.busy:
         await notes.finish()
     return result
@@ -218,9 +205,12 @@ async def _ask_in_result(
 ) -> Any:
     """Run a body whose questions become its result: since 2026-07-28."""
     came: dict[str, Raw] = params.input_responses or {}
-    journal, returned = _open_journal(came, inbound, params, target, settings)
+    state, returned = CallState(inbound, params, target, settings), ReturnedQuestions(answers=came)
+    if params.request_state is not UNSET:
+        await state.open(params.request_state)
+        returned = _read_returned(state.journal, came)
     leave, notes = CallCancellation(), CallNotifications(inbound, settings.limiters)
-    asker = JournalAsker(journal, came, inbound, settings.workers, leave)
+    asker = JournalAsker(state, came, inbound, settings.workers, leave)
     result = None
     try:
         result = await body(
@@ -254,64 +244,22 @@ async def _ask_in_result(
         returned = ReturnedQuestions(result.request_state or None)
     else:
         return result
+    return structs.replace(result, request_state=await _seal_round(state, asker, returned))
+
+
+async def _seal_round(state: CallState, asker: JournalAsker, returned: ReturnedQuestions) -> str:
+    """Seal what the next round starts from."""
     journal = asker.journal()
     if returned.state is not None or returned.answers:
-        journal.effects[RETURNED_KEY] = Raw(encode(returned))
-    return structs.replace(
-        result,
-        request_state=_seal_journal(journal, _make_binding(inbound, params, target), settings),
-    )
+        journal = structs.replace(journal, returned=encode(returned))
+    return await state.seal(journal)
 
 
-def _open_journal(
-    came: dict[str, Raw], inbound: Inbound, params: Any, target: str, settings: SharedSettings
-) -> tuple[Journal, ReturnedQuestions]:
-    """Open the journal that came back, if one did, and read the answers to returned questions."""
-    if params.request_state is UNSET:
-        return Journal(), ReturnedQuestions(answers=came)
-    bound = _make_binding(inbound, params, target)
-    try:
-        journal = unseal(
-            params.request_state,
-            settings.journal_keys,
-            time.time(),
-            bound,
-            max_chars=settings.limits.request_state,
-        )
-    except Unsealed as error:
-        log_warning("%s of %s: %s", inbound.method, target, error)
-        # One answer for every reason, so that it tells an attacker nothing.
-        raise Refuse(-32602, UNUSABLE_STATE) from error
-    kept = journal.effects.pop(RETURNED_KEY, None)
-    returned = ReturnedQuestions() if kept is None else _decode_returned(kept)
+def _read_returned(journal: Journal, came: dict[str, Raw]) -> ReturnedQuestions:
+    """The questions that the body returned, with the answers that came to them."""
+    returned = _decode_returned(journal.returned) if journal.returned else ReturnedQuestions()
     returned.answers.update((k, v) for k, v in came.items() if k not in journal.pending)
-    return journal, returned
-
-
-def _seal_journal(journal: Journal, bound: bytes, settings: SharedSettings) -> str:
-    """Seal the journal into the ``requestState`` that the client hands back."""
-    expires_at = time.time() + settings.state_ttl
-    try:
-        return seal(
-            journal,
-            settings.journal_keys,
-            os.urandom(12),
-            expires_at,
-            bound,
-            max_chars=settings.limits.request_state,
-        )
-    except JournalTooLarge as error:
-        raise Refuse(-32603, f"Internal error: {error}") from error
-
-
-def _make_binding(inbound: Inbound, params: Any, target: str) -> bytes:
-    """Bind a journal to this call, with these arguments, by this principal."""
-    arguments = getattr(params, "arguments", UNSET)
-    if arguments is UNSET:
-        raw = None
-    else:
-        raw = arguments if isinstance(arguments, Raw) else encode(arguments)
-    return digest_binding(inbound.method, target, raw, owner_of(inbound.principal))
+    return returned
 
 
 def make_page_questions(need: UrlRequired, inbound: Inbound, changes: Any) -> InputRequiredResult:

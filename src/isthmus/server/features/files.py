@@ -1,6 +1,5 @@
 """Files and folders as resources: their URIs, what they hold, and how they are listed."""
 
-import base64
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from isthmus.core.uri_template import escape_text, unescape_text
+from isthmus.core.uri_template import escape_text, quote_uri, unescape_text
 from isthmus.errors import Refuse, UsageError
 from isthmus.server.features.folders import (
     FileMissing,
@@ -20,9 +19,9 @@ from isthmus.server.features.folders import (
     ServedFolder,
     read_file,
 )
+from isthmus.server.schema.results import make_blob
 from isthmus.wire import (
     Annotations,
-    BlobResourceContents,
     Resource,
     ResourceContents,
     TextResourceContents,
@@ -56,18 +55,20 @@ class FolderUris:
         template: how the family is written, for clients.
         names: the variables in it.
         optional: those of them that may be left out.
+        literals: what all of them begin with, as the index of templates has it.
 
     Raises:
         UsageError: it is no beginning of a URI.
     """
 
-    __slots__ = ("_prefix", "names", "optional", "template")
+    __slots__ = ("_prefix", "literals", "names", "optional", "template")
 
     def __init__(self, prefix: str) -> None:
         if not URI_PREFIX_PATTERN.fullmatch(prefix):
             raise UsageError(f"{prefix!r} is no beginning of URIs: write 'docs://' or 'file:///x/'")
         self._prefix = prefix if prefix.endswith("/") else prefix + "/"
         self.template = self._prefix + "{+path}{?after}"
+        self.literals = (quote_uri(self._prefix),)
         self.names = ("path", "after")
         self.optional = frozenset(self.names)
 
@@ -237,8 +238,7 @@ def _make_contents(uri: str, name: str, data: bytes, kind: str | None = None) ->
             text = None
     if text is not None:
         return TextResourceContents(uri=uri, mime_type=kind or "text/plain", text=text)
-    blob = base64.b64encode(data).decode("ascii")
-    return BlobResourceContents(uri=uri, mime_type=kind or "application/octet-stream", blob=blob)
+    return make_blob(data, uri, kind or "application/octet-stream")
 
 
 TEXT_TYPE_PATTERN = re.compile(

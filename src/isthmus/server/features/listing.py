@@ -1,24 +1,28 @@
 """Listings: the tools, resources or prompts of a server, and the pages a client reads of them.
 
 Pages are encoded once per revision and cursor, and kept as bytes until something is added or
-removed: a list of hundreds of tools costs no more than a short one.
+removed: a list of hundreds of tools costs no more than a short one. What is paged is sorted once
+until then, so that a page costs what is on it, however long the list is (ADR 0074).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from isthmus.core.pagination import BadCursor, paginate
+from isthmus.core.pagination import BadCursor, cut_page
 from isthmus.core.principal import NO_SCOPES, owner_of
 from isthmus.errors import Refuse, UsageError
-from isthmus.revisions import Revision, project
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.stamp import Stamp
 from isthmus.server.guard.scopes import ScopeDemand, is_listed_for
 from isthmus.server.settings import SharedSettings
 from isthmus.wire.struct import Wire
+
+if TYPE_CHECKING:
+    from isthmus.revisions import Revision
 
 
 class ListedEntry(Protocol):
@@ -32,7 +36,33 @@ class ListedEntry(Protocol):
 
 T = TypeVar("T", bound=ListedEntry)
 
+KeyedEntries: TypeAlias = Sequence[tuple[str, T]]
+
 MAX_CACHED_PAGES = 256  # where they differ by what their reader was granted
+MAX_CACHED_ORDERS = 16  # likewise; each holds a reference to every entry that its reader sees
+
+get_key: Callable[[tuple[str, Any]], str] = itemgetter(0)
+
+
+class ListingCache(Generic[T]):
+    """What was worked out of a listing as it is; with a change of it, a new one begins.
+
+    Whoever works something out takes the cache first and looks at the entries then: what is made
+    of entries that change meanwhile, in another thread, goes into a cache that nobody asks again.
+
+    Attributes:
+        pages: pages as bytes, by revision, cursor, and the scopes that their reader has.
+        ordered: the entries in the order of their keys, by the scopes that their reader has.
+        demands: the scopes that it takes to use what is listed; those that are the same for
+            every call once.
+    """
+
+    __slots__ = ("demands", "ordered", "pages")
+
+    def __init__(self) -> None:
+        self.pages: dict[tuple[Revision, str | UnsetType, frozenset[str] | None], Raw] = {}
+        self.ordered: dict[frozenset[str] | None, KeyedEntries[T]] = {}
+        self.demands: Collection[ScopeDemand] | None = None
 
 
 class Listing(Generic[T]):
@@ -71,7 +101,7 @@ class Listing(Generic[T]):
         self._settings = settings
         self._announce = announce
         self._entries: dict[str, T] = {}
-        self._pages: dict[tuple[Revision, str | UnsetType, frozenset[str] | None], Raw] = {}
+        self._cache: ListingCache[T] = ListingCache()
         self.get = self._entries.get
 
     def __iter__(self) -> Iterator[T]:
@@ -127,7 +157,7 @@ class Listing(Generic[T]):
 
     def _note_change(self) -> None:
         self.used = True
-        self._pages.clear()
+        self._cache = ListingCache()
         self._announce()
 
     async def page(self, params: Any, inbound: Inbound) -> Wire | Raw:
@@ -141,9 +171,9 @@ class Listing(Generic[T]):
             raise Refuse(-32601, f"Method not found: this server has no {self._what}s")
         revision: Revision = inbound.caller.revision
         cursor = UNSET if params.cursor is None else params.cursor
-        visible = self._settings.visible
+        visible, cache = self._settings.visible, self._cache
         granted = None if visible is None else visible.find_granted(inbound, self.list_demands())
-        known = self._pages.get((revision, cursor, granted))
+        known = cache.pages.get((revision, cursor, granted))
         if known is not None:
             return known
         scope = self._method if granted is None else f"{self._method} {owner_of(inbound.principal)}"
@@ -155,49 +185,82 @@ class Listing(Generic[T]):
         if self._settings.wrapped:
             return result  # a middleware may want to look into it
         stamp = Stamp(revision, self._settings.info, cacheable=True)
-        raw = Raw(stamp.write(project(result, revision)))
+        raw = Raw(stamp.write(result))
         # A page of what somebody may see is for everybody who may see as much, but for a cursor
         # in it, which is theirs alone.
         if granted is None or (
-            self._settings.page_size is None and len(self._pages) < MAX_CACHED_PAGES
+            self._settings.page_size is None and len(cache.pages) < MAX_CACHED_PAGES
         ):
-            self._pages[revision, cursor, granted] = raw
+            cache.pages[revision, cursor, granted] = raw
         return raw
 
-    def list_demands(self) -> list[ScopeDemand]:
-        """The scopes it takes to use the things listed."""
-        sources = [scopes for _, scopes in self._sources.values()]
-        return [*(entry.scopes for entry in self._entries.values()), *sources]
+    def list_demands(self) -> Collection[ScopeDemand]:
+        """The scopes it takes to use the things listed; those of every call are in it once."""
+        cache = self._cache
+        if cache.demands is None:
+            entries, sources = tuple(self._entries.values()), tuple(self._sources.values())
+            demands = [*(entry.scopes for entry in entries), *(scopes for _, scopes in sources)]
+            fixed = {one for one in demands if isinstance(one, frozenset)}
+            cache.demands = [*fixed, *(one for one in demands if not isinstance(one, frozenset))]
+        return cache.demands
 
     def _make_page(
         self, cursor: str | UnsetType, scope: str, granted: frozenset[str] | None
     ) -> Wire:
         size = self._settings.page_size
-        try:
-            items, following = paginate(
-                self._items(granted),
-                _get_item_key,
-                cursor=None if cursor is UNSET else cursor,
-                size=size,
-                secret=b"" if size is None and cursor is UNSET else self._settings.cursor_secret,
-                scope=scope,
-            )
-        except BadCursor as error:
-            # spec 2026-07-28 server/utilities/pagination#error-handling
-            raise Refuse(-32602, f"Invalid params: {error}") from error
+        found: Sequence[tuple[str, T | Wire]]
+        following = None
+        if size is None and cursor is UNSET:
+            found = [*_select_visible(self._pair_entries(), granted), *self._read_sources(granted)]
+        else:
+            try:
+                found, following = cut_page(
+                    self._order_entries(granted),
+                    get_key,
+                    cursor=None if cursor is UNSET else cursor,
+                    size=size,
+                    secret=self._settings.cursor_secret,
+                    scope=scope,
+                )
+            except BadCursor as error:
+                # spec 2026-07-28 server/utilities/pagination#error-handling
+                raise Refuse(-32602, f"Invalid params: {error}") from error
+        items = [one if isinstance(one, Wire) else self._show(one) for _, one in found]
         result = self._result(items, UNSET if following is None else following)
         caching = self._settings.caching
         return structs.replace(
             result, ttl_ms=caching.ttl_ms(self._method), cache_scope=caching.scope(self._method)
         )
 
-    def _items(self, granted: frozenset[str] | None) -> Iterator[Wire]:
-        for entry in tuple(self._entries.values()):
-            if is_listed_for(granted, entry.scopes):
-                yield self._show(entry)
+    def _order_entries(self, granted: frozenset[str] | None) -> Sequence[tuple[str, T | Wire]]:
+        """What a reader sees, in the order of the keys; only sources are sorted for each page."""
+        cache = self._cache
+        everything = cache.ordered.get(None)
+        if everything is None:
+            everything = cache.ordered[None] = sorted(self._pair_entries(), key=get_key)
+        ordered = cache.ordered.get(granted)
+        if ordered is None:
+            ordered = _select_visible(everything, granted)
+            if len(cache.ordered) < MAX_CACHED_ORDERS:
+                cache.ordered[granted] = ordered
+        if not self._sources:
+            return ordered
+        return sorted((*ordered, *self._read_sources(granted)), key=get_key)
+
+    def _pair_entries(self) -> KeyedEntries[T]:
+        return tuple(self._entries.items())
+
+    def _read_sources(self, granted: frozenset[str] | None) -> Iterator[tuple[str, Wire]]:
         for source, scopes in tuple(self._sources.values()):
             if is_listed_for(granted, scopes):
-                yield from source()
+                yield from ((_get_item_key(item), item) for item in source())
+
+
+def _select_visible(entries: KeyedEntries[T], granted: frozenset[str] | None) -> KeyedEntries[T]:
+    """Select the entries that a reader sees."""
+    if granted is None:
+        return entries
+    return [pair for pair in entries if is_listed_for(granted, pair[1].scopes)]
 
 
 def _get_item_key(shown: Any) -> str:

@@ -8,7 +8,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from isthmus.core.principal import NO_SCOPES, Principal
-from isthmus.core.uri_template import UriTemplate
+from isthmus.core.template_index import TemplateIndex
+from isthmus.core.uri_template import MAX_URI_CHARS, UriTemplate, quote_uri
 from isthmus.errors import Refuse, UsageError
 from isthmus.revisions import resource_not_found_code
 from isthmus.runtime.inbound import Inbound
@@ -122,6 +123,7 @@ class Resources:
         )
         self._settings = settings
         self._folders: dict[str, str] = {}
+        self._index: TemplateIndex[RegisteredResource] = TemplateIndex()
 
     def add(
         self,
@@ -168,6 +170,7 @@ class Resources:
             shown = ResourceTemplate(uri_template=uri, **common)
             entry = RegisteredResource(function, shown, run, template, **said)
             self.templates.add(uri, entry)
+            self._index.add(uri, template.literals, entry)
         else:
             shown = Resource(uri=uri, size=UNSET if size is None else size, **common)
             entry = RegisteredResource(function, shown, run, None, now=now, **said)
@@ -189,6 +192,7 @@ class Resources:
             function, shown, run, uris, ttl_ms=ttl_ms, scope=scope, scopes=scopes
         )
         self.templates.add(uris.template, entry)
+        self._index.add(uris.template, uris.literals, entry)
         self.listing.used = True
         self._folders[prefix] = uris.template
         if listed:
@@ -202,10 +206,13 @@ class Resources:
         """
         template = self._folders.pop(uri, None)
         if template is not None:
-            self.templates.remove(template)
             self.listing.remove_source(template)
-            return
-        (self.templates if self.templates.get(uri) else self.listing).remove(uri)
+            uri = template
+        if self.templates.get(uri) is None:
+            self.listing.remove(uri)
+        else:
+            self.templates.remove(uri)
+            self._index.remove(uri)
 
     def needs(self, uri: str, principal: Principal | None) -> frozenset[str]:
         """The scopes that reading a resource takes, or hearing of its changes."""
@@ -248,8 +255,9 @@ class Resources:
             raise _make_not_found(inbound, uri)
         if isinstance(value, InputRequiredResult | ReadResourceResult):
             return value
+        readable = self._settings.wrapped  # a middleware may want to look into it
         contents = to_result(
-            lambda: to_resource_contents(value, uri, entry.mime_type),
+            lambda: to_resource_contents(value, uri, entry.mime_type, readable=readable),
             f"resource {entry.function.name!r}",
             entry.function.fn,
         )
@@ -264,7 +272,7 @@ class Resources:
         entry = self.listing.get(uri)
         if entry is not None:
             return entry, None
-        for entry in self.templates:
+        for entry in self._index.find(quote_uri(uri[:MAX_URI_CHARS])):
             values = entry.template.match(uri) if entry.template else None
             if values is not None:
                 return entry, values

@@ -38,6 +38,7 @@ from isthmus.server.asking.rounds import (
     run_and_flush,
     run_rounds,
 )
+from isthmus.server.guard.limits import Limiters
 from isthmus.server.serve.workers import Workers
 from isthmus.server.settings import SharedSettings
 from isthmus.store.kv import MemoryKV
@@ -382,7 +383,7 @@ async def run_as_task(
         Refuse: since 2026-07-28, the client lacks what the body needs.
         Exception: whatever the body raised.
     """
-    inside, notes = _enter_task(inbound, job, shape)
+    inside, notes = _enter_task(inbound, job, shape, settings.limiters)
 
     async def within(context: Context) -> Any:
         return await body(TaskContext.of(context, BegunTask(job)))
@@ -493,7 +494,7 @@ class BecomingTask:
         await context.calm()
         job.work = self.work
         self.job = job
-        inside, notes = _enter_task(self._inbound, job, self._shape)
+        inside, notes = _enter_task(self._inbound, job, self._shape, self.settings.limiters)
         asker = TaskAsker(job, inside, self.settings.workers)
         await context.go_on(inside, asker, notes)
         await job.create()
@@ -595,11 +596,13 @@ def _with_meta(params: Any, id: str) -> Any:
     return structs.replace(params, meta={**(params.meta or {}), **related_task_meta(id)})
 
 
-def _enter_task(inbound: Inbound, job: Job, shape: TaskShape) -> tuple[Inbound, CallNotifications]:
+def _enter_task(
+    inbound: Inbound, job: Job, shape: TaskShape, limiters: Limiters
+) -> tuple[Inbound, CallNotifications]:
     """The call as its task sees it, and what the task says.
 
     A task hears of progress whether or not its client wants to: it becomes its status in words.
     """
     token = job.record.id if inbound.progress_token is None else inbound.progress_token
-    notes = CallNotifications(structs.replace(inbound, link=TaskLink(job, inbound, shape)))
+    notes = CallNotifications(inbound, limiters, TaskLink(job, inbound, shape))
     return structs.replace(inbound, progress_token=token), notes

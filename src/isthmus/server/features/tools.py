@@ -35,7 +35,12 @@ from isthmus.server.features.listing import Listing
 from isthmus.server.guard.scopes import ScopeDemand, Scopes, find_required_scopes, parse_scopes
 from isthmus.server.options import TaskStarts, TaskSupport, check_task_start
 from isthmus.server.schema.custom_types import write_json
-from isthmus.server.schema.functions import ArgumentError, UserFunction, is_json_object
+from isthmus.server.schema.functions import (
+    ArgumentError,
+    UserFunction,
+    check_depth,
+    is_json_object,
+)
 from isthmus.server.schema.results import ReturnPlan, WrongReturn, to_call_result
 from isthmus.server.schema.validation import Validator
 from isthmus.server.settings import SharedSettings
@@ -58,6 +63,8 @@ if TYPE_CHECKING:
 
 BodyDriver: TypeAlias = Callable[[Body], Awaitable[Any]]
 
+
+EMPTY_ARGUMENTS = Raw(b"{}")
 
 NULL_ARGUMENTS = Raw(b"null")  # some clients send it for no arguments
 
@@ -109,7 +116,9 @@ class RegisteredTool:
         self.shown = shown
         self.returns = returns
         self.alone = not function.signature.filled
-        self.bind: Callable[[Raw | UnsetType], Any] = self._bind if given[0] else function.bind
+        self.bind: Callable[[Raw | UnsetType, int | None], Any] = (
+            self._bind if given[0] else function.bind
+        )
         self._admits = Validator(shown.input_schema)
         self.checks = given[1]
         self._output = Validator(shown.output_schema or {}) if given[1] else None
@@ -120,23 +129,25 @@ class RegisteredTool:
         except BadAnnotation as error:
             raise UsageError(f"tool {self.name!r}: {error}") from error
 
-    def _bind(self, arguments: Raw | UnsetType) -> Any:
+    def _bind(self, arguments: Raw | UnsetType, depth: int | None) -> Any:
         """As ``Function.bind``, by the schema an author wrote.
 
         Raises:
             ArgumentError: the arguments do not fit.
+            Refuse: they are nested too deeply.
         """
-        raw = Raw(b"{}") if arguments is UNSET or arguments == NULL_ARGUMENTS else arguments
+        raw = EMPTY_ARGUMENTS if arguments is UNSET or arguments == NULL_ARGUMENTS else arguments
+        check_depth(raw, depth)  # whatever the schema says
         problems = self._admits.problems(msgspec.json.decode(raw))
         if problems:
             raise ArgumentError(self.name, problems)
         return self.function.bind(raw if self._whole is None else Raw(self._whole % bytes(raw)))
 
-    def arguments(self, raw: Raw | UnsetType) -> Mapping[str, Any] | None:
+    def arguments(self, raw: Raw | UnsetType, depth: int | None) -> Mapping[str, Any] | None:
         """The arguments of a call as the function will get them, by name; None if they do not fit."""
         try:
-            named = self.function.name_arguments(self.bind(raw))
-        except ArgumentError:
+            named = self.function.name_arguments(self.bind(raw, depth))
+        except (ArgumentError, Refuse):
             return None
         whole = None if self._whole is None else next(iter(named.values()))
         return whole if isinstance(whole, Mapping) else named
@@ -258,6 +269,10 @@ class Tools:
     def settle(self) -> None:
         """Take what each call needs of the server's settings: it begins to serve."""
         self._limit = self._settings.limiters.tool_calls
+        depth = self._settings.limits.depth
+        self._depth = (
+            None if depth is None else depth - 1
+        )  # parameters are a level around arguments
         self._clean = self._settings.sanitise
         if self.tasks is not None:
             self.tasks.settle()
@@ -269,7 +284,7 @@ class Tools:
             return NO_SCOPES
         what = f"tool {tool.name!r}"
         return find_required_scopes(
-            tool.scopes, principal, what, partial(tool.arguments, params.arguments)
+            tool.scopes, principal, what, partial(tool.arguments, params.arguments, self._depth)
         )
 
     async def call(self, params: CallToolParams, inbound: Inbound) -> Wire:  # noqa: C901 - the path of every call
@@ -293,13 +308,14 @@ class Tools:
             # spec 2026-07-28 server/tools#error-handling: an unknown tool is a protocol error
             raise Refuse(-32602, f"Unknown tool: {shorten(params.name)}")
         if tool.mirrored:
+            check_depth(params.arguments or EMPTY_ARGUMENTS, self._depth)
             _check_headers(tool, params, inbound)
         if (tool.task is not None or params.task is not UNSET) and self.tasks is not None:
             answer = await self.tasks.call(tool, params, inbound)
             if answer is not None:
                 return answer
         try:
-            bound = tool.bind(params.arguments)
+            bound = tool.bind(params.arguments, self._depth)
             if tool.alone:
                 value = await tool.run(bound, None)
                 if type(value) is InputRequiredResult:
@@ -344,7 +360,7 @@ class Tools:
             Refuse: the call is refused, and has no result.
         """
         try:
-            bound = tool.bind(params.arguments)
+            bound = tool.bind(params.arguments, self._depth)
 
             async def body(context: Context) -> Any:
                 return await tool.run(bound, None if tool.alone else context)
@@ -378,7 +394,7 @@ class Tools:
 
         async def body(_context: Context) -> Any:
             if not left:
-                return await tool.run(tool.bind(params.arguments), None)
+                return await tool.run(tool.bind(params.arguments, self._depth), None)
             asked = left.pop()
             if isinstance(asked, UrlRequired):
                 try:

@@ -16,6 +16,7 @@ from isthmus.store.meter import MemoryMeter, Meter, Rate
 NUMERIC_LIMITS = (
     *("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size"),
     *("files", "tasks", "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout"),
+    *("stored_state", "stored_state_each"),
 )
 
 
@@ -29,22 +30,28 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     session, up to 2025-11-25, or for the connection. A caller beyond one of the first two gets
     the error -31429, with ``data.retryAfterMs``. In place of a :class:`~isthmus.store.meter.Rate`,
     which counts in this process, stands a :class:`~isthmus.store.meter.Meter` that processes share.
+    The rate of ``progress`` is counted in each call.
 
     Attributes:
         tool_calls: calls of tools (spec 2026-07-28 server/tools#security-considerations: MUST).
         completions: completions (spec 2026-07-28 server/utilities/completion#security: MUST).
-        log_messages: log messages sent to one caller; beyond it they are dropped, and one
-            message says how many (spec 2026-07-28 server/utilities/logging: SHOULD).
-        progress: reports of progress sent to one caller; beyond it the newest wins, and the last
-            one is always sent (spec 2026-07-28 basic/patterns/progress: SHOULD).
+        log_messages: log messages sent to one caller; beyond it they are dropped, errors only
+            after a hundred of one call, and one message says how many (spec 2026-07-28
+            server/utilities/logging: SHOULD).
+        progress: reports of progress that one call sends; beyond it the newest waits until its time
+            has come, and the last one is always sent (spec 2026-07-28 basic/patterns/progress: SHOULD).
         subscriptions: resources that one session, or one stream of changes, may subscribe to.
         streams: streams of changes that one caller may have open at a time.
-        depth: levels of arrays and objects in the parameters of a request.
+        depth: levels of arrays and objects in the parameters of a request. Arguments of a tool are
+            measured only where its types allow more: ``list[Row]`` costs nothing, ``list[Any]`` does.
         in_flight: requests served at once on one connection, or in one session; one more is -32603.
         threads: plain functions at work at once, each in a thread; more wait their turn. One that
             waits in ``ctx.wait`` does not count.
         request_state: characters of the sealed ``requestState`` that a client carries from round to
             round of a call that asks (since 2026-07-28): answers and results of ``ctx.once``.
+        stored_state: bytes of these that one call may have kept in ``Server(state_store=…)``.
+        stored_state_each: the same of all calls of one principal, for as long as they are kept;
+            all that nobody owns count as one.
         schemas: what a schema may be that was not made from type hints.
         file_size: bytes of a file that is read as a resource.
         files: files of one directory that are listed, and entries of one folder that are shown.
@@ -56,20 +63,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         answer_timeout: seconds a client may take to answer a question, up to 2025-11-25.
 
     Raises:
-        UsageError: a figure is none.
+        UsageError: a figure is none, or ``progress`` is no rate.
     """
 
     # A rate that no program reaches: what a stranger may do is for each server to say.
     tool_calls: Rate | Meter | None = Rate(60_000_000, 60.0)
     completions: Rate | Meter | None = Rate(60_000_000, 60.0)
-    log_messages: Rate | Meter | None = Rate(100_000, 10.0)
-    progress: Rate | Meter | None = Rate(100_000, 10.0)
+    log_messages: Rate | Meter | None = Rate(1_000_000, 10.0)
+    progress: Rate | None = Rate(1_000, 1.0)
     subscriptions: int | None = 1_000
     streams: int | None = 100
     depth: int | None = 128
     in_flight: int | None = 10_000
-    threads: int | None = 40
+    threads: int | None = 64
     request_state: int | None = 1024 * 1024
+    stored_state: int | None = 16 * 1024 * 1024
+    stored_state_each: int | None = 64 * 1024 * 1024
     schemas: Bounds | None = Bounds()
     file_size: int | None = 16 * 1024 * 1024
     files: int | None = 10_000
@@ -81,6 +90,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     answer_timeout: float | None = 3600.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.progress, Rate | None):
+            raise UsageError(
+                f"Limits(progress={self.progress!r}): it is counted in each call, so it takes a "
+                "Rate(amount, seconds), or None"
+            )
         for name in NUMERIC_LIMITS:
             figure = getattr(self, name)
             if figure is not None and not figure > 0:
@@ -180,7 +194,10 @@ class Limiters:
         limits: the server's limits.
 
     Attributes:
-        tool_calls: holds back calls of tools, or None; so do the others, each its kind.
+        tool_calls: holds back calls of tools, or None.
+        completions: holds back completions, or None.
+        log_messages: holds back log messages, or None.
+        progress: how often one call may say how far it is, or None.
     """
 
     __slots__ = ("completions", "log_messages", "progress", "tool_calls")
@@ -189,7 +206,7 @@ class Limiters:
         self.tool_calls = _make_limiter("tool calls", "tool_calls", limits.tool_calls)
         self.completions = _make_limiter("completions", "completions", limits.completions)
         self.log_messages = _make_limiter("log messages", "log_messages", limits.log_messages)
-        self.progress = _make_limiter("reports of progress", "progress", limits.progress)
+        self.progress = limits.progress
 
 
 def _make_limiter(what: str, setting: str, rate: Rate | Meter | None) -> Limiter | None:

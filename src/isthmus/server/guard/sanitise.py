@@ -34,7 +34,26 @@ TERMINAL_SEQUENCES = (  # commands of terminals: colours, titles, movements of t
 
 CONTROL_CHARS = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"  # but for tabs and ends of lines
 
+ASCII_CONTROLS = [chr(code) for code in (*range(32), 127) if chr(code) not in "\t\n\r"]
+ASCII_CONTROL_CODES = [*map(ord, ASCII_CONTROLS)]
+UTF8_CONTROL = rb"\xc2[\x80-\x9f]"  # one of the others in UTF-8
+
+MAX_SHORT_CHARS = 1_000  # of a text that is looked through at once, rather than for each control
+
 R = TypeVar("R")
+
+
+def has_controls(text: str) -> bool:
+    """Whether there are control characters in a text, other than tabs and ends of lines."""
+    if len(text) <= MAX_SHORT_CHARS:
+        return not text.isprintable() and re.search(CONTROL_CHARS, text) is not None
+    # Memory is searched for one byte much faster than for one of several.
+    if text.isascii():
+        return any(map(text.__contains__, ASCII_CONTROLS))
+    data = text.encode(errors="surrogatepass")
+    if any(map(data.__contains__, ASCII_CONTROL_CODES)):
+        return True
+    return b"\xc2" in data and re.search(UTF8_CONTROL, data) is not None
 
 
 class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +100,7 @@ class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self, text: str) -> str:
         """Text without control characters."""
-        if self.controls == "keep" or text.isprintable():
+        if self.controls == "keep" or not has_controls(text):
             return text
         text = re.sub(TERMINAL_SEQUENCES, "", text)
         return re.sub(CONTROL_CHARS, "" if self.controls == "strip" else "\ufffd", text)

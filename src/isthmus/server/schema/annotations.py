@@ -3,14 +3,45 @@
 Some annotations must be found before msgspec sees them: `find_peril` says which and why.
 """
 
+import math
 import types
+from collections import abc
 from collections.abc import Iterator
 from enum import Enum
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
+PLAIN_TYPES = frozenset((str, int, float, bool))  # of most parameters
+
 SCALAR_TYPES = (str, bytes, bytearray, int, float, bool, type(None))
+
+SCALAR_MODULES = frozenset(
+    {"datetime", "uuid", "decimal", "pathlib"}
+)  # whose classes travel as text
+
+CONTAINER_TYPES = frozenset(
+    {*(list, tuple, set, frozenset, dict), *(abc.Sequence, abc.MutableSequence, abc.Collection)}
+    | {*(abc.Set, abc.MutableSet), *(abc.Mapping, abc.MutableMapping)}
+)
+
+
+def is_plain(annotation: Any) -> bool:
+    """Whether the annotation is text, a number or a truth value, with nothing else said about it.
+
+    There is nothing to walk into, to rewrite, to copy or to ask pydantic about.
+    """
+    return type(annotation) is type and annotation in PLAIN_TYPES
 
 
 def is_union(annotation: Any) -> bool:
@@ -60,6 +91,44 @@ def _list_member_annotations(kind: type) -> list[Any]:
         return list(get_type_hints(kind, include_extras=True).values())
     except (NameError, TypeError):
         return []  # msgspec or pydantic will say what is wrong with it
+
+
+def measure_depth(annotation: Any, within: frozenset[Any] = frozenset()) -> float:
+    """The most levels of arrays and objects that JSON of a type has; infinite where it may have any.
+
+    What is not known to be bounded is not: ``Any``, ``dict`` without arguments, a class that holds
+    itself, a pydantic model.
+
+    Args:
+        annotation: the type.
+        within: the classes it is a member of.
+    """
+    if is_plain(annotation):
+        return 0
+    annotation = unwrap_annotation(annotation)
+    kind = get_origin(annotation) or annotation
+    parts: tuple[Any, ...] = tuple(part for part in get_args(annotation) if part is not ...)
+    if kind is Literal or _is_scalar(kind):
+        return 0
+    if is_union(annotation) or kind is Required or kind is NotRequired:
+        return max(measure_depth(part, within) for part in parts)
+    if kind not in CONTAINER_TYPES:
+        if kind is not annotation or not isinstance(kind, type) or kind in within:
+            return math.inf
+        if hasattr(kind, "__attrs_attrs__"):  # whose members need no annotation
+            return math.inf
+        parts = tuple(_list_member_annotations(kind))
+        within |= {kind}
+    return 1 + max((measure_depth(part, within) for part in parts), default=math.inf)
+
+
+def _is_scalar(kind: Any) -> bool:
+    """Whether JSON of the type is neither an array nor an object."""
+    if kind in SCALAR_TYPES or kind is None or kind is msgspec.UnsetType:
+        return True
+    if not isinstance(kind, type):
+        return False
+    return kind.__module__.partition(".")[0] in SCALAR_MODULES or issubclass(kind, Enum)
 
 
 def find_peril(annotation: Any) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_origin
 
 import msgspec
 
-from isthmus.server.schema.annotations import unwrap_annotation, walk_annotation
+from isthmus.server.schema.annotations import is_plain, unwrap_annotation, walk_annotation
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ def make_unsharer(annotation: Any) -> Callable[[Any], Any] | None:
     msgspec and pydantic refuse or copy most defaults that can change. They hand out as they are
     those of attrs classes and named tuples, tuples with lists in them, and objects.
     """
-    defaults = list(_walk_defaults(annotation, set()))
+    defaults = [] if is_plain(annotation) else list(_walk_defaults(annotation, set()))
     if all(map(is_immutable, defaults)):
         return None
     shared = {id(default): default for default in defaults if is_immutable(default)}

@@ -45,7 +45,7 @@ def find_faults(
 
     Args:
         schema: what the value should have fitted; references lead inside it.
-        value: plain data.
+        value: plain data; what is `msgspec.Raw` in it is passed over.
         nulls: null is taken for a member that is not required, whatever the schema says.
         patterns: look at patterns, by Python's engine, which may take a time without bound.
 
@@ -89,7 +89,7 @@ class FaultSearch:
         schema = self._resolve(schema) if self._patterns else _drop_patterns(self._resolve(schema))
         if schema is False:
             yield path, "nothing is allowed here"
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, Mapping) or isinstance(value, msgspec.Raw):
             return
         if not self._is_of_type(schema, value) or not _is_choice(schema, value):
             yield path, self._explain_expected(schema, value, path)

@@ -1,24 +1,35 @@
 """A user's function, ready to be called: arguments decoded, its input schema, the call itself.
 
-Everything that can be known from the signature is worked out once, at registration: the struct
-its arguments are decoded into, the schema that describes them, and the call itself. What is left
-for each call is one decode, straight from the caller's bytes, and one Python call.
+Everything that can be known from the signature is worked out once: at registration the schema
+that describes its arguments, and with it whatever is wrong with them; the struct that they are
+decoded into when it is first called, as most of many tools never are. What is left for each call
+is one decode, straight from the caller's bytes, and one Python call.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, UnsetType
 
-from isthmus.errors import ToolError, UsageError
+from isthmus.errors import Refuse, ToolError, UsageError
 from isthmus.server.schema import pydantic_types
+from isthmus.server.schema.annotations import is_plain, measure_depth
 from isthmus.server.schema.custom_types import decode_custom, make_expressible, write_json
 from isthmus.server.schema.defaults import make_default_factory, make_unsharer
-from isthmus.server.schema.json_schema import Schema, SchemaBuilder, SchemaMember, admits_string
+from isthmus.server.schema.json_schema import (
+    PLAIN_SCHEMAS,
+    Schema,
+    SchemaBuilder,
+    SchemaMember,
+    admits_string,
+)
 from isthmus.server.schema.results import ReturnPlan
 from isthmus.server.schema.signatures import Parameter, Signature, read_signature
+from isthmus.wire.jsonrpc import is_nested_deeper
 
 Fault = tuple[str, str]  # where, as a JSON path, and what
 
@@ -47,6 +58,23 @@ def is_json_object(arguments: Raw | bytes) -> bool:
     return bytes(memoryview(arguments)[:1]) in (b"{", b"n")
 
 
+def check_depth(arguments: Raw | bytes, depth: int | None) -> None:
+    """See that arguments are not nested too deeply for code that walks over them.
+
+    Args:
+        arguments: their JSON.
+        depth: the most levels of arrays and objects in it, or None for any number.
+
+    Raises:
+        Refuse: they are nested more deeply.
+    """
+    if depth is None or len(memoryview(arguments)) <= 2 * depth:  # what is deeper is also longer
+        return
+    if is_nested_deeper(bytes(arguments), depth):
+        # counted as the limit is told: with the object of parameters that the arguments stand in
+        raise Refuse(-32602, f"Invalid params: nested more than {depth + 1} levels deep")
+
+
 class UserFunction:
     """A user's function, ready to be called with the bytes of its arguments.
 
@@ -65,18 +93,20 @@ class UserFunction:
         is_async: `call` gives something to await.
         blocking: it may block, so it belongs in a worker thread.
         repairs: how many calls were understood only after a repair.
+        depth: the most levels of arrays and objects that its types let arguments have; infinite
+            where they may have any.
     """
 
     __slots__ = (
-        "_arguments",
         "_decode",
+        "_kinds",
         "_pydantic",
         "_repair",
         "_shared",
-        "_stringy",
         "_unfinished",
         "blocking",
         "call",
+        "depth",
         "description",
         "fn",
         "input_schema",
@@ -106,17 +136,13 @@ class UserFunction:
         self.is_async = signature.is_async
         self.blocking = blocking
         self.repairs = 0
+        self.depth = 1 + max((measure_depth(p.annotation) for p in self.parameters), default=0)
         self._repair = repair
         self._pydantic: tuple[tuple[str, str, Any], ...] = ()
         self._shared: tuple[tuple[str, Callable[[Any], Any]], ...] = ()
-        self._arguments, self.input_schema = self._compile_arguments()
-        definitions = self.input_schema.get("$defs")
-        self._stringy = {
-            wire
-            for wire, schema in self.input_schema["properties"].items()
-            if admits_string(schema, definitions)
-        }
-        self._decode = msgspec.json.Decoder(self._arguments, dec_hook=decode_custom).decode
+        self._kinds: tuple[Any, ...] = ()
+        self.input_schema = self._plan_arguments()
+        self._decode: Callable[[Raw | bytes], Any] = self._decode_first
         self.call = _compile_call(fn, signature)
 
     @classmethod
@@ -182,17 +208,22 @@ class UserFunction:
         except UsageError as refusal:
             raise UsageError(f"{self.name}: its return type: {refusal}") from refusal
 
-    def bind(self, arguments: Raw | bytes | UnsetType) -> Any:
+    def bind(self, arguments: Raw | bytes | UnsetType, depth: int | None = None) -> Any:
         """The arguments as `call` wants them, decoded once.
 
         Args:
             arguments: JSON of an object; UNSET is an empty one.
+            depth: the most levels of arrays and objects in it, or None for any number. It costs
+                nothing where the function's types allow no more.
 
         Raises:
             ArgumentError: they do not fit.
+            Refuse: they are nested too deeply.
         """
         if arguments is UNSET:
             arguments = b"{}"
+        if depth is not None and self.depth > depth:
+            check_depth(arguments, depth)
         try:
             bound = self._decode(arguments)
             if self._unfinished:
@@ -203,7 +234,8 @@ class UserFunction:
             )  # and not the problem itself, whose frames hold the arguments
         else:
             return bound
-        return self._mend(arguments, said)
+        check_depth(arguments, depth)
+        return self._mend(arguments, said, depth)
 
     def bind_text(self, arguments: Mapping[str, str]) -> Any:
         """Arguments that are all text, as prompts and resource templates have them.
@@ -217,11 +249,15 @@ class UserFunction:
         """Bound arguments by the names of the parameters they are for."""
         return {p.name: getattr(bound, f"p{i}") for i, p in enumerate(self.parameters)}
 
-    def _compile_arguments(self) -> tuple[type[msgspec.Struct], Schema]:
-        """The struct its arguments decode into, and their schema."""
+    def _plan_arguments(self) -> Schema:
+        """The schema of its arguments; beside it what is decoded, and what is done afterwards.
+
+        Raises:
+            UsageError: the type of a parameter cannot be decoded, or has no JSON form.
+        """
         builder = SchemaBuilder("input")
         members: list[SchemaMember] = []
-        fields, pydantic, shared = [], [], []
+        kinds, pydantic, shared = [], [], []
         for i, parameter in enumerate(self.parameters):
             try:
                 kind, validate, schema = _plan_parameter(parameter.annotation, builder)
@@ -234,15 +270,25 @@ class UserFunction:
             unshare = make_unsharer(parameter.annotation)
             if unshare is not None:
                 shared.append((f"p{i}", unshare))
-            fields.append((f"p{i}", kind, _make_field(parameter)))
+            kinds.append(kind)
             members.append(_make_member(parameter, schema))
-        self._pydantic, self._shared = tuple(pydantic), tuple(shared)
+        self._kinds, self._pydantic, self._shared = tuple(kinds), tuple(pydantic), tuple(shared)
         self._unfinished = bool(pydantic or shared)
+        schema = builder.record(members, closed=True)
+        return schema if all(map(is_plain, kinds)) else builder.finish(schema)
+
+    def _decode_first(self, arguments: Raw | bytes) -> Any:
+        """Decode the arguments of a first call, and keep what decodes those of the next ones."""
         # The fields are p0, p1, …: a parameter may have any name, one of Struct's own included.
-        arguments = msgspec.defstruct(
+        fields = [
+            (f"p{i}", kind, _make_field(parameter))
+            for i, (kind, parameter) in enumerate(zip(self._kinds, self.parameters, strict=True))
+        ]
+        struct = msgspec.defstruct(
             "Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=False
         )
-        return arguments, builder.finish(builder.record(members, closed=True))
+        self._decode = msgspec.json.Decoder(struct, dec_hook=decode_custom).decode
+        return self._decode(arguments)
 
     def _finish(self, bound: Any) -> None:
         """Let pydantic validate its parameters, which were kept as raw JSON until here.
@@ -259,22 +305,26 @@ class UserFunction:
         for field, unshare in self._shared:
             setattr(bound, field, unshare(getattr(bound, field)))
 
-    def _mend(self, arguments: Raw | bytes, said: list[Fault]) -> Any:
+    def _mend(self, arguments: Raw | bytes, said: list[Fault], depth: int | None) -> Any:
         """The arguments, understood as they were meant.
+
+        What that costs beside decoding is bounded by `MAX_MENDED_BYTES`.
 
         Raises:
             ArgumentError: they do not fit, however they are understood; it says all that is wrong.
         """
-        given = _decode_arguments(arguments)
+        reader = PlainReader()
+        given = _decode_arguments(arguments, self.input_schema["properties"], reader)
         if given is UNSET:
             raise ArgumentError(self.name, said)
         if not is_json_object(arguments):  # a client that sends no object is not a model that errs
             raise ArgumentError(self.name, self._list_faults(given, said))
-        bound, said = self._try_decoding({} if given is None else given)
-        if bound is not None:
-            return bound
+        if reader.changed or given is None:
+            bound, said = self._try_decoding({} if given is None else given)
+            if bound is not None:
+                return bound
         if self._repair:
-            meant = _to_integers(self._unquote(given))
+            meant = self._unquote(given, depth)
             if meant != given:
                 bound, said = self._try_decoding(meant)
                 if bound is not None:
@@ -300,7 +350,7 @@ class UserFunction:
         faults = find_faults(self.input_schema, given, nulls=True)
         if isinstance(given, dict):
             for _, wire, validate in self._pydantic:
-                if wire in given:
+                if wire in given and type(given[wire]) is not Raw:
                     said = [*_list_pydantic_faults(wire, validate, write_json(given[wire])), *said]
         for path, what in said:
             # What contains a fault, or lies in one, was told in better words. msgspec does not say
@@ -310,26 +360,95 @@ class UserFunction:
                 faults.append((path, what))
         return faults
 
-    def _unquote(self, given: Any) -> Any:
+    def _unquote(self, given: Any, depth: int | None) -> Any:
         """Arguments with the JSON that a model put into strings, where no string is expected."""
-        if isinstance(given, str):
-            return _parse_json(given)
         if not isinstance(given, dict):
             return given
-        return {
-            wire: _parse_json(value)
-            if isinstance(value, str) and wire not in self._stringy
-            else value
-            for wire, value in given.items()
-        }
+        inner = None if depth is None else depth - 1
+        known, definitions = self.input_schema["properties"], self.input_schema.get("$defs")
+        reader = PlainReader()
+        meant = dict(given)
+        for wire, schema in known.items():
+            value = given.get(wire)
+            if isinstance(value, str) and not admits_string(schema, definitions):
+                meant[wire] = _parse_json(value, inner, reader)
+        return meant
 
 
-def _decode_arguments(arguments: Raw | bytes) -> Any:
-    """Arguments as plain data; UNSET where they are no JSON."""
+class PlainReader:
+    """Reads JSON as plain data, `MAX_MENDED_BYTES` of it, with 2 for 2.0.
+
+    To JSON Schema both are integers, to msgspec only one is.
+
+    Attributes:
+        changed: a number was read differently from how it is written.
+    """
+
+    __slots__ = ("_left", "changed")
+
+    def __init__(self) -> None:
+        self._left = MAX_MENDED_BYTES
+        self.changed = False
+
+    def take(self, size: int) -> bool:
+        """Whether JSON of a size in bytes may still be read; then it counts as read."""
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+    def read(self, data: Raw | bytes | str) -> Any:
+        """Read all of some JSON.
+
+        Raises:
+            ValueError: it is none.
+            RecursionError: it is nested too deeply.
+        """
+        return msgspec.json.Decoder(float_hook=self._read_number).decode(data)
+
+    def read_member(self, raw: Raw) -> Any:
+        """Read a member of large arguments: a list or an object beyond the bound stays `Raw`.
+
+        Raises:
+            ValueError: it is no JSON.
+            RecursionError: it is nested too deeply.
+        """
+        view = memoryview(raw)
+        if bytes(view[:1]) == b'"':  # decoding costs no more than a string that fits does
+            return msgspec.json.decode(raw)
+        if self.take(len(view)):
+            return self.read(raw)
+        data = bytes(view)
+        if b'"' not in data:  # lists of numbers: no string has such an end of a number in it
+            data = data.replace(b".0,", b",").replace(b".0]", b"]")
+            self.changed |= len(data) < len(view)
+        return Raw(data)
+
+    def _read_number(self, literal: str) -> float:
+        value = float(literal)
+        if not value.is_integer():
+            if math.isinf(value):
+                raise ValueError("Number out of range")
+            return value
+        self.changed = True
+        return int(value)
+
+
+MAX_MENDED_BYTES = 65_536  # of the arguments of a call, and of JSON in their strings
+
+
+def _decode_arguments(arguments: Raw | bytes, known: Mapping[str, Any], reader: PlainReader) -> Any:
+    """Arguments as plain data, with `Raw` for large members; UNSET where they are no JSON."""
     try:
-        return _to_integers(msgspec.json.decode(arguments))
+        if reader.take(len(memoryview(arguments))):
+            return reader.read(arguments)
+        given: dict[str, Any] = msgspec.json.decode(arguments, type=dict[str, Raw])
+        for name in known:
+            if name in given:
+                given[name] = reader.read_member(given[name])
     except (ValueError, RecursionError):
         return UNSET
+    return given
 
 
 def _locate_fault(problem: Exception) -> list[Fault]:
@@ -376,6 +495,8 @@ def _plan_parameter(
     annotation: Any, builder: SchemaBuilder
 ) -> tuple[Any, Callable[[bytes], Any] | None, Schema]:
     """The type of a parameter's field, pydantic's part in reading it, and its schema."""
+    if is_plain(annotation):
+        return annotation, None, PLAIN_SCHEMAS[annotation]
     adapter = pydantic_types.find_adapter(annotation)
     if adapter is not None:
         return Raw, adapter.validate_json, builder.of_pydantic(annotation)
@@ -411,21 +532,15 @@ def _make_member(parameter: Parameter, schema: Schema) -> SchemaMember:
 PLAIN_FACTORIES = (list, dict, set, frozenset)
 
 
-def _to_integers(value: Any) -> Any:
-    """The value with 2 for 2.0: to JSON Schema both are integers, to msgspec only one is."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if isinstance(value, list):
-        return [_to_integers(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _to_integers(item) for key, item in value.items()}
-    return value
-
-
-def _parse_json(text: str) -> Any:
+def _parse_json(text: str, depth: int | None, reader: PlainReader) -> Any:
+    """The JSON in a text; the text itself where it is none, too long or nested too deeply."""
+    if not reader.take(len(text)):
+        return text
+    if depth is not None and is_nested_deeper(text.encode(), depth):
+        return text
     try:
-        return msgspec.json.decode(text)
-    except ValueError:
+        return reader.read(text)
+    except (ValueError, RecursionError):
         return text
 
 
@@ -436,5 +551,11 @@ def _compile_call(fn: Callable[..., Any], signature: Signature) -> Callable[[Any
         fields[name] = f"c.{source}" if source else "c"
     named = {parameter.name for parameter in signature.parameters if parameter.by_name}
     passed = [f"{n}={fields[n]}" if n in named else fields[n] for n in signature.order]
-    source = f"lambda f: lambda s, c: f({', '.join(passed)})"
-    return eval(source, {})(fn)  # type: ignore[no-any-return]  # noqa: S307 - made of identifiers only
+    call: Callable[[Any, Any], Any] = _compile_caller(", ".join(passed))(fn)
+    return call
+
+
+@lru_cache(maxsize=256)  # many tools take as many parameters as others do
+def _compile_caller(passed: str) -> Callable[[Callable[..., Any]], Callable[[Any, Any], Any]]:
+    source = f"lambda f: lambda s, c: f({passed})"
+    return eval(source, {})  # type: ignore[no-any-return]  # noqa: S307 - made of identifiers only

@@ -31,6 +31,13 @@ from isthmus.server.schema.signatures import parse_docstring
 Schema: TypeAlias = dict[str, Any]
 Mode: TypeAlias = Literal["input", "output"]
 
+PLAIN_SCHEMAS: dict[Any, Schema] = {  # as a builder makes them of PLAIN_TYPES, in both modes
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
+
 DEFINITIONS_PREFIX = "#/$defs/"
 NULL_SCHEMA = {"type": "null"}
 

@@ -9,6 +9,7 @@ import base64
 import collections.abc
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -21,13 +22,13 @@ from typing import (
 )
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, structs
 
 from isthmus.core.encoding import replace_surrogates
 from isthmus.errors import UsageError
-from isthmus.server.guard.sanitise import Sanitise
+from isthmus.server.guard.sanitise import MAX_SHORT_CHARS, Sanitise, has_controls
 from isthmus.server.schema import pydantic_types
-from isthmus.server.schema.annotations import is_union, unwrap_annotation
+from isthmus.server.schema.annotations import is_plain, is_union, unwrap_annotation
 from isthmus.server.schema.custom_types import (
     decode_custom,
     encode_custom,
@@ -35,7 +36,7 @@ from isthmus.server.schema.custom_types import (
     write_json,
 )
 from isthmus.server.schema.defaults import complete_defaults
-from isthmus.server.schema.json_schema import Schema, SchemaBuilder
+from isthmus.server.schema.json_schema import PLAIN_SCHEMAS, Schema, SchemaBuilder
 from isthmus.server.schema.validation import Validator
 from isthmus.wire import (
     AudioContent,
@@ -168,6 +169,8 @@ CONTENT_TYPES = (
 BROKEN_ANNOTATION = "it returned what its annotation does not allow"
 
 BLOCK_TYPES = frozenset((*CONTENT_TYPES, CallToolResult))
+# What is no result already, told at a glance
+PLAIN_TYPES = frozenset((int, str, bool, float, list, dict, type(None)))
 TEXT_TYPES = frozenset((str, type(None), InputRequiredResult))
 SEQUENCE_TYPES = frozenset(
     (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
@@ -251,24 +254,37 @@ class ReturnPlan(msgspec.Struct, frozen=True):
             )
         if _is_content(annotation):
             return cls(text=text, never_none=name_unless_optional(annotation))
-        builder = SchemaBuilder("output")
-        adapter = pydantic_types.find_adapter(annotation)
-        if adapter is not None:
-            schema, write = builder.of_pydantic(annotation), _make_pydantic_writer(adapter)
+        if is_plain(annotation):
+            complete, wrapped = _wrap_schema({**PLAIN_SCHEMAS[annotation]}), True
+            write = _make_plain_writer(annotation)
         else:
-            kind = make_expressible(annotation)
-            schema = builder.of(kind)
-            models = pydantic_types.survey_annotation(annotation).models
-            by_type = msgspec.json.Decoder(kind, dec_hook=decode_custom).decode
-            check = _make_schema_check(builder.finish(schema)) if models else by_type
-            write = complete_defaults(annotation, _make_writer(kind, check))
-        complete = builder.finish(schema)
-        wrapped = complete.get("type") != "object"
-        if wrapped:
-            complete = builder.finish(_wrap_schema(schema))
+            complete, wrapped, write = _plan_structured(annotation)
         if about:
             complete.setdefault("description", about)
         return cls(schema=complete, write=write, text=text, wrapped=wrapped)
+
+
+def _plan_structured(annotation: Any) -> tuple[Schema, bool, Writer]:
+    """The output schema of a type, whether it is of an object around the value, and the writer.
+
+    Raises:
+        UsageError: the type has no JSON form.
+    """
+    builder = SchemaBuilder("output")
+    adapter = pydantic_types.find_adapter(annotation)
+    if adapter is not None:
+        schema, write = builder.of_pydantic(annotation), _make_pydantic_writer(adapter)
+    else:
+        kind = make_expressible(annotation)
+        schema = builder.of(kind)
+        models = pydantic_types.survey_annotation(annotation).models
+        by_type = msgspec.json.Decoder(kind, dec_hook=decode_custom).decode
+        check = _make_schema_check(builder.finish(schema)) if models else by_type
+        write = complete_defaults(annotation, _make_writer(kind, check))
+    complete = builder.finish(schema)
+    if complete.get("type") == "object":
+        return complete, False, write
+    return builder.finish(_wrap_schema(schema)), True, write
 
 
 def _drop_questions(annotation: Any) -> Any:
@@ -341,6 +357,12 @@ def _make_writer(kind: Any, check: Callable[[bytes], Any]) -> Writer:
     return _make_exact_writer(kind, write) if kind in (int, str, bool) else write
 
 
+@cache
+def _make_plain_writer(kind: Any) -> Writer:
+    """The writer of a type that has nothing to check, which all functions of it share."""
+    return _make_writer(kind, msgspec.json.Decoder(kind, dec_hook=decode_custom).decode)
+
+
 def _convert_and_write(value: Any, kind: Any, check: Callable[[bytes], Any]) -> bytes:
     """A value that is not plainly an instance: made one first, so that defaults are written."""
     try:
@@ -409,7 +431,7 @@ def to_call_result(
     Raises:
         UsageError: the value is not what was promised, or has no JSON form.
     """
-    if isinstance(value, CallToolResult | InputRequiredResult):
+    if type(value) not in PLAIN_TYPES and isinstance(value, CallToolResult | InputRequiredResult):
         return value if clean is None else clean.result(value)
     if plan.write is None:
         if value is None and plan.never_none:
@@ -428,7 +450,8 @@ def to_call_result(
     if plan.text:  # the value itself: a model has no use for the wrapping, nor for more quotes
         text = value if isinstance(value, str) else data.decode()
         content.append(TextContent(text=text))
-        harmless = text.isprintable()
+        short = len(text) <= MAX_SHORT_CHARS
+        harmless = text.isprintable() if short else clean is None or not has_controls(text)
     structured = b'{"result":%b}' % data if plan.wrapped else data
     result = CallToolResult(content=content, structured_content=Raw(structured))
     if clean is None or (harmless and (clean.most is None or 2 * len(structured) <= clean.most)):
@@ -489,7 +512,7 @@ def _make_json_text(value: Any) -> str:
 
 
 def to_resource_contents(
-    value: Any, uri: str, mime_type: str | None = None
+    value: Any, uri: str, mime_type: str | None = None, *, readable: bool = True
 ) -> list[ResourceContents]:
     """Make the contents of a resource of what was read.
 
@@ -498,29 +521,49 @@ def to_resource_contents(
         uri: the resource's.
         mime_type: its declared type; otherwise ``text/plain``, ``application/octet-stream`` or
             ``application/json``, by what the value is.
+        readable: somebody may look into them before they are sent. Where nobody does, ``blob`` stays
+            the bytes themselves.
 
     Raises:
         UsageError: the value has no such form.
     """
-    if isinstance(value, list | tuple) and any(isinstance(v, ResourceContents) for v in value):
-        return [_make_contents(item, uri, mime_type) for item in value]
-    return [_make_contents(value, uri, mime_type)]
+    several = isinstance(value, list | tuple) and any(
+        isinstance(item, ResourceContents) for item in value
+    )
+    contents = [_make_contents(item, uri, mime_type) for item in (value if several else (value,))]
+    return [_encode_blob(one) for one in contents] if readable else contents
 
 
 def _make_contents(value: Any, uri: str, mime_type: str | None) -> ResourceContents:
     if isinstance(value, ResourceContents):
         return value
     if isinstance(value, Image | Audio):
-        return BlobResourceContents(uri=uri, mime_type=value.mime_type, blob=value.base64)
+        return make_blob(value.data, uri, value.mime_type)
     if isinstance(value, bytes | bytearray | memoryview):
-        blob = base64.b64encode(value).decode("ascii")
-        kind = mime_type or "application/octet-stream"
-        return BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+        return make_blob(value, uri, mime_type or "application/octet-stream")
     if isinstance(value, str):
         return TextResourceContents(uri=uri, mime_type=mime_type or "text/plain", text=value)
     return TextResourceContents(
         uri=uri, mime_type=mime_type or "application/json", text=_make_json_text(value)
     )
+
+
+def make_blob(
+    data: bytes | bytearray | memoryview, uri: str, mime_type: str
+) -> BlobResourceContents:
+    """Make contents of bytes that are not base64 yet.
+
+    The encoder writes bytes as base64: there never is a text of it, beside the bytes and the answer.
+    """
+    return BlobResourceContents(uri=uri, mime_type=mime_type, blob=data)  # type: ignore[arg-type]  # until it is encoded
+
+
+def _encode_blob(contents: ResourceContents) -> ResourceContents:
+    """Contents whose bytes are base64, as whoever looks into them expects."""
+    data: Any = contents.blob
+    if data is UNSET or isinstance(data, str):
+        return contents
+    return structs.replace(contents, blob=base64.b64encode(data).decode("ascii"))
 
 
 def to_prompt_messages(value: Any) -> list[PromptMessage]:

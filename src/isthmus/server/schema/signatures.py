@@ -22,7 +22,7 @@ from msgspec import NODEFAULT
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 from isthmus.server.schema import pydantic_types
-from isthmus.server.schema.annotations import is_union, unwrap_annotation
+from isthmus.server.schema.annotations import is_plain, is_union, unwrap_annotation
 
 
 class Docstring(msgspec.Struct, frozen=True):
@@ -259,6 +259,8 @@ FILLED_TYPES: Mapping[type, tuple[str, str]] = {Principal: ("authenticated", "pr
 
 def _find_source(annotation: Any, context_type: type | str) -> str | None:
     """Find the attribute of the context that fills a parameter, "" for the context, or None."""
+    if is_plain(annotation):
+        return None
     if _is_annotated_as(annotation, context_type):
         return ""
     for kind, (required, optional) in FILLED_TYPES.items():
@@ -392,9 +394,13 @@ def parse_docstring(doc: str | None) -> Docstring:
     """The parts of a docstring; an empty one for None."""
     if not doc:
         return Docstring()
+    doc = inspect.cleandoc(doc)
     parts: dict[str, list[str]] = {TEXT: [], RETURNS: [], RAISES: []}
     parameters: dict[str, str] = {}
-    for kind, entry, body in _split_sections(inspect.cleandoc(doc).splitlines()):
+    if ":" not in doc and "---" not in doc:  # every section begins with one of them
+        parts[TEXT].append(doc)
+        doc = ""
+    for kind, entry, body in _split_sections(doc.splitlines()):
         if kind == PARAMETERS:
             parameters.update(_parse_entries(entry, body))
         else:
@@ -434,8 +440,10 @@ def _match_numpy_section(lines: list[str], at: int) -> str | None:
 def _match_google_section(lines: list[str], at: int) -> str | None:
     """The section that a header on this line opens; it has indented lines below it."""
     header = re.fullmatch(GOOGLE_HEADER, lines[at])
+    if header is None:
+        return None
     below = next((line for line in lines[at + 1 :] if line.strip()), "")
-    return SECTIONS.get(header[1].lower()) if header and below.startswith((" ", "\t")) else None
+    return SECTIONS.get(header[1].lower()) if below.startswith((" ", "\t")) else None
 
 
 def _begins_numpy(lines: list[str], at: int) -> bool:

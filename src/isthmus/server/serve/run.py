@@ -1,7 +1,6 @@
 """``Server.run``: serving over stdio, HTTP, WebSocket, a Unix socket or a TCP socket."""
 
 import asyncio
-import gc
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -111,9 +110,6 @@ RUNNERS_BY_TRANSPORT: Mapping[str, Callable[["Server", RunOptions], None]] = {
 }
 
 
-GC_THRESHOLDS = (50_000, 50, 100)  # rare: a request leaves no garbage cycles
-
-
 def run_stdio(server: "Server") -> None:
     """As :func:`serve_stdio`, from synchronous code; returns soon after the host hung up."""
     from isthmus.transports.shutdown import run_to_end
@@ -125,6 +121,7 @@ async def serve_stdio(server: "Server") -> None:
     """Serve over standard input and output until the host hangs up, or until told to stop."""
     from isthmus.transports.shutdown import exit_with_host
     from isthmus.transports.stdio import StdioChannel
+    from isthmus.transports.tuning import tune_memory
 
     if sys.stdin is not None and sys.stdin.isatty():
         sys.stderr.write(
@@ -135,8 +132,7 @@ async def serve_stdio(server: "Server") -> None:
     channel = StdioChannel()
     hung_up.add_done_callback(lambda _: channel.hang_up())
     stop_on_signals(asyncio.current_task())
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_memory()
     try:
         await server.open()
         await Peer(channel, server.router, side="server").run()
@@ -246,10 +242,11 @@ async def serve_tcp(
 async def _serve_listener(
     server: "Server", listener: "SocketListener", on_bound: BoundCallback | None, *, announce: bool
 ) -> None:
+    from isthmus.transports.tuning import tune_memory
+
     if announce:
         stop_on_signals(asyncio.current_task())
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        tune_memory()
     try:
         await server.open()
         if announce:

@@ -7,7 +7,6 @@ of all others there is nothing of this.
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from msgspec import UNSET, Raw, structs
 
@@ -18,12 +17,17 @@ from isthmus.revisions.codes import UNAUTHENTICATED_CODE
 from isthmus.runtime.failures import log_request_failure, log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
-from isthmus.transports.http.authorizer import AsgiApp, Authorizer, MethodScopes
+from isthmus.transports.http.authorizer import (
+    AsgiApp,
+    Authorizer,
+    MethodScopes,
+    find_recall,
+)
 from isthmus.transports.http.origin_guard import OriginGuard
 from isthmus.transports.http.reply import Scope
-from isthmus.transports.http.request import Exchange, LingeringResponse, local_address
+from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
-from isthmus.wire.jsonrpc import ErrorBody, Frame, parse
+from isthmus.wire.jsonrpc import ErrorBody, Frame
 
 # Seconds between looks at who listens; half of what a stream may outlive its permission by
 LISTENER_CHECK_S = 30.0
@@ -53,10 +57,10 @@ class Admission:
         self.auth = auth
         self.routes = auth.routes
         self._router = router
-        self._present: WeakKeyDictionary[asyncio.Task[Any], Principal] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
         self._placed = False
+        self._recall = find_recall(auth, "admit")
 
     def for_sse(self) -> "Admission":
         """The authorization of HTTP+SSE: this, unless that is a resource of its own.
@@ -64,7 +68,7 @@ class Admission:
         Who listens there is looked after here.
         """
         auth: Authorizer | None = getattr(self.auth, "sse", None)
-        return self if auth is None else SseAdmission(auth, self._router, self._present)
+        return self if auth is None else SseAdmission(auth, self._router)
 
     def list_pages(self) -> Mapping[str, AsgiApp]:
         """The pages, for somebody who puts them where they belong on the origin."""
@@ -80,9 +84,6 @@ class Admission:
         except Exception as error:  # noqa: BLE001 - whatever breaks in there must let nobody in
             log_request_failure("authorization", error)
             return ADMISSION_FAILED
-        task = asyncio.current_task()
-        if isinstance(found, Principal) and task is not None:
-            self._present[task] = found
         return found
 
     def _warn_of_pages(self, prefix: str) -> None:
@@ -99,6 +100,22 @@ class Admission:
                 prefix,
             )
 
+    def recall(self, exchange: Exchange) -> bool:
+        """Admit a request whose token is known, without waiting; False leaves it to :meth:`admit`."""
+        request = exchange.request
+        is_mounted = request.outer_path.rstrip("/") != request.path
+        if self._recall is None or (is_mounted and not self._placed):
+            return False
+        try:
+            found = self._recall(request.fields)
+        except Exception as error:  # noqa: BLE001 - whatever breaks in there must let nobody in
+            log_request_failure("authorization", error)
+            return False
+        if found is None:
+            return False
+        exchange.principal = found
+        return True
+
     async def admit(self, exchange: Exchange) -> bool:
         """Find out who sends a request, before its body is read; False where it was refused."""
         # spec 2026-07-28 basic/authorization#token-requirements: on every HTTP request, also
@@ -110,40 +127,12 @@ class Admission:
         exchange.principal = found
         return True
 
-    async def permits(
-        self,
-        exchange: Exchange,
-        frames: Sequence[Frame],
-        *,
-        modern: bool = False,
-    ) -> bool:
-        """Whether a request may have what it asks for; False where it was refused.
-
-        Args:
-            exchange: the request.
-            frames: the messages in its body; none where it has no body.
-            modern: it is of 2026-07-28 or later.
-        """
-        refusal = self.find_refusal(exchange.principal, frames, modern=modern)
-        if refusal is None:
-            return True
-        one = frames[0] if len(frames) == 1 else Frame()
-        asks = one.method is not UNSET and one.id is not UNSET
-        await exchange.refuse(refusal, one.id if asks else None)  # type: ignore[arg-type]  # UNSET does not ask
-        return False
-
-    async def permits_all(self, exchange: Exchange, batch: Sequence[Raw]) -> bool:
-        """As :meth:`permits`, for all messages of a batch (2025-03-26) together."""
-        # What is no message is answered by an error of its own, and asks for nothing.
-        parsed = [parse(bytes(one)) for one in batch]
-        return await self.permits(exchange, [one for one in parsed if isinstance(one, Frame)])
-
-    async def serve_page(self, exchange: Exchange, path: str, guard: OriginGuard) -> None:
+    async def serve_page(self, exchange: Exchange, guard: OriginGuard) -> None:
         """A page of the authorizer's own, which any other page on the web may ask for."""
-        refusal = guard.host(exchange.head, local_address(exchange.scope))
+        request = exchange.request
+        refusal = guard.host(request.head, request.local)
         if refusal is None:
-            response = LingeringResponse(exchange.scope, exchange.receive, exchange.send)
-            await self.routes[path](exchange.scope, response.receive, response.send)
+            await exchange.serve_asgi(self.routes[request.path])
         else:
             await exchange.refuse(refusal)
 
@@ -189,16 +178,6 @@ class Admission:
 
         self._timer = loop.call_later(LISTENER_CHECK_S, look)
 
-    def renew(self, one: WatchedRequest, principal: Principal | None) -> None:
-        """Count the token that somebody who listens has shown again: it may be a newer one.
-
-        Args:
-            one: what they listen to.
-            principal: whose token it was: the same user's.
-        """
-        if principal is not None and one.task is not None and one.task in self._present:
-            self._present[one.task] = principal
-
     def close(self) -> None:
         """Look no more."""
         if self._timer is not None:
@@ -208,9 +187,9 @@ class Admission:
 
     async def _end_expired(self, request_watch: RequestWatch, sockets: Any) -> None:
         listening: list[tuple[WatchedRequest, Principal]] = [
-            (one, self._present[one.task])
+            (one, one.principal)
             for one in (*request_watch.all(), *(() if sockets is None else sockets.all()))
-            if one.task in self._present
+            if one.principal is not None
         ]
         turns = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
 
@@ -236,17 +215,10 @@ class SseAdmission(Admission):
     Args:
         auth: says who asks there.
         router: says what a message takes.
-        present: who listens, for whoever looks after them.
     """
 
-    def __init__(
-        self,
-        auth: Authorizer,
-        router: Router,
-        present: WeakKeyDictionary[asyncio.Task[Any], Principal],
-    ) -> None:
+    def __init__(self, auth: Authorizer, router: Router) -> None:
         super().__init__(auth, router)
-        self._present = present
         self._placed = True  # its pages are among the other's, who tells of them
 
 

@@ -1,7 +1,9 @@
-"""The HTTP endpoint as an ASGI app: guard and judge each request, then hand it over.
+"""The HTTP endpoint: guard and judge each request, then hand it over.
 
-No framework, and nothing to wire up: mount it anywhere, under any prefix, and it works from the
-first request on. A modern request is served by a
+It is an ASGI app, with no framework and nothing to wire up: mount it anywhere, under any prefix, and
+it works from the first request on. Under ``isthmus run`` a connection of ours
+(:mod:`isthmus.transports.http.connections`) hands it requests without ASGI in between; both ways meet
+in :meth:`HttpApp.begin`. A modern request is served by a
 :class:`~isthmus.transports.http.response.ResponseChannel`, a legacy one by the
 :class:`~isthmus.transports.http.sessions.HttpSession` it names; which it is,
 :mod:`isthmus.core.http.rules` decides.
@@ -15,7 +17,7 @@ from msgspec import UNSET, Raw
 
 from isthmus.core.batch import find_batch_flaw
 from isthmus.core.caller import Caller, MalformedEnvelope, read_envelope
-from isthmus.core.http.rules import LegacyRequest, ModernRequest, Refusal, judge, read_head
+from isthmus.core.http.rules import LegacyRequest, ModernRequest, Refusal, judge
 from isthmus.errors import UsageError
 from isthmus.revisions import LEGACY
 from isthmus.runtime.channel import Delivery
@@ -23,6 +25,7 @@ from isthmus.runtime.failures import log_error
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log, MemoryLog
+from isthmus.transports.http.asgi_exchange import AsgiExchange, inner_path
 from isthmus.transports.http.asgi_lifespan import StopSignals, attach_routes, serve_lifespan
 from isthmus.transports.http.origin_guard import (
     OriginGuard,
@@ -32,24 +35,23 @@ from isthmus.transports.http.origin_guard import (
     refuse_many_uploads,
     refuse_slow_body,
 )
-from isthmus.transports.http.reply import Receive, Reply, Scope, Send, send_empty
+from isthmus.transports.http.reply import Receive, Reply, Scope, Send
 from isthmus.transports.http.request import (
-    AsgiMessage,
+    EVENTS_ONLY,
+    UNJUDGED,
     BodyTooLarge,
     BodyTooSlow,
     Exchange,
-    StartedAwaitable,
+    ExchangeApp,
+    HttpRequest,
     Upload,
     UploadBudget,
     UploadsOverBudget,
-    inner_path,
-    local_address,
-    start_awaitable,
 )
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.response import ResponseChannel
 from isthmus.transports.http.session_requests import GetRequest, PostRequest
-from isthmus.transports.http.sessions import SessionBook
+from isthmus.transports.http.sessions import HttpSession, SessionBook
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
@@ -65,6 +67,7 @@ LifespanHook = Callable[[], Awaitable[None]]
 OTHER_FIELDS_BYTES = 4 * 1024  # of a request's head, for what is neither its token nor a proof
 
 NO_ENVELOPE = Envelope()
+OTHER_PATH: Any = object()
 NO_SESSION = Refusal(
     400,
     -32600,
@@ -94,7 +97,7 @@ SHUTTING_DOWN = Refusal(
 REFUSAL_PERIOD_S = 5.0
 
 
-class HttpApp:
+class HttpApp(ExchangeApp):
     """An MCP endpoint for every revision with Streamable HTTP.
 
     Args:
@@ -170,7 +173,7 @@ class HttpApp:
     ) -> None:
         self.router = router
         self.path = "/" + path.strip("/")
-        self._paths = frozenset({"", "/", self.path, self.path + "/"})
+        self._paths = frozenset({"", self.path.rstrip("/")})
         self._guard = OriginGuard(
             router.supported,
             public_url=public_url,
@@ -201,33 +204,65 @@ class HttpApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
-        if scope["type"] != "http":
+        if scope["type"] == "http":
+            await self.begin(AsgiExchange(scope, receive, send))
+        else:
             await self._serve_other_scope(scope, receive, send)
-            return
-        verb, head = scope["method"], read_head(scope["headers"])
-        exchange = Exchange(head, scope, receive, send)
-        if scope["path"] not in self._paths and (path := inner_path(scope)) not in self._paths:
-            await self._serve_other_path(exchange, path)
-            return
-        verdict = self._guard.check(verb, head, local_address(scope))
-        if head.origin is not None and not is_foreign(verdict):
-            exchange.extra = make_cors_headers(head.origin)
+
+    def begin(self, exchange: Exchange) -> Awaitable[Any]:
+        """Begin to serve a request: all that needs no waiting is done at once.
+
+        Returns:
+            What remains to be awaited: ``DONE`` where that is nothing.
+        """
+        request = exchange.request
+        verdict = request.verdict
+        if verdict is UNJUDGED:
+            verdict = request.verdict = self._judge_head(request)
+        if verdict is OTHER_PATH:
+            return self._begin_other_path(exchange)
+        origin = request.head.origin
+        if origin is not None and not is_foreign(verdict):
+            exchange.extra = make_cors_headers(origin)
         if (
             self._admission is not None
-            and not (verb == "OPTIONS" or is_foreign(verdict))
-            and not await self._admission.admit(exchange)
+            and not (request.method == "OPTIONS" or is_foreign(verdict))
+            and not self._admission.recall(exchange)
         ):
-            return
+            return self._admit(self._admission, exchange)
+        return self._begin_admitted(exchange)
+
+    def _judge_head(self, request: HttpRequest) -> Any:
+        """What a head alone says: the same for each request that has it."""
+        if request.path not in self._paths:
+            return OTHER_PATH
+        return self._guard.check(request.method, request.head, request.local)
+
+    async def _admit(self, admission: "Admission", exchange: Exchange) -> None:
+        if await admission.admit(exchange):
+            await self._begin_admitted(exchange)
+
+    def _begin_admitted(self, exchange: Exchange) -> Awaitable[Any]:
+        """Begin to serve a request whose sender may send it."""
+        verdict = exchange.request.verdict
         if isinstance(verdict, Refusal):
-            await exchange.refuse(verdict)
-        elif verb == "OPTIONS":
-            await exchange.preflight()
-        elif self._loop is not asyncio.get_running_loop() and not await self._ensure_started():
-            await exchange.refuse(self._unavailable)
-        elif isinstance(verdict, LegacyRequest):
-            await self._serve_get_or_delete(exchange, verdict.session_id)
+            return exchange.refuse(verdict)
+        if exchange.request.method == "OPTIONS":
+            return exchange.preflight()
+        if self._loop is not exchange.loop:
+            return self._start_and_begin(exchange)
+        if isinstance(verdict, LegacyRequest):
+            return self._begin_get_or_delete(exchange, verdict.session_id)
+        body = exchange.take_body(self._body_limit)
+        if body is None:
+            return self._read_and_serve(exchange)
+        return self._begin_post(exchange, body)
+
+    async def _start_and_begin(self, exchange: Exchange) -> None:
+        if self._loop is exchange.loop or await self._ensure_started():
+            await self._begin_admitted(exchange)
         else:
-            await self._serve_post(exchange)
+            await exchange.refuse(self._unavailable)
 
     def _make_websockets(self, limit: int) -> "WebSockets":
         from isthmus.transports.http.websocket import WebSockets  # few want them
@@ -258,58 +293,51 @@ class HttpApp:
 
         return SseServer(self.router, sse, messages, self._admission)
 
-    async def _serve_other_path(self, exchange: Exchange, path: str) -> None:
+    def _begin_other_path(self, exchange: Exchange) -> Awaitable[Any]:
         """A request to another path than the endpoint's."""
-        older = self._sse
+        older, path = self._sse, exchange.request.path
         if self._admission is not None and path in self._admission.routes:
-            await self._admission.serve_page(exchange, path, self._guard)
-        elif older is None or path not in older.paths:
-            await exchange.refuse(Refusal(404, -32600, f"Not found: the endpoint is {self.path}"))
-        else:
-            await self._serve_sse(exchange, path, older)
+            return self._admission.serve_page(exchange, self._guard)
+        if older is None or path not in older.paths:
+            return exchange.refuse(Refusal(404, -32600, f"Not found: the endpoint is {self.path}"))
+        return self._serve_sse(exchange, older)
 
-    async def _serve_sse(self, exchange: Exchange, path: str, older: "SseServer") -> None:
+    async def _serve_sse(self, exchange: Exchange, older: "SseServer") -> None:
         """A request to one of the two paths of HTTP+SSE."""
-        head = exchange.head
-        refusal = self._guard.source(head, local_address(exchange.scope))
+        request = exchange.request
+        refusal = self._guard.source(request.head, request.local)
         if refusal is not None:
             await exchange.refuse(refusal)
             return
-        if head.origin is not None:
-            exchange.extra = make_cors_headers(head.origin)
-        if exchange.scope["method"] == "OPTIONS":
+        if request.head.origin is not None:
+            exchange.extra = make_cors_headers(request.head.origin)
+        if request.method == "OPTIONS":
             await exchange.preflight()
         elif older.admission is not None and not await older.admission.admit(exchange):
             return
-        elif self._loop is not asyncio.get_running_loop() and not await self._ensure_started():
+        elif self._loop is not exchange.loop and not await self._ensure_started():
             await exchange.refuse(self._unavailable)
-        elif path == older.listening:
+        elif request.path == older.listening:
             await older.listen(exchange, self._request_watch, self._max_sessions)
         elif (session := await older.find_session(exchange)) is not None:
-            body = await self._read_body(exchange)
+            body = exchange.take_body(self._body_limit)
+            if body is None:
+                body = await self._read_upload(exchange)
             if body is not None:
                 await older.post(exchange, session, body)
 
     # One request
 
-    async def _read_body(self, exchange: Exchange) -> bytes | None:
-        """A request's body, or None where there is nobody to respond to any more."""
-        # Most bodies are there as a whole; it is the others that need looking after.
-        message = start_awaitable(exchange.receive())
-        if not isinstance(message, StartedAwaitable) and message["type"] == "http.request":
-            body: bytes = message.get("body", b"")
-            if len(body) <= self._body_limit and not message.get("more_body", False):
-                exchange.is_unread = False
-                return body
-        return await self._read_upload(exchange, message)
+    async def _read_and_serve(self, exchange: Exchange) -> None:
+        """Serve a POST whose body has to be waited for."""
+        body = await self._read_upload(exchange)
+        if body is not None:
+            await self._begin_post(exchange, body)
 
-    async def _read_upload(
-        self, exchange: Exchange, first: AsgiMessage | StartedAwaitable[AsgiMessage]
-    ) -> bytes | None:
+    async def _read_upload(self, exchange: Exchange) -> bytes | None:
+        """A body that has to be waited for, or None where there is nobody to serve any more."""
         upload = Upload(
-            first,
-            exchange.receive,
-            exchange.scope,
+            exchange,
             self._body_limit,
             self._uploads,
             idle=self._body_idle,
@@ -319,7 +347,7 @@ class HttpApp:
         try:
             body = await upload.read()
         except BodyTooLarge:
-            exchange.is_unread = upload.is_open
+            exchange.is_unread = exchange.is_open
             await exchange.refuse(refuse_large_body(self._body_limit))
         except UploadsOverBudget:
             await exchange.refuse(refuse_many_uploads(self._upload_limit))
@@ -333,59 +361,61 @@ class HttpApp:
             self._request_watch.leave(upload)
         return None
 
-    async def _serve_post(self, exchange: Exchange) -> None:
-        body = await self._read_body(exchange)
-        if body is None:
-            return
-        frame = parse(body)
-        if isinstance(frame, Frame):
-            envelope = read_envelope(frame.params or None)
-            verdict = judge(
-                exchange.head, frame, envelope, self.router.supported, exchange.principal
-            )
-            if isinstance(verdict, ModernRequest):
-                # spec 2026-07-28 basic/transports/streamable-http#server-validation: what is
-                # permitted is told by the body, with which the headers have been found to agree
-                if self._admission is not None and not await self._admission.permits(
-                    exchange, (frame,), modern=True
-                ):
-                    return
-                await self._serve_modern(
-                    exchange, frame, _find_progress_token(envelope), verdict.caller
-                )
-            elif isinstance(verdict, LegacyRequest):
-                await self._serve_legacy(exchange, verdict.session_id, frame, body)
-            else:
-                await exchange.refuse(verdict, _find_request_id(frame))
-        elif isinstance(frame, Unreadable):
-            await exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
-        else:
-            await self._serve_batch(exchange, frame, body)
+    def _begin_post(self, exchange: Exchange, body: bytes) -> Awaitable[Any]:
+        frame, head = parse(body), exchange.request.head
+        if not isinstance(frame, Frame):
+            if isinstance(frame, Unreadable):
+                return exchange.refuse(Refusal(400, frame.code, frame.message), frame.id)
+            return self._begin_batch(exchange, frame, body)
+        envelope = read_envelope(frame.params or None)
+        verdict = judge(head, frame, envelope, self.router.supported, exchange.principal)
+        if isinstance(verdict, ModernRequest):
+            # spec 2026-07-28 basic/transports/streamable-http#server-validation: what is permitted
+            # is told by the body, with which the headers have been found to agree
+            if self._admission is not None and (
+                lack := self._admission.find_refusal(exchange.principal, (frame,), modern=True)
+            ):
+                return exchange.refuse(lack, _find_request_id(frame))
+            token = _find_progress_token(envelope)
+            return self._begin_modern(exchange, frame, token, verdict.caller)
+        if isinstance(verdict, LegacyRequest):
+            read = envelope if isinstance(envelope, Envelope) else None
+            return self._begin_legacy(exchange, verdict.session_id, frame, read, body)
+        return exchange.refuse(verdict, _find_request_id(frame))
 
-    async def _serve_batch(self, exchange: Exchange, members: Sequence[Raw], body: bytes) -> None:
-        head, supported = exchange.head, self.router.supported
+    def _begin_batch(
+        self, exchange: Exchange, members: Sequence[Raw], body: bytes
+    ) -> Awaitable[Any]:
+        head, supported = exchange.request.head, self.router.supported
         verdict = judge(head, members, NO_ENVELOPE, supported, exchange.principal)
-        if isinstance(verdict, LegacyRequest) and verdict.session_id is not None:
-            session = self._book.find(verdict.session_id, exchange.principal)
-            if session is None:
-                verdict = UNKNOWN_SESSION
-            elif wrong := find_batch_flaw(members, accepted=session.peer.session.batches):
-                verdict = Refusal(400, -32600, wrong)
-            elif self._admission is None or await self._admission.permits_all(exchange, members):
-                takes = exchange.takes(streamed=self._stream_answers)
-                post = PostRequest(exchange.send, takes, exchange.extra, exchange.receive, session)
-                await session.post_batch(Delivery(body, exchange.origin(session.id)), post)
-                return
-            else:
-                return
-        await exchange.refuse(verdict if isinstance(verdict, Refusal) else BATCH_WITHOUT_SESSION)
+        if isinstance(verdict, Refusal):
+            return exchange.refuse(verdict)
+        if not isinstance(verdict, LegacyRequest) or verdict.session_id is None:
+            return exchange.refuse(BATCH_WITHOUT_SESSION)
+        session = self._book.find(verdict.session_id, exchange.principal)
+        if session is None:
+            return exchange.refuse(UNKNOWN_SESSION)
+        if wrong := find_batch_flaw(members, accepted=session.peer.session.batches):
+            return exchange.refuse(Refusal(400, -32600, wrong))
+        if self._admission is not None:
+            # What is no message is answered by an error of its own, and asks for nothing.
+            parsed = [parse(bytes(one)) for one in members]
+            frames = [one for one in parsed if isinstance(one, Frame)]
+            lack = self._admission.find_refusal(exchange.principal, frames, modern=False)
+            if lack is not None:
+                id = _find_request_id(frames[0]) if len(frames) == 1 else None
+                return exchange.refuse(lack, id)
+        takes = exchange.request.takes
+        takes = EVENTS_ONLY if self._stream_answers and takes.events else takes
+        post = PostRequest(exchange, takes, session)
+        return session.post_batch(Delivery(body, exchange.origin(session.id)), post)
 
-    async def _serve_modern(
+    def _begin_modern(
         self, exchange: Exchange, frame: Frame, token: Id | None, caller: Caller
-    ) -> None:
-        takes = exchange.takes()
-        reply = Reply(exchange.send, takes, exchange.extra)
-        channel = ResponseChannel(reply, exchange.receive, caller)
+    ) -> Awaitable[Any]:
+        takes = exchange.request.takes
+        reply = Reply(exchange, takes, exchange.extra)
+        channel = ResponseChannel(exchange, reply, caller)
         inbound = Inbound(
             0 if frame.id is UNSET or frame.id is None else frame.id,
             frame.method,  # type: ignore[arg-type]  # an answer was refused by judge
@@ -397,54 +427,69 @@ class HttpApp:
         )
         if frame.id is UNSET:
             self.router.note(inbound.method, inbound.params, inbound)
-            await reply.end(202)
-        elif frame.method == "subscriptions/listen" and not takes.events:
-            await exchange.refuse(
-                NEEDS_STREAM if exchange.takes_streams else HTTP_TOO_OLD, inbound.id
-            )
-        else:
-            await channel.serve(self.router, self._request_watch, inbound)
+            return reply.end(202)
+        if frame.method == "subscriptions/listen" and not takes.events:
+            no_stream = NEEDS_STREAM if exchange.takes_streams else HTTP_TOO_OLD
+            return exchange.refuse(no_stream, inbound.id)
+        return channel.serve(self.router, self._request_watch, inbound)
 
-    async def _serve_legacy(
-        self, exchange: Exchange, session_id: str | None, frame: Frame, body: bytes
-    ) -> None:
-        takes = exchange.takes(streamed=self._stream_answers)
-        delivery = Delivery(body, exchange.origin(session_id))
+    def _begin_legacy(
+        self,
+        exchange: Exchange,
+        session_id: str | None,
+        frame: Frame,
+        envelope: Envelope | None,
+        body: bytes,
+    ) -> Awaitable[Any]:
+        session = None
         if session_id is not None:
             session = self._book.find(session_id, exchange.principal)
             if session is None:
-                await exchange.refuse(UNKNOWN_SESSION, _find_request_id(frame))
-            elif self._admission is None or await self._admission.permits(exchange, (frame,)):
-                post = PostRequest(exchange.send, takes, exchange.extra, exchange.receive, session)
-                await session.post(frame, delivery, post)
+                return exchange.refuse(UNKNOWN_SESSION, _find_request_id(frame))
         elif frame.method != "initialize" or frame.id is UNSET:
-            await exchange.refuse(NO_SESSION, _find_request_id(frame))
-        elif self._admission is None or await self._admission.permits(exchange, (frame,)):
-            first = PostRequest(exchange.send, takes, exchange.extra, exchange.receive)
-            if not await self._book.open(frame, delivery, first):
-                await exchange.refuse(TOO_MANY_SESSIONS, _find_request_id(frame))
+            return exchange.refuse(NO_SESSION, _find_request_id(frame))
+        if self._admission is not None and (
+            lack := self._admission.find_refusal(exchange.principal, (frame,), modern=False)
+        ):
+            return exchange.refuse(lack, _find_request_id(frame))
+        delivery = Delivery(body, exchange.origin(session_id))
+        takes = exchange.request.takes
+        takes = EVENTS_ONLY if self._stream_answers and takes.events else takes
+        post = PostRequest(exchange, takes, session)
+        if session is not None:
+            return session.post(frame, delivery, post, envelope)
+        return self._open_session(exchange, frame, delivery, post)
 
-    async def _serve_get_or_delete(self, exchange: Exchange, session_id: str | None) -> None:
+    async def _open_session(
+        self, exchange: Exchange, frame: Frame, delivery: Delivery, post: PostRequest
+    ) -> None:
+        if not await self._book.open(frame, delivery, post):
+            await exchange.refuse(TOO_MANY_SESSIONS, _find_request_id(frame))
+
+    def _begin_get_or_delete(self, exchange: Exchange, session_id: str | None) -> Awaitable[Any]:
         """GET and DELETE, which are about a session as a whole."""
         if session_id is None:
-            await exchange.refuse(NO_SESSION)
-            return
+            return exchange.refuse(NO_SESSION)
         session = self._book.find(session_id, exchange.principal)
         if session is None:
-            await exchange.refuse(UNKNOWN_SESSION)
-        elif self._admission is not None and not await self._admission.permits(exchange, ()):
-            return
-        elif exchange.scope["method"] == "DELETE":
+            return exchange.refuse(UNKNOWN_SESSION)
+        if self._admission is not None and (
+            lack := self._admission.find_refusal(exchange.principal, (), modern=False)
+        ):
+            return exchange.refuse(lack)
+        if exchange.request.method == "DELETE":
             self._book.end(session)
-            await send_empty(exchange.send, 200, exchange.extra)
-        elif not exchange.takes_streams:
-            await exchange.refuse(HTTP_TOO_OLD)
-        else:
-            get = GetRequest(exchange.send, exchange.extra)
-            try:
-                await session.listen(exchange.receive, get, exchange.head.last_event_id)
-            except Forgotten as error:
-                await exchange.refuse(refuse_resumption(exchange.head.last_event_id or "", error))
+            return exchange.send_whole(200, b"", exchange.extra)
+        if not exchange.takes_streams:
+            return exchange.refuse(HTTP_TOO_OLD)
+        return self._listen(exchange, session)
+
+    async def _listen(self, exchange: Exchange, session: HttpSession) -> None:
+        last_id = exchange.request.head.last_event_id
+        try:
+            await session.listen(exchange, GetRequest(exchange), last_id)
+        except Forgotten as error:
+            await exchange.refuse(refuse_resumption(last_id or "", error))
 
     # The app's own life
 
@@ -459,7 +504,7 @@ class HttpApp:
             prefix: where the endpoint shall be.
         """
         prefix = "/" + prefix.strip("/")
-        self._paths |= {prefix}  # a route, unlike a mount, leaves the path as it is
+        self._paths |= {prefix.rstrip("/")}  # a route, unlike a mount, leaves the path as it is
         attach_routes(
             self, outer, prefix, {} if self._admission is None else self._admission.list_pages()
         )

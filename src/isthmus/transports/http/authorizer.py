@@ -35,6 +35,11 @@ class Authorizer(Protocol):
 
     One that has an ``sse``, which is an authorizer, too, leaves HTTP+SSE to that.
 
+    One that can tell without waiting whose token a request brings also has ``def recall(headers) ->
+    Principal | None``, of the request's headers: whom :meth:`admit` would find now. It is asked first,
+    and makes no coroutine; None has :meth:`admit` asked. Where a subclass or a wrapper has an ``admit`` of
+    its own, what is recalled beneath it does not count.
+
     Attributes:
         routes: pages of its own on the server's origin, such as metadata, by exact path.
         hides: lists hold only what their reader may use.
@@ -85,3 +90,24 @@ class Authorizer(Protocol):
     async def upstream(self, principal: Principal, name: str) -> Any:
         """The way to a service behind the server, with a token of its own; see ``ctx.upstream``."""
         ...
+
+
+def find_recall(judge: object, asked: str) -> Callable[..., Principal | None] | None:
+    """The ``recall`` of an authorizer or a verifier; None where there is none to rely on.
+
+    Who overrides the method that judges, in a subclass, in a wrapper or on the object itself, may
+    refuse what is known beneath it, and means to be asked.
+
+    Args:
+        judge: the authorizer or verifier.
+        asked: the method that judges: ``admit`` or ``verify``.
+    """
+    if asked in getattr(judge, "__dict__", ()):
+        return None
+    for kind in type(judge).__mro__:
+        if "recall" in vars(kind):
+            found: Callable[..., Principal | None] = judge.recall  # type: ignore[attr-defined]  # seen a line above
+            return found
+        if asked in vars(kind):
+            return None
+    return None

@@ -6,7 +6,7 @@ or by the heartbeat of a call that takes long.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from isthmus.core.http.rules import AcceptedForms
@@ -31,14 +31,6 @@ HEARTBEAT = encode_comment()
 MAX_MISSED_HEARTBEATS = 4  # in a row that a client may fail to take before it counts as gone
 
 
-async def send_json(send: Send, status: int, body: bytes, extra: tuple[Header, ...] = ()) -> None:
-    """Send a whole JSON response."""
-    length = (b"content-length", b"%d" % len(body))
-    headers = [JSON_TYPE, length, *extra]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
 async def send_response(
     send: Send, status: int, headers: Sequence[Header], body: bytes = b"", *, verb: str = "GET"
 ) -> None:
@@ -56,11 +48,61 @@ async def send_response(
     await send({"type": "http.response.body", "body": b"" if verb == "HEAD" else body})
 
 
-async def send_empty(send: Send, status: int, extra: tuple[Header, ...] = ()) -> None:
-    """Send a response without a body."""
-    headers = [*extra] if status == 204 else [NO_LENGTH, *extra]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
+class Done:
+    """Something that was begun and needs no waiting: awaiting it takes no turn of the loop."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())
+
+
+DONE: Awaitable[Any] = Done()  # type: ignore[assignment]  # of a generator it has what is used
+
+
+class ResponseSink(Protocol):
+    """The way of one response to its client.
+
+    Both functions do at once what can be done at once, and give what remains to be awaited:
+    :data:`DONE` where that is nothing.
+    """
+
+    def send_whole(self, status: int, body: bytes, extra: Sequence[Header] = ()) -> Awaitable[Any]:
+        """Send a whole response.
+
+        Args:
+            status: of HTTP.
+            body: JSON, or nothing.
+            extra: headers beside the type and the length.
+        """
+        ...
+
+    def send_part(
+        self, chunk: bytes, headers: Sequence[Header] | None, *, more: bool
+    ) -> Awaitable[Any]:
+        """Send a part of an event stream.
+
+        Args:
+            chunk: what is sent.
+            headers: those of the response where this is its first part, else None.
+            more: there is more to come.
+        """
+        ...
+
+
+class SilentSink:
+    """Takes a response whose client has left."""
+
+    def send_whole(self, *_response: object) -> Awaitable[Any]:
+        """Drop it."""
+        return DONE
+
+    def send_part(self, *_part: object, more: bool) -> Awaitable[Any]:  # noqa: ARG002
+        """Drop it."""
+        return DONE
+
+
+NOBODY = SilentSink()
 
 
 class EventSink(Protocol):
@@ -109,7 +151,7 @@ class EventWriter:
     """Writes one event stream to the client, the head first; made with its first event.
 
     Args:
-        send: the ASGI callable that takes response messages.
+        sink: where the response goes.
         extra: headers beside those that every event stream has.
 
     Attributes:
@@ -117,10 +159,10 @@ class EventWriter:
         is_over: the client has left, or the response was ended.
     """
 
-    __slots__ = ("_extra", "_is_released", "_lock", "_send", "_writing", "has_begun", "is_over")
+    __slots__ = ("_extra", "_is_released", "_lock", "_sink", "_writing", "has_begun", "is_over")
 
-    def __init__(self, send: Send, extra: tuple[Header, ...] = ()) -> None:
-        self._send = send
+    def __init__(self, sink: ResponseSink, extra: tuple[Header, ...] = ()) -> None:
+        self._sink = sink
         self._extra = extra
         # Tasks of one call may write at the same time; the head must be out before any of it.
         self._lock = asyncio.Lock()
@@ -148,24 +190,19 @@ class EventWriter:
         Returns:
             False when the client has left.
         """
-        if not self.is_attended:
+        if self.is_over:
             return False  # whoever writes may wait for a client that takes nothing any more
         await self._lock.acquire()  # cheaper than "async with"
         self._writing = task = asyncio.current_task()
         before = 0 if task is None else task.cancelling()
         try:
             if self.is_over:
-                return False
+                return False  # type: ignore[unreachable]  # it may be by now
+            headers = None
             if not self.has_begun:
                 self.has_begun = True
-                await self._send(
-                    {
-                        "type": "http.response.start",
-                        "status": 200,
-                        "headers": [*STREAM_HEADERS, *self._extra],
-                    }
-                )
-            await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+                headers = (*STREAM_HEADERS, *self._extra)
+            await self._sink.send_part(chunk, headers, more=more)
         except asyncio.CancelledError:
             if not self._is_released or task is None:
                 raise
@@ -191,7 +228,7 @@ class EventWriter:
     def drop(self) -> None:
         """Write nothing more: the client has left, or the response was ended."""
         self.has_begun = self.is_over = True
-        self._send = _drop_message
+        self._sink = NOBODY
 
     def close(self) -> None:
         """Do nothing: nothing runs beside it."""
@@ -201,7 +238,7 @@ class Reply:
     """The response to one request.
 
     Args:
-        send: the ASGI callable that takes response messages.
+        sink: where the response goes.
         takes: the forms of an answer that the client takes.
         extra: headers for whatever the response becomes.
         owner: the session that may keep the stream it becomes; None where nothing is kept.
@@ -214,17 +251,17 @@ class Reply:
         is_over: nothing more is to be said.
     """
 
-    __slots__ = ("_beating", "_missed", "_owner", "_send", "events", "extra", "is_over", "json",
+    __slots__ = ("_beating", "_missed", "_owner", "_sink", "events", "extra", "is_over", "json",
                  "stream")  # fmt: skip
 
     def __init__(
         self,
-        send: Send,
+        sink: ResponseSink,
         takes: AcceptedForms,
         extra: tuple[Header, ...] = (),
         owner: StreamOwner | None = None,
     ) -> None:
-        self._send = send
+        self._sink = sink
         self._owner = owner
         self._beating: asyncio.Task[None] | None = None
         self._missed = 0  # heartbeats in a row that could not be sent
@@ -250,33 +287,31 @@ class Reply:
             return False
         return await (self.events or self.begin()).put(message)
 
-    async def answer(self, message: bytes, status: int = 200) -> None:
+    def answer(self, message: bytes, status: int = 200) -> Awaitable[Any]:
         """Send the last message; the status counts only where no stream was opened before it."""
         if self.is_over:
-            return
+            return DONE
         self.is_over = True
         if self.events is not None or (status == 200 and not self.json):
-            await (self.events or self.begin()).put(message, last=True)
-        else:
-            await send_json(self._send, status, message, self.extra)
+            return (self.events or self.begin()).put(message, last=True)
+        return self._sink.send_whole(status, message, self.extra)
 
     async def open(self) -> None:
         """Begin the stream although there is nothing to say yet."""
         await (self.events or self.begin()).sign(b"")
 
-    async def end(self, status: int = 202) -> None:
+    def end(self, status: int = 202) -> Awaitable[Any]:
         """End without an answer; ``status`` counts only where no stream was opened."""
         if self.is_over:
-            return
+            return DONE
         self.is_over = True
         if self.events is not None:
-            await self.events.put(None, last=True)
-        else:
-            await send_empty(self._send, status, self.extra)
+            return self.events.put(None, last=True)
+        return self._sink.send_whole(status, b"", self.extra)
 
     def begin(self) -> EventSink:
         """Become an event stream, whose head is sent with the first event."""
-        writer = EventWriter(self._send, self.extra)
+        writer = EventWriter(self._sink, self.extra)
         self.events = events = writer if self._owner is None else self._owner.open_sink(writer)
         return events
 
@@ -284,7 +319,7 @@ class Reply:
         """Drop what is said from now on: nobody listens any more."""
         if self.events is None:
             self.is_over = True
-            self._send = _drop_message
+            self._sink = NOBODY
         else:
             self.events.drop()
 
@@ -317,7 +352,3 @@ class Reply:
         if self._beating is not None:
             self._beating.cancel()
         events.close()
-
-
-async def _drop_message(_message: MutableMapping[str, Any]) -> None:
-    """Take a message of a response whose client has left."""

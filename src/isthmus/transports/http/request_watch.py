@@ -7,13 +7,9 @@ each; whoever is still there some milliseconds later is told to ``linger``, and 
 """
 
 import asyncio
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Any
 
 from isthmus.wire.jsonrpc import ErrorBody
-
-if TYPE_CHECKING:
-    from isthmus.transports.http.reply import Receive
 
 LINGER_AFTER_S = (
     0.02  # between looks: a call has lasted one to two of them when it is told to linger
@@ -23,15 +19,23 @@ LINGER_AFTER_S = (
 class WatchedRequest:
     """A request that may go on for long, and can be cut short.
 
+    Args:
+        task: the request's own task, where it has begun.
+
     Attributes:
         task: the request's own task, while it runs.
     """
 
     __slots__ = ("_cut", "_why", "task")
 
-    def __init__(self) -> None:
-        self.task = asyncio.current_task()
+    def __init__(self, task: "asyncio.Task[Any] | None" = None) -> None:
+        self.task = task
         self._cut = False
+
+    @property
+    def principal(self) -> Any:
+        """The principal whose permission it lasts by; None where it needs none."""
+        return None
 
     def cut(self, why: ErrorBody | None = None) -> None:
         """Stop the work behind this; it comes out as a cancellation that is ours.
@@ -67,14 +71,6 @@ class WatchedRequest:
 
     def beat(self, loop: asyncio.AbstractEventLoop) -> None:
         """Another heartbeat's time has passed."""
-
-
-async def wait_for_disconnect(receive: "Receive") -> None:
-    """Wait until a client has left, whose request is read to its end."""
-    # A server that cannot receive any more says the same as one that says so.
-    with suppress(Exception):
-        while (await receive())["type"] != "http.disconnect":
-            pass
 
 
 class RequestWatch:

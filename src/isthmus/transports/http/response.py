@@ -1,13 +1,13 @@
 """The response to a modern request (2026-07-28): one POST is one call, and its response the connection.
 
-The call runs in the ASGI request's own task. What a plain call does not need is made when it is
+The call runs in the request's own task. What a plain call does not need is made when it is
 first needed: the stream by the first notification, the watch for a client that leaves by a call
 that runs on.
 """
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from isthmus.core.caller import Caller
 from isthmus.errors import NotInRevision, UsageError
@@ -15,8 +15,9 @@ from isthmus.revisions import METHODS, project
 from isthmus.revisions.codes import http_status
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import Router
-from isthmus.transports.http.reply import Receive, Reply
-from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest, wait_for_disconnect
+from isthmus.transports.http.reply import Reply
+from isthmus.transports.http.request import Exchange
+from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
 from isthmus.wire.jsonrpc import ErrorBody, encode, encode_answer, encode_error, encode_note
 from isthmus.wire.struct import Id, Wire
 
@@ -32,26 +33,32 @@ class ResponseChannel(WatchedRequest):
     """The channel of one modern POST: serves its request, and is the link back to who sent it.
 
     Args:
+        exchange: the request, whose client may leave.
         reply: the response to it.
-        receive: the ASGI callable that says when the client has left.
         caller: the facts the request states about itself.
     """
 
-    __slots__ = ("_caller", "_closers", "_receive", "_reply", "_watching")
+    __slots__ = ("_caller", "_closers", "_exchange", "_lingers", "_reply")
 
-    def __init__(self, reply: Reply, receive: Receive, caller: Caller) -> None:
+    def __init__(self, exchange: Exchange, reply: Reply, caller: Caller) -> None:
         # As WatchedRequest has it: each call makes one of these.
-        self.task = asyncio.current_task()
+        self.task = None
         self._cut = False
+        self._exchange = exchange
         self._reply = reply
-        self._receive = receive
         self._caller = caller
         self._closers: dict[object, Callable[[], None]] | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._lingers = False
+
+    @property
+    def principal(self) -> Any:
+        """The principal whose permission it lasts by, or None."""
+        return self._exchange.principal
 
     async def serve(self, router: Router, watch: RequestWatch, inbound: Inbound) -> None:
         """Serve the request and send its answer, unless the client leaves before."""
         id, reply = inbound.id, self._reply
+        self.task = self._exchange.task
         watch.enter(self)
         try:
             outcome = await router.serve(inbound)
@@ -76,9 +83,8 @@ class ResponseChannel(WatchedRequest):
         reply.is_over = True
         if reply.events is not None:
             reply.close(reply.events)
-        if self._watching is not None:
-            self._watching.cancel()
-            self._watching = None
+        if self._lingers:
+            self._exchange.unwatch()
         if self._closers is not None:
             self.farewell()
 
@@ -88,13 +94,10 @@ class ResponseChannel(WatchedRequest):
         for callback in list(closers.values()):
             callback()
 
-    def linger(self, loop: asyncio.AbstractEventLoop) -> None:
+    def linger(self, loop: asyncio.AbstractEventLoop) -> None:  # noqa: ARG002 - of the watch
         """The request runs on: from now on a client that leaves is noticed."""
-        self._watching = loop.create_task(self._watch())
-
-    async def _watch(self) -> None:
-        await wait_for_disconnect(self._receive)
-        self._end()
+        self._lingers = True
+        self._exchange.watch(self._end)
 
     def beat(self, loop: asyncio.AbstractEventLoop) -> None:
         """Another heartbeat's time has passed."""

@@ -1,4 +1,4 @@
-"""Run an HTTP app under uvicorn, with httptools and uvloop where they are installed.
+"""Run an HTTP app under uvicorn, on connections of our own and uvloop where it is installed.
 
 Anything that speaks ASGI can serve an :class:`~isthmus.transports.http.app.HttpApp`. What this
 adds for the usual case: a shutdown that ends open streams instead of waiting for them, a garbage
@@ -8,7 +8,7 @@ collector that stays out of the way, and the address on stderr.
 import asyncio
 import gc
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, LifespanFailed
@@ -16,77 +16,15 @@ from isthmus.lazy import is_installed
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.pipes import MAX_UNREAD_BYTES
 from isthmus.transports.shutdown import choose_loop_factory, run_to_end
+from isthmus.transports.tuning import tune_memory
 
 if TYPE_CHECKING:
     import uvicorn
 
 DRAIN_TIMEOUT_S = 1.0  # seconds that calls in flight get to finish once the server is told to stop
 
-# Ticks of a tenth of a second in which the head of a request must come, or twice as many
-HEAD_TIMEOUT_TICKS = 150
-
-# A request leaves no garbage cycles, so the collector may look for them rarely
-GC_THRESHOLDS = (50_000, 50, 100)
-
 OnBound = Callable[[str], None]
 """Called with the server's URL (or socket path) once it accepts connections."""
-
-
-# Looks at which a connection has exactly as much unread as at the one before, until it is given
-# up
-MAX_UNREAD_LOOKS = 2
-
-
-class ConnectionSweeper:
-    """Closes connections on which the head of a request does not come, or an answer is not read.
-
-    uvicorn waits for ever for both: each such connection takes a descriptor away, and an answer that
-    nobody reads its memory, whatever kind of answer it is. This looks at all of them once in a while,
-    so that none of them costs a timer.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: dict[Any, Any] = {}
-        self._unread: dict[Any, tuple[int, int]] = {}
-
-    def look(self, connections: Collection[Any]) -> None:
-        """Look at all connections; those that have waited since the look before are closed.
-
-        Args:
-            connections: uvicorn's protocols, of which those for WebSockets have no heads to come.
-        """
-        self._give_up_unread(connections)
-        waiting = {one: one.cycle for one in connections if _waits_for_head(one)}
-        for one, request in waiting.items():
-            if self._waiting.get(one, one) is request:
-                one.transport.close()
-        self._waiting = waiting
-
-    def _give_up_unread(self, connections: Collection[Any]) -> None:
-        """Cut connections whose client takes nothing of what waits for it.
-
-        What a client reads makes it less, and what is said to it meanwhile makes it more.
-        """
-        before, self._unread = self._unread, {}
-        for one in [*connections]:
-            size = one.transport.get_write_buffer_size()
-            if not size:
-                continue
-            seen, looks = before.get(one, (0, 0))
-            looks = looks + 1 if seen == size else 0
-            if looks < MAX_UNREAD_LOOKS:
-                self._unread[one] = size, looks
-            else:
-                one.transport.abort()
-
-
-def _waits_for_head(connection: Any) -> bool:
-    """Whether a connection has no request, and is not idle between two either."""
-    if not hasattr(connection, "timeout_keep_alive_task"):
-        return False
-    request = connection.cycle
-    over = request is None or request.response_complete
-    return over and connection.timeout_keep_alive_task is None
 
 
 async def serve(
@@ -106,7 +44,8 @@ async def serve(
         port: the TCP port; 0 takes a free one.
         uds: the path of a Unix socket to listen on instead.
         on_bound: called with the URL once connections are accepted.
-        tune: freeze the garbage collector and raise its thresholds once started.
+        tune: freeze the garbage collector and raise its thresholds once started, and keep the
+            memory that large messages took.
 
     Raises:
         LifespanFailed: what has to be opened before the first request raised.
@@ -153,23 +92,15 @@ def _make_server(
 
     from isthmus.transports.http.connections import bound_connections
 
-    heads = ConnectionSweeper()
-
     class Server(uvicorn.Server):
         """Says where it listens, and ends streams before it waits for connections."""
-
-        async def on_tick(self, counter: int) -> bool:
-            if counter % HEAD_TIMEOUT_TICKS == 0:
-                heads.look(self.server_state.connections)
-            return await super().on_tick(counter)
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)
             where = uds or _make_url(self.servers[0].sockets[0].getsockname(), app.path)
             if tune:
                 gc.collect()
-                gc.freeze()
-                gc.set_threshold(*GC_THRESHOLDS)
+                tune_memory()
             sys.stderr.write(f"isthmus serves on {where} (Ctrl-C to stop)\n")
             if on_bound is not None:
                 on_bound(where)

@@ -5,19 +5,16 @@ is no cancellation): it may come back for the rest of the stream, which its sess
 """
 
 import asyncio
-from typing import Protocol
+from typing import Any, Protocol
 
 from isthmus.core.http.rules import AcceptedForms
 from isthmus.transports.http.reply import (
     EventWriter,
-    Header,
-    Receive,
     Reply,
-    Send,
     StreamOwner,
 )
-from isthmus.transports.http.request import EVENTS_ONLY
-from isthmus.transports.http.request_watch import WatchedRequest, wait_for_disconnect
+from isthmus.transports.http.request import EVENTS_ONLY, Exchange
+from isthmus.transports.http.request_watch import WatchedRequest
 from isthmus.transports.http.resume import PostedStream, ResumableStream, SessionStreams
 from isthmus.wire.jsonrpc import ErrorBody
 
@@ -37,34 +34,34 @@ class PostRequest(WatchedRequest):
     """One POST of a session, and its response.
 
     Args:
-        send: the ASGI callable that takes response messages.
+        exchange: the request.
         takes: the forms of an answer that the client takes.
-        extra: headers for whatever the response becomes.
-        receive: the ASGI callable that says when the client has left.
         session: keeps what is said; None for the ``initialize`` that it is opened by.
 
     Attributes:
         reply: the response.
+        exchange: the request.
     """
 
-    __slots__ = ("_leaving", "_receive", "_session", "_watching", "reply")
+    __slots__ = ("_leaving", "_lingers", "_primer", "_session", "exchange", "reply")
 
     def __init__(
-        self,
-        send: Send,
-        takes: AcceptedForms,
-        extra: tuple[Header, ...],
-        receive: Receive,
-        session: ResumableSession | None = None,
+        self, exchange: Exchange, takes: AcceptedForms, session: ResumableSession | None = None
     ) -> None:
         # As WatchedRequest has it: each call makes one of these.
-        self.task = asyncio.current_task()
+        self.task = None
         self._cut = False
-        self.reply = Reply(send, takes, extra, session)
-        self._receive = receive
+        self.reply = Reply(exchange, takes, exchange.extra, session)
+        self.exchange = exchange
         self._session = session
-        self._watching: asyncio.Task[None] | None = None
+        self._lingers = False
+        self._primer: asyncio.TimerHandle | None = None
         self._leaving: asyncio.Task[None] | None = None
+
+    @property
+    def principal(self) -> Any:
+        """The principal whose permission it lasts by, or None."""
+        return self.exchange.principal
 
     @property
     def _primed_streams(self) -> SessionStreams | None:
@@ -96,17 +93,15 @@ class PostRequest(WatchedRequest):
 
     def linger(self, loop: asyncio.AbstractEventLoop) -> None:
         """The request runs on: from now on a client that leaves is noticed."""
-        self._watching = loop.create_task(self._watch(loop))
-
-    async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        primer = None
         if self._primed_streams is not None:  # the client is given the means to come back
-            primer = loop.call_later(PRIME_AFTER_S, self.beat, loop)
-        try:
-            await wait_for_disconnect(self._receive)
-        finally:
-            if primer is not None:
-                primer.cancel()
+            self._primer = loop.call_later(PRIME_AFTER_S, self.beat, loop)
+        self._lingers = True
+        self.exchange.watch(self._drop)
+
+    def _drop(self) -> None:
+        """The client has left."""
+        if self._primer is not None:
+            self._primer.cancel()
         self.reply.drop()
 
     def beat(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -123,9 +118,10 @@ class PostRequest(WatchedRequest):
         reply.is_over = True
         if reply.events is not None:
             reply.close(reply.events)
-        if self._watching is not None:
-            self._watching.cancel()
-            self._watching = None  # which holds this request, too
+        if self._primer is not None:
+            self._primer.cancel()
+        if self._lingers:
+            self.exchange.unwatch()
         if self._leaving is not None:
             self._leaving.cancel()
 
@@ -134,8 +130,7 @@ class GetRequest(WatchedRequest):
     """A GET of a session: its response is open until one side has enough, or the stream is over.
 
     Args:
-        send: the ASGI callable that takes response messages.
-        extra: headers for the response.
+        exchange: the request.
 
     Attributes:
         reply: the response.
@@ -144,15 +139,21 @@ class GetRequest(WatchedRequest):
         standing: it takes what belongs to no request.
     """
 
-    __slots__ = ("reply", "standing", "stream", "writer")
+    __slots__ = ("_exchange", "reply", "standing", "stream", "writer")
 
-    def __init__(self, send: Send, extra: tuple[Header, ...] = ()) -> None:
-        super().__init__()
-        self.writer = EventWriter(send, extra)
-        self.reply = Reply(send, EVENTS_ONLY, extra)
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange.task)
+        self._exchange = exchange
+        self.writer = EventWriter(exchange, exchange.extra)
+        self.reply = Reply(exchange, EVENTS_ONLY, exchange.extra)
         self.reply.events = self.writer
         self.stream: ResumableStream | None = None
         self.standing = True
+
+    @property
+    def principal(self) -> Any:
+        """The principal whose permission it lasts by, or None."""
+        return self._exchange.principal
 
     @property
     def is_over(self) -> bool:

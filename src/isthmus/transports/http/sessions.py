@@ -20,11 +20,13 @@ from isthmus.runtime.channel import CLOSED, Delivery, Origin, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log
-from isthmus.transports.http.reply import EventSink, EventWriter, Receive
+from isthmus.transports.http.reply import EventSink, EventWriter
+from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.resume import PostedStream, SessionStreams
 from isthmus.transports.http.session_requests import GetRequest, PostRequest
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
+from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
 
 SESSION_ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
@@ -106,14 +108,25 @@ class HttpSession:
 
     # What the client sends
 
-    async def post(self, frame: Frame, delivery: Delivery, post: PostRequest) -> None:
+    async def post(
+        self,
+        frame: Frame,
+        delivery: Delivery,
+        post: PostRequest,
+        envelope: Envelope | None = None,
+    ) -> None:
         """Serve one POST, up to the end of its response.
 
         Args:
             frame: the message, parsed and checked.
             delivery: its bytes and origin.
             post: the request, with the response to it.
+            envelope: the message's envelope, where it has been read.
         """
+        post.task = post.exchange.task
+        if self.over:  # since it was found for this request
+            await post.reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 404)
+            return
         if frame.method is UNSET or frame.id is UNSET or frame.id is None:
             self.peer.take(delivery, frame)
             # spec 2025-11-25 basic/transports#sending-messages-to-the-server: 202, no body
@@ -121,14 +134,21 @@ class HttpSession:
         elif frame.id in self._posts:
             await post.reply.answer(encode_error(frame.id, ID_IN_FLIGHT))
         else:
-            await self._serve(frame.id, frame, delivery, post)
+            await self._serve(frame.id, frame, delivery, post, envelope)
         self._book.touch(self)
 
-    async def _serve(self, id: Id, frame: Frame, delivery: Delivery, post: PostRequest) -> None:
+    async def _serve(
+        self,
+        id: Id,
+        frame: Frame,
+        delivery: Delivery,
+        post: PostRequest,
+        envelope: Envelope | None,
+    ) -> None:
         self._posts[id] = post
         self._book.request_watch.enter(post)
         try:
-            for inbound in self.peer.take(delivery, frame):
+            for inbound in self.peer.take(delivery, frame, envelope):
                 await self.peer.serve(inbound, post.task)
             if self.peer.outbox:
                 await self.peer.flush()
@@ -150,6 +170,10 @@ class HttpSession:
             delivery: their bytes and origin.
             post: the request, with the response to them.
         """
+        post.task = post.exchange.task
+        if self.over:
+            await post.reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 404)
+            return
         calls = self.peer.take(delivery)
         refused, self.peer.outbox = self.peer.outbox, []
         self._posts.update((inbound.id, post) for inbound in calls)
@@ -196,12 +220,12 @@ class HttpSession:
             await post.reply.answer(out.data)
         return False
 
-    async def listen(self, receive: Receive, get: GetRequest, last_id: str | None) -> None:
+    async def listen(self, exchange: Exchange, get: GetRequest, last_id: str | None) -> None:
         """Keep a GET's response open until the client leaves, or there is nothing more to say.
 
         Args:
-            receive: the ASGI callable that says when the client has left.
-            get: the request, with its response.
+            exchange: the request.
+            get: what is made of it, with its response.
             last_id: the event after which a stream is to go on, or None for one of its own.
 
         Raises:
@@ -217,8 +241,8 @@ class HttpSession:
         self._book.request_watch.stay(get)
         try:
             await self._begin_stream(get, after)
-            while not get.is_over and (await receive())["type"] != "http.disconnect":
-                pass
+            if not get.is_over:
+                await exchange.wait_until_left()
             get.drop()
         except asyncio.CancelledError:
             if not get.was_cut():
@@ -415,6 +439,7 @@ class SessionBook:
         if len(self) >= self._limit and not self._make_room(caller):
             return False
         session = HttpSession(urandom(24).hex(), self, delivery.origin.principal, caller)
+        post.task = post.exchange.task
         self.request_watch.enter(post)
         session.touched = self._loop.time()
         # Kept before the answer leaves: the client may use it at once.

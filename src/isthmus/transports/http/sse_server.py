@@ -23,7 +23,7 @@ from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import CLOSED, Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
-from isthmus.transports.http.reply import EventWriter, Header, Reply, Scope, Send, send_empty
+from isthmus.transports.http.reply import EventWriter, Reply
 from isthmus.transports.http.request import EVENTS_ONLY, Exchange
 from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
 from isthmus.transports.pipes import MAX_UNREAD_BYTES as FULL_STREAM
@@ -65,26 +65,33 @@ class SseStream(WatchedRequest):
     """The response to a GET: the channel that one session's peer sends on.
 
     Args:
-        send: the ASGI callable that takes response messages.
-        extra: headers for the response.
-        principal: who opened it, or None; nobody else may send to it.
+        exchange: the request.
+        router: serves what is sent to it; nobody may send but who opened it.
     """
 
-    __slots__ = ("_room", "_unread", "held", "id", "peer", "principal", "reply", "writer")
+    __slots__ = ("_principal", "_room", "_unread", "held", "id", "peer", "reply", "writer")
 
-    def __init__(
-        self, send: Send, extra: tuple[Header, ...], router: Router, principal: Any = None
-    ) -> None:
-        super().__init__()
-        self.writer = EventWriter(send, extra)
-        self.reply = Reply(send, EVENTS_ONLY, extra)
+    def __init__(self, exchange: Exchange, router: Router) -> None:
+        super().__init__(exchange.task)
+        self.writer = EventWriter(exchange, exchange.extra)
+        self.reply = Reply(exchange, EVENTS_ONLY, exchange.extra)
         self.reply.events = self.writer
         self.id = urandom(24).hex()
-        self.principal = principal
+        self._principal = exchange.principal
         self.peer = Peer(self, router, side="server")
         self.held = 0
         self._unread = 0
         self._room: asyncio.Event | None = None
+
+    @property
+    def principal(self) -> Any:
+        """The principal who opened it, by their newest token, or None."""
+        return self._principal
+
+    def renew(self, principal: Any) -> None:
+        """Last as long as the token that its user has shown again, which may be a newer one."""
+        if principal is not None and self._principal is not None:
+            self._principal = principal
 
     @property
     def full(self) -> bool:
@@ -199,31 +206,31 @@ class SseServer:
             request_watch: watches over the stream.
             limit: the most streams there may be.
         """
-        if exchange.scope["method"] != "GET":
+        if exchange.request.method != "GET":
             # spec 2025-03-26 basic/transports#backwards-compatibility: clients that try the newer
             # transport here first learn from a 4xx that this is the older one
             await exchange.refuse(GET_ONLY)
-        elif not parse_accept(exchange.head.accept).events:
+        elif not parse_accept(exchange.request.head.accept).events:
             await exchange.refuse(NO_EVENTS)
         elif not exchange.takes_streams:
             await exchange.refuse(HTTP_TOO_OLD)
         elif len(self) >= limit:
             await exchange.refuse(TOO_MANY_SESSIONS)
-        elif self.admission is None or await self.admission.permits(exchange, ()):
+        elif await self._permits(exchange, ()):
             await self._hold_open(exchange, request_watch)
 
     async def _hold_open(self, exchange: Exchange, request_watch: RequestWatch) -> None:
-        stream = SseStream(exchange.send, exchange.extra, self._router, exchange.principal)
+        stream = SseStream(exchange, self._router)
         self._streams[stream.id] = stream
         request_watch.stay(stream)
         lost = "the client has closed its event stream"
         try:
             # spec 2024-11-05 basic/transports#http-with-sse: when a client connects, the server
             # MUST send an endpoint event with a URI to send messages to
-            where = f"{self._make_posting_path(exchange.scope)}?session_id={stream.id}"
+            where = f"{self._make_posting_path(exchange.request.outer_path)}?session_id={stream.id}"
             await stream.writer.write(encode_event(where.encode("latin-1"), event="endpoint"))
-            while not stream.is_over and (await exchange.receive())["type"] != "http.disconnect":
-                pass
+            if not stream.is_over:
+                await exchange.wait_until_left()
             stream.writer.drop()
         except asyncio.CancelledError:
             if not stream.was_cut():
@@ -237,12 +244,8 @@ class SseServer:
             await stream.peer.finish(ConnectionLost(lost))
             stream.peer.channel = CLOSED  # each would keep the other, and wait for the collector
 
-    def _make_posting_path(self, scope: Scope) -> str:
+    def _make_posting_path(self, path: str) -> str:
         """The path to post to as the client sees it: where its GET went to, but for the end."""
-        path: str = scope["path"]
-        prefix: str = scope.get("root_path", "").rstrip("/")
-        if prefix and not path.startswith(prefix):
-            path = prefix + path  # frameworks differ in whether it is in there already
         return path.rstrip("/").removesuffix(self.listening) + self._posting
 
     async def find_session(self, exchange: Exchange) -> SseStream | None:
@@ -252,8 +255,8 @@ class SseServer:
             None where the request was refused.
         """
         stream = None
-        id = _session_id(exchange.scope["query_string"])
-        if exchange.scope["method"] != "POST":
+        id = _session_id(exchange.request.query)
+        if exchange.request.method != "POST":
             refusal: Refusal | None = POST_ONLY
         elif id is None:
             refusal = NO_SESSION
@@ -263,7 +266,7 @@ class SseServer:
                 # Somebody else's session looks like none, so that ids cannot be tried out.
                 stream, refusal = None, UNKNOWN_SESSION
             else:
-                bad = judge_head("POST", exchange.head, self._router.supported)
+                bad = judge_head("POST", exchange.request.head, self._router.supported)
                 refusal = bad if isinstance(bad, Refusal) else None
         if refusal is not None:
             await exchange.refuse(refusal)
@@ -284,10 +287,11 @@ class SseServer:
             await exchange.refuse(MODERN_REQUEST, None if frame.id is UNSET else frame.id)
             return
         if self.admission is not None:
-            if not await self._permits(exchange, frame):
+            parsed = [frame] if isinstance(frame, Frame) else [parse(bytes(one)) for one in frame]
+            if not await self._permits(exchange, [one for one in parsed if isinstance(one, Frame)]):
                 return
             # The one stream cannot be opened again: it lasts as long as its user's newest token.
-            self.admission.renew(stream, exchange.principal)
+            stream.renew(exchange.principal)
         if stream.full and _asks(frame):
             if stream.held >= MAX_HELD_REQUESTS:
                 await exchange.refuse(TOO_MUCH_UNREAD)
@@ -302,14 +306,19 @@ class SseServer:
             peer.spawn(inbound)
         if peer.outbox:
             peer.start(peer.flush())
-        await send_empty(exchange.send, 202, exchange.extra)
+        await exchange.send_whole(202, b"", exchange.extra)
 
-    async def _permits(self, exchange: Exchange, frame: Frame | Sequence[Raw]) -> bool:
+    async def _permits(self, exchange: Exchange, frames: Sequence[Frame]) -> bool:
+        """Whether a request may have what it asks for; False where it was refused."""
         if self.admission is None:
             return True
-        if isinstance(frame, Frame):
-            return await self.admission.permits(exchange, (frame,))
-        return await self.admission.permits_all(exchange, frame)
+        refusal = self.admission.find_refusal(exchange.principal, frames, modern=False)
+        if refusal is None:
+            return True
+        one = frames[0] if len(frames) == 1 else Frame()
+        asks = one.method is not UNSET and one.id is not UNSET
+        await exchange.refuse(refusal, one.id if asks else None)  # type: ignore[arg-type]  # UNSET does not ask
+        return False
 
 
 def _session_id(query: bytes) -> str | None:

@@ -17,9 +17,10 @@ from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import RequestServer, Router
+from isthmus.transports.http.asgi_exchange import local_address
 from isthmus.transports.http.origin_guard import OriginGuard
 from isthmus.transports.http.reply import JSON_TYPE, Receive, Scope, Send
-from isthmus.transports.http.request import RequestHeaders, local_address
+from isthmus.transports.http.request import RequestHeaders
 from isthmus.transports.pipes import MAX_AHEAD_BYTES, MAX_UNREAD_BYTES, MAX_UNSENT_MESSAGES
 from isthmus.transports.sockets import READ_TIMEOUT_S
 from isthmus.wire.jsonrpc import ErrorBody, encode_error
@@ -199,6 +200,11 @@ class WebSocketChannel:
         self.task = asyncio.current_task()
         self._changed: asyncio.Future[None] | None = None
         self._taken: asyncio.Future[None] | None = None
+
+    @property
+    def principal(self) -> Any:
+        """The principal whose permission it lasts by, or None."""
+        return self.origin.principal
 
     async def pump(self) -> None:
         """Take in what the client sends, until it hangs up."""

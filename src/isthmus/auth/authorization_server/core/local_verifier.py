@@ -25,7 +25,7 @@ from isthmus.auth.tokens.jose import (
     read_token,
     verify_jwt,
 )
-from isthmus.auth.tokens.secret import sha256_digest
+from isthmus.auth.tokens.secret import name_token
 from isthmus.core.principal import Principal
 
 STANDING_LIFE_S = 2.0  # after which it is looked up again whether a token still stands
@@ -70,11 +70,22 @@ class LocalVerifier:
         self._read = float("-inf")
         self._reads = 0
         self._known: BoundedDict[bytes, Claims] = BoundedDict(MAX_REMEMBERED_TOKENS)
+        self._good: BoundedDict[bytes, tuple[Principal, str]] = BoundedDict(MAX_REMEMBERED_TOKENS)
         self._standing: BoundedDict[str, tuple[float, bool]] = BoundedDict(MAX_REMEMBERED_TOKENS)
 
     def forget(self) -> None:
         """Something was revoked: look everything up again."""
         self._standing.clear()
+
+    def recall(self, name: bytes, resource: str) -> Principal | None:
+        """The principal of a token that was verified for this resource, and stood a moment ago."""
+        principal, known_resource = self._good.get(name, (None, ""))
+        if principal is None or known_resource != resource:
+            return None
+        now = self._clock()
+        until, stands = self._standing.get(str(principal.claims.get("jti")), (0.0, False))
+        expired = principal.expires_at is not None and now >= principal.expires_at
+        return principal if stands and now < until and not expired else None
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """The principal of a token; see :meth:`TokenVerifier.verify`."""
@@ -97,7 +108,10 @@ class LocalVerifier:
         if claims.get("iss") != self._settings.issuer or not is_issued_for(claims, {resource}):
             return None
         principal = make_principal(claims)
-        return principal if await self._check_standing(principal) else None
+        if not await self._check_standing(principal):
+            return None
+        self._good[presented.name] = (principal, resource)
+        return principal
 
     async def lasts(self, principal: Principal) -> bool:
         """Whether a token still stands: its grant, its user and its client are there."""
@@ -150,7 +164,7 @@ class LocalVerifier:
         Raises:
             InvalidToken: it is none of ours.
         """
-        name = sha256_digest(token)
+        name = name_token(token)
         known = self._known.get(name)
         if known is not None:
             self._known.move_to_end(name)

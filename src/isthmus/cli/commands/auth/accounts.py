@@ -17,7 +17,7 @@ from isthmus.auth.protocol import (
     SECRET_METHODS,
 )
 from isthmus.auth.tokens.secret import Secret
-from isthmus.cli.exits import Exit
+from isthmus.cli.exit_codes import Exit
 from isthmus.cli.output import print_json, print_note
 from isthmus.core.principal import is_scope
 from isthmus.errors import UsageError

@@ -5,27 +5,26 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import typer
-
-from isthmus.cli.exits import Exit, finish
+from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
 from isthmus.cli.options import AsJson, ClientId, OpenBrowser
 
-app = typer.Typer(
+app = CommandSet(
     name="auth",
     help="Run an authorization server, and look after its users, clients and grants.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 Config: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Settings as TOML; isthmus-auth.toml if it is here."),
+    Option(metavar="FILE", help="Settings as TOML; isthmus-auth.toml if it is here."),
 ]
 Store: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Where clients, grants and keys are kept.")
+    str | None, Option(metavar="FILE", help="Where clients, grants and keys are kept.")
 ]
 Users: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Where users and passwords are kept.")
+    str | None, Option(metavar="FILE", help="Where users and passwords are kept.")
 ]
 Several: TypeAlias = list[str] | None
 
@@ -33,14 +32,14 @@ Several: TypeAlias = list[str] | None
 @app.command()
 def serve(
     *,
-    issuer: Annotated[str | None, typer.Option(metavar="URL", help="Its public URL.")] = None,
+    issuer: Annotated[str | None, Option(metavar="URL", help="Its public URL.")] = None,
     resource: Annotated[
-        Several, typer.Option(metavar="URL", help="An MCP server that tokens are for; repeat it.")
+        Several, Option(metavar="URL", help="An MCP server that tokens are for; repeat it.")
     ] = None,
     scope: Annotated[
-        Several, typer.Option(metavar="NAME=TEXT", help="What can be allowed; repeat it.")
+        Several, Option(metavar="NAME=TEXT", help="What can be allowed; repeat it.")
     ] = None,
-    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT")] = None,
+    listen: Annotated[str | None, Option(metavar="HOST:PORT")] = None,
     config: Config = None,
     store: Store = None,
     users: Users = None,
@@ -68,11 +67,11 @@ def serve(
 
 @app.command("add-user")
 def add_user(
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", show_default=False)],
+    account: Annotated[str, Argument(metavar="ACCOUNT", show_default=False)],
     *,
-    name: Annotated[str, typer.Option(metavar="NAME", help="What pages call the user.")] = "",
+    name: Annotated[str, Option(metavar="NAME", help="What pages call the user.")] = "",
     replace: Annotated[
-        bool, typer.Option("--replace", help="Set another password, and let a disabled user in.")
+        bool, Option("--replace", help="Set another password, and let a disabled user in.")
     ] = False,
     config: Config = None,
     users: Users = None,
@@ -90,30 +89,30 @@ def add_user(
 
 @app.command("add-client")
 def add_client(
-    client_id: Annotated[str, typer.Argument(metavar="CLIENT_ID", show_default=False)],
+    client_id: Annotated[str, Argument(metavar="CLIENT_ID", show_default=False)],
     *,
-    name: Annotated[str, typer.Option(metavar="NAME", help="What people see at consent.")] = "",
+    name: Annotated[str, Option(metavar="NAME", help="What people see at consent.")] = "",
     redirect_uri: Annotated[
-        Several, typer.Option(metavar="URI", help="Where codes may be sent; repeat it.")
+        Several, Option(metavar="URI", help="Where codes may be sent; repeat it.")
     ] = None,
     grant: Annotated[
         Several,
-        typer.Option(metavar="TYPE", help="authorization_code, refresh_token, client_credentials."),
+        Option(metavar="TYPE", help="authorization_code, refresh_token, client_credentials."),
     ] = None,
     auth_method: Annotated[
         str | None,
-        typer.Option(help="none, client_secret_basic, client_secret_post or private_key_jwt."),
+        Option(help="none, client_secret_basic, client_secret_post or private_key_jwt."),
     ] = None,
     scope: Annotated[
-        Several, typer.Option(metavar="NAME", help="What it may ask for; all if left out.")
+        Several, Option(metavar="NAME", help="What it may ask for; all if left out.")
     ] = None,
     jwks: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Its public keys, for private_key_jwt.")
+        str | None, Option(metavar="FILE", help="Its public keys, for private_key_jwt.")
     ] = None,
     introspects: Annotated[
-        bool, typer.Option("--introspects", help="It may ask about tokens of others.")
+        bool, Option("--introspects", help="It may ask about tokens of others.")
     ] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Change one that is there.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Change one that is there.")] = False,
     as_json: AsJson = False,
     config: Config = None,
     store: Store = None,
@@ -135,9 +134,7 @@ def add_client(
 
 @app.command("list")
 def list_(
-    what: Annotated[
-        Several, typer.Argument(metavar="[clients|users|grants]", show_default=False)
-    ] = None,
+    what: Annotated[Several, Argument(metavar="[clients|users|grants]", show_default=False)] = None,
     *,
     as_json: AsJson = False,
     config: Config = None,
@@ -159,8 +156,8 @@ def list_(
 
 @app.command()
 def revoke(
-    kind: Annotated[str, typer.Argument(metavar="grant|client|user", show_default=False)],
-    name: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    kind: Annotated[str, Argument(metavar="grant|client|user", show_default=False)],
+    name: Annotated[str, Argument(metavar="ID", show_default=False)],
     *,
     config: Config = None,
     store: Store = None,
@@ -197,14 +194,14 @@ def rotate_keys(
 
 @app.command()
 def doctor(
-    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False)],
+    target: Annotated[str, Argument(metavar="TARGET", show_default=False)],
     *,
-    login: Annotated[bool, typer.Option("--login", help="Log in, and try the token.")] = False,
+    login: Annotated[bool, Option("--login", help="Log in, and try the token.")] = False,
     token_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Try the token that this variable holds.")
+        str | None, Option(metavar="NAME", help="Try the token that this variable holds.")
     ] = None,
     scope: Annotated[
-        Several, typer.Option(metavar="NAME", help="Ask for this at the login; repeat it.")
+        Several, Option(metavar="NAME", help="Ask for this at the login; repeat it.")
     ] = None,
     client_id: ClientId = None,
     browser: OpenBrowser = True,

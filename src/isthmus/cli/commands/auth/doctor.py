@@ -8,7 +8,7 @@ import msgspec
 from isthmus.auth.net.network import Network, desktop
 from isthmus.auth.tokens.secret import Secret
 from isthmus.cli.commands.login import LoginOptions, obtain_tokens, require_http_url
-from isthmus.cli.exits import Exit
+from isthmus.cli.exit_codes import Exit
 from isthmus.cli.output import print_json, print_line
 from isthmus.cli.targets import CliTarget
 from isthmus.errors import UsageError

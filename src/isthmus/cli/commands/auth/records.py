@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from isthmus.cli.exits import Exit
+from isthmus.cli.exit_codes import Exit
 from isthmus.cli.output import print_json, print_lines, print_note
 from isthmus.core.text import show_invisible
 from isthmus.errors import UsageError

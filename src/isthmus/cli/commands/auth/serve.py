@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from isthmus.cli.commands.run import parse_address
-from isthmus.cli.exits import Exit
+from isthmus.cli.exit_codes import Exit
 from isthmus.cli.output import print_note
 from isthmus.errors import ConnectFailed
 from isthmus.transports.shutdown import run_to_end
@@ -53,17 +53,9 @@ async def _run_uvicorn(
     import uvicorn  # the other commands do without
 
     from isthmus.transports.http.connections import bound_connections
-    from isthmus.transports.http.serve import HEAD_TIMEOUT_TICKS, ConnectionSweeper
-
-    heads = ConnectionSweeper()
 
     class Server(uvicorn.Server):
         """Says where it listens once it does."""
-
-        async def on_tick(self, counter: int) -> bool:
-            if counter % HEAD_TIMEOUT_TICKS == 0:
-                heads.look(self.server_state.connections)
-            return await super().on_tick(counter)
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)

@@ -16,12 +16,12 @@ from isthmus.revisions import Revision
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.runtime.failures import log_info
 from isthmus.transports.http.client.address import MAX_MESSAGE_BYTES, redact_url
+from isthmus.transports.http.client.pool import open_requests
 from isthmus.transports.http.client.requests import (
     REDIRECT_STATUSES,
     Requests,
     Response,
     make_http_refused,
-    open_requests,
     read_refusal_body,
     resolve_redirect,
     same_origin,
@@ -45,7 +45,7 @@ class HttpSseChannel:
         headers: sent with every request, for example ``Authorization``.
         connect_timeout: seconds until a connection counts as failed.
         limit: the most bytes one message of the server may have.
-        requests: makes the requests; by default aiohttp does.
+        requests: makes the requests; by default on connections of its own.
 
     Attributes:
         endpoint: where messages are posted to; empty before the channel is open.

@@ -8,7 +8,8 @@ from isthmus.errors import ConnectFailed, ConnectionLost
 from isthmus.runtime.channel import Delivery, Origin, Outgoing
 from isthmus.runtime.failures import log_warning
 from isthmus.transports.http.client.address import redact_url
-from isthmus.transports.http.client.requests import describe_error, find_hint, resolve_redirect
+from isthmus.transports.http.client.failures import describe_error, find_hint
+from isthmus.transports.http.client.requests import resolve_redirect
 from isthmus.transports.pipes import MAX_LINE_BYTES
 from isthmus.wire.struct import Id
 

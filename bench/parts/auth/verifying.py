@@ -7,9 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from contenders import ISTHMUS
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from results import ISTHMUS
 
 from isthmus.auth.authorization_server.core.local_verifier import LocalVerifier
 from isthmus.auth.authorization_server.core.settings import RegistrationPolicy

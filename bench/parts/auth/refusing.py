@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Any
 
 import wires
-from contenders import ISTHMUS
+from results import ISTHMUS
 
 from isthmus import Server
 from isthmus.auth import JWTVerifier, PrivateKey, ResourceAuth
@@ -66,7 +66,7 @@ def refusals(row: str, seconds: float) -> dict[str, float]:
                 raise ValueError(f"{row}: {status}, not {expected}")
         return found / BATCH * 1e6
 
-    return {"cpu_us": asyncio.run(least())}
+    return {"refusal_us": asyncio.run(least())}
 
 
 def signed(key: PrivateKey, held: DpopKey | None) -> str:
@@ -104,10 +104,10 @@ def asking(
         headers: besides the usual ones.
         more: what each call has besides those.
     """
-    body = json.loads(wires.call_template("modern") % (7, 7))
+    body = json.loads(wires.write_template("modern") % (7, 7))
     body["params"]["name"] = tool
     data = json.dumps(body).encode()
-    named = {**wires.headers("modern"), "mcp-name": tool, "host": "localhost:8000", **headers}
+    named = {**wires.make_headers("modern"), "mcp-name": tool, "host": "localhost:8000", **headers}
     raw = [*{name.lower().encode(): value.encode() for name, value in named.items()}.items()]
     scope = {
         "type": "http",

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from contenders import ISTHMUS
-from processes import free_port
+from processes import find_free_port
+from results import ISTHMUS
 
 from isthmus import Client, Server
 from isthmus.auth import JWTVerifier, PrivateKey, ResourceAuth
@@ -70,7 +70,7 @@ def clients(row: str, seconds: float) -> dict[str, float]:
 
 async def both(row: str, seconds: float) -> dict[str, float]:
     """The two figures."""
-    url = f"http://127.0.0.1:{free_port()}/mcp"
+    url = f"http://127.0.0.1:{find_free_port()}/mcp"
     key, held = PrivateKey.generate("ES256", kid="bench"), DpopKey.generate()
     auth = None if row == OPEN else Held(tokens(url, key, held if row == BOUND else None))
     bare = Nothing()
