@@ -204,6 +204,18 @@ async def test_what_comes_unasked_on_an_idle_connection_ends_it():
     assert scripted.connection.ended
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000], ids=["bytes", "sevens", "whole"])
+async def test_line_ends_after_a_body_are_passed_over_however_they_arrive(size):
+    """Ours: what a connection is good for does not depend on how TCP cuts it."""
+    scripted = ScriptedConnection()
+    data = OK + b"\r\n\n"
+
+    await scripted.ask(*(data[at : at + size] for at in range(0, len(data), size)))
+
+    assert [scripted.connection] == scripted.kept
+    assert not scripted.wire.closed
+
+
 async def test_a_body_that_nobody_reads_is_not_read_from_the_socket():
     """Ours: a server that sends faster than we take fills its own buffers, not ours."""
     scripted = ScriptedConnection()

@@ -344,8 +344,10 @@ class HttpConnection(asyncio.Protocol):
         """Parse what has arrived."""
         response, parser = self._response, self._parser
         if response is None or parser is None:
-            # RFC 9112 9.2: a client MUST NOT take it for a response, and SHOULD close
-            self.give_up(ConnectionResetError("unasked for"))
+            # RFC 9112 9.2: a client MUST NOT take it for a response, and SHOULD close. Line ends after
+            # a body are passed over, as the parser does where they come together with it.
+            if data.strip(b"\r\n"):
+                self.give_up(ConnectionResetError("unasked for"))
             return
         self._quiet_bytes += len(data)
         try:
