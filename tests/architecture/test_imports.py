@@ -10,6 +10,7 @@ LAYERS = (
     {"core"},
     {"runtime"},
     {"store"},
+    {"nodes"},
     {"tasks"},
     {"transports"},
     {"server", "client", "auth"},

@@ -180,7 +180,7 @@ def test_a_log_gives_a_whole_rest_or_none(entries, most, size):
         added = {name: [] for name in "abc"}
         for name, length in entries:
             value = b"x" * length
-            id = await log.append(name, value)
+            id = log.add(name, value)
             added[name].append((id, value))
             assert id == len(added[name])
         for name, values in added.items():

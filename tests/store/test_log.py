@@ -14,13 +14,13 @@ def values(entries):
 async def filled(log, stream, count, size=1):
     """Add that many entries."""
     for _ in range(count):
-        await log.append(stream, b"x" * size)
+        log.add(stream, b"x" * size)
 
 
 async def test_what_came_after_an_entry_is_given_in_order():
     """Ours: a stream goes on where it broke."""
     log = MemoryLog(ManualClock())
-    ids = [await log.append("s", b"%d" % i) for i in range(5)]
+    ids = [log.add("s", b"%d" % i) for i in range(5)]
 
     assert [1, 2, 3, 4, 5] == ids
     assert [(3, b"2"), (4, b"3"), (5, b"4")] == await log.read("s", 2, 10)
@@ -31,7 +31,7 @@ async def test_what_came_after_an_entry_is_given_in_order():
 async def test_streams_are_apart():
     """Ours: each has ids and entries of its own."""
     log = MemoryLog(ManualClock())
-    assert (1, 1) == (await log.append("a", b"a"), await log.append("b", b"b"))
+    assert (1, 1) == (log.add("a", b"a"), log.add("b", b"b"))
 
     assert [b"a"] == values(await log.read("a", 0, 10))
     assert [b"b"] == values(await log.read("b", 0, 10))
@@ -41,7 +41,7 @@ async def test_streams_are_apart():
 async def test_an_entry_that_never_was_is_an_error(after):
     """Ours: never an empty answer to a question that makes no sense."""
     log = MemoryLog(ManualClock())
-    await log.append("s", b"one")
+    log.add("s", b"one")
 
     with pytest.raises(Forgotten, match=f"after {after}"):
         await log.read("s", after, 10)
@@ -50,7 +50,7 @@ async def test_an_entry_that_never_was_is_an_error(after):
 async def test_an_unknown_stream_is_an_error_and_so_is_a_forgotten_one():
     """Ours: whoever asks is told."""
     log = MemoryLog(ManualClock())
-    await log.append("s", b"one")
+    log.add("s", b"one")
     await log.forget("s")
     await log.forget("s")
 
@@ -77,7 +77,7 @@ async def test_a_stream_is_bounded_by_bytes_and_keeps_its_newest_entry():
     await filled(log, "s", 4, size=4)
     assert [3, 4] == [id for id, _ in await log.read("s", 2, 10)]
 
-    await log.append("s", b"x" * 50)
+    log.add("s", b"x" * 50)
     assert [5] == [id for id, _ in await log.read("s", 4, 10)]
     assert 50 == log.size
 
@@ -86,9 +86,9 @@ async def test_entries_grow_old():
     """Ours: an hour, by default."""
     clock = ManualClock()
     log = MemoryLog(clock, age=60.0)
-    await log.append("s", b"old")
+    log.add("s", b"old")
     clock.now += 30
-    await log.append("s", b"young")
+    log.add("s", b"young")
     clock.now += 30
 
     assert [b"young"] == values(await log.read("s", 1, 10))
@@ -105,12 +105,12 @@ async def test_streams_that_nobody_adds_to_are_emptied_when_they_are_old():
     log = MemoryLog(clock, age=60.0)
     await filled(log, "idle", 3, size=10)
     clock.now += 61
-    await log.append("other", b"x")
+    log.add("other", b"x")
 
     assert 1 == log.size
     with pytest.raises(Forgotten):
         await log.read("idle", 0, 10)
-    assert 4 == await log.append("idle", b"again")
+    assert 4 == log.add("idle", b"again")
     assert [(4, b"again")] == await log.read("idle", 3, 10)
 
 

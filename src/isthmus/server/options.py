@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isthmus.server.guard.limits import Limits
     from isthmus.server.guard.sanitise import Sanitise
     from isthmus.store.log import Log
+    from isthmus.store.store import Store
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -195,6 +196,7 @@ class ServerSettings(TypedDict, total=False):
     redact: "Redact | None"
     ping_every: float | None
     ping_misses: int
+    store: "str | Store | None"
 
 
 class HttpOptions(TypedDict, total=False):

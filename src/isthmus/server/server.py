@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from isthmus.runtime.extension import Extension, Extensions
     from isthmus.store.kv import KV
+    from isthmus.store.store import Store
     from isthmus.transports.http.app import HttpApp
     from isthmus.transports.http.authorizer import Authorizer
 
@@ -103,6 +104,9 @@ class Server:
             carry (since 2026-07-28), encrypted and for twice ``state_ttl``: a
             :class:`~isthmus.store.kv.KV` that every process which serves under one address
             reads. Without it the client carries all, up to ``Limits(request_state=…)``.
+        store: what several processes that serve under one address share:
+            ``"redis://HOST:6379/0"``, ``"sqlite:///PATH"``, or a
+            :class:`~isthmus.store.store.Store`. One process needs none.
         auth: who may ask for what, over HTTP and WebSockets: a
             :class:`~isthmus.auth.ResourceAuth`. Everybody may do everything if not
             given, and always over stdio, where whoever starts the server is its user.
@@ -142,6 +146,7 @@ class Server:
         ping_misses: int = 3,
         task_store: "KV | None" = None,
         state_store: "KV | None" = None,
+        store: "str | Store | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
         _check_settings(limits, sanitise, redact, auth)
@@ -152,10 +157,7 @@ class Server:
         self._changes = Subscriptions(limits)
         self._pings = Pings(ping_every, ping_misses)
         self._settings = SharedSettings(
-            self.info,
-            secret=secret,
-            lifespan=self._lifespan,
-            changes=self._changes,
+            self.info, secret=secret, lifespan=self._lifespan, changes=self._changes,
             debug=debug,
             page_size=page_size,
             caching=CacheHints(list_ttl_ms, list_cache_scope, auth),
@@ -166,8 +168,9 @@ class Server:
             redact=redact,
             task_store=task_store,
             state_store=state_store,
+            store=store,
             auth=auth,
-        )
+        )  # fmt: skip
         self._declared = Declarations(self._settings)
         has, hints = self._declared.capabilities, self._settings.caching
         self._handshake = ServerHandshake(self.info, instructions, self.revisions, has, hints)
@@ -507,6 +510,8 @@ class Server:
         """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
         if self._router is None:
             declared = self._declared
+            if self._settings.store is not None:
+                self._lifespan.enclose(self._settings.join_nodes, self._settings.leave_nodes)
             opened = [self._lifespan.open_first] if self._lifespan.needed else []
             self._settings.wrapped = bool(self._middleware)
             self._router = Router(

@@ -16,8 +16,10 @@ from isthmus.server.subscriptions import Subscriptions
 from isthmus.wire import Implementation
 
 if TYPE_CHECKING:
+    from isthmus.nodes.node import Node
     from isthmus.runtime.inbound import Inbound
     from isthmus.store.kv import KV
+    from isthmus.store.store import Store
     from isthmus.tasks.requestor import TaskRequestor
     from isthmus.transports.http.authorizer import Authorizer
     from isthmus.wire import TaskStatusParams
@@ -45,6 +47,7 @@ class SharedSettings:
         redact: takes secrets out of log messages, or None.
         task_store: keeps what is known of tasks; None for this process's memory.
         state_store: keeps what is too large for ``requestState``; None keeps nothing.
+        store: what the processes of this server share, or None.
         auth: says who may do what; None lets everybody do everything.
 
     Attributes:
@@ -73,6 +76,7 @@ class SharedSettings:
         redact: Redact | None,
         task_store: "KV | None" = None,
         state_store: "KV | None" = None,
+        store: "str | Store | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
         self.info = info
@@ -96,6 +100,37 @@ class SharedSettings:
         self._client_tasks: TaskRequestor | None = None
         self._secrets = _check_secrets(secret)
         self._derived: dict[str, list[bytes]] = {}
+        self._store = _open_store(store)
+        self._node: Node | None = None
+
+    @property
+    def store(self) -> "Store | None":
+        """What the processes of this server share, or None."""
+        return self._store
+
+    @property
+    def node(self) -> "Node":
+        """This process among those that serve together."""
+        if self._node is None:
+            from isthmus.nodes.node import Node  # a server over stdio is alone
+
+            self._node = Node(self._store, name=self.info.name, secrets=self._secrets)
+        return self._node
+
+    async def leave_nodes(self) -> None:
+        """Be none of the nodes any more."""
+        await self.node.leave()
+
+    async def join_nodes(self) -> None:
+        """Be one of the nodes that serve together, and take the secrets they have agreed on.
+
+        Raises:
+            UsageError: the others are something else, or the store is not set up for this.
+            StoreUnavailable: the store cannot be reached.
+        """
+        await self.node.join()
+        self._secrets = self.node.secrets
+        self._derived.clear()
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Change settings before anything is served with them.
@@ -106,6 +141,10 @@ class SharedSettings:
         if "secret" in settings:
             self._secrets = _check_secrets(settings["secret"])
             self._derived.clear()
+            self._node = None
+        if "store" in settings:
+            self._store = _open_store(settings["store"])
+            self._node = None
         for name in ("debug", "page_size", "max_rounds", "state_ttl", "sanitise", "redact"):
             if name in settings:
                 setattr(self, name, settings[name])
@@ -138,6 +177,11 @@ class SharedSettings:
         return self._keys("journal")
 
     @property
+    def session_keys(self) -> list[bytes]:
+        """The keys of session ids, 32 bytes each: the first one seals, all of them open."""
+        return self._keys("session")
+
+    @property
     def cursor_secret(self) -> bytes:
         """The key that cursors are sealed with."""
         return self._keys("cursor")[0]
@@ -155,6 +199,15 @@ class SharedSettings:
             ]
             self._derived[purpose] = keys
         return keys
+
+
+def _open_store(store: "str | Store | None") -> "Store | None":
+    """The store that an option names; nothing is connected yet."""
+    if store is None:
+        return None
+    from isthmus.store.store import open_store  # most servers are one process
+
+    return open_store(store)
 
 
 def _check_secrets(secret: bytes | Sequence[bytes] | None) -> list[bytes]:

@@ -7,7 +7,7 @@ what came after an entry is told when some of that is gone. A stream never has h
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -18,14 +18,28 @@ class Forgotten(IsthmusError):
     """Some of what was asked for is not kept, or never was."""
 
 
+class Overtaken(IsthmusError):
+    """Somebody else wrote to the stream, who took its writer for dead: nothing was added."""
+
+
 class Log(Protocol):
-    """Keeps the entries of streams, by the streams' names."""
+    """Keeps the entries of streams, by the streams' names.
 
-    async def append(self, stream: str, value: bytes) -> int:
-        """Add an entry at the end of a stream, which begins to be with its first.
+    A stream has one writer, which counts its entries: 1, 2, 3, … Whoever takes over from a writer
+    that is gone goes on behind the last entry, and the first writer is refused from then on.
+    """
 
-        Returns:
-            The entry's id: 1 or more, and more than those of all entries of the stream before it.
+    async def write(self, stream: str, place: int, values: Sequence[bytes]) -> None:
+        """Add entries at the end of a stream, which begins to be with its first: all, or none.
+
+        Args:
+            stream: its name.
+            place: the id of the first of them; the others follow it.
+            values: the entries.
+
+        Raises:
+            Overtaken: the stream has an entry of this id, or a later one.
+            StoreUnavailable: it cannot be written now.
         """
         ...
 
@@ -79,9 +93,8 @@ class MemoryLog:
     any more: what was once given an id is then known to be gone.
 
     Example:
-        >>> import asyncio
         >>> log = MemoryLog(clock=lambda: 0.0)
-        >>> asyncio.run(log.append("s", b"one"))
+        >>> log.add("s", b"one")
         1
 
     Args:
@@ -119,12 +132,24 @@ class MemoryLog:
         """Bytes of all values kept."""
         return self._size
 
-    async def append(self, stream: str, value: bytes) -> int:
-        """As :meth:`Log.append`."""
-        return self.add(stream, value)
+    async def write(self, stream: str, place: int, values: Sequence[bytes]) -> None:
+        """As :meth:`Log.write`."""
+        kept = self._streams.get(stream)
+        last = 0 if kept is None else kept.last
+        if place <= last:
+            raise Overtaken(
+                f"stream {stream!r} has {last} entries already, and {place} is no new one"
+            )
+        if place > last + 1:  # ids have no holes here: what is missing counts as gone
+            kept = kept or self._streams.setdefault(stream, _LogStream())
+            self._size -= kept.size
+            kept.clear()
+            kept.last = place - 1
+        for value in values:
+            self.add(stream, value)
 
     def add(self, stream: str, value: bytes) -> int:
-        """As :meth:`append`, for whoever would wait for nothing."""
+        """Add an entry behind the last one, without waiting; returns its id."""
         kept = self._streams.get(stream)
         if kept is None:
             kept = self._streams[stream] = _LogStream()

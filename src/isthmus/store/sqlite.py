@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from isthmus.errors import IsthmusError, UsageError
+from isthmus.errors import UsageError
 from isthmus.runtime.failures import log_error
 from isthmus.store.files import restrict_to_owner
+from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -190,10 +191,6 @@ POST_DELAY_S = 0.005  # that posted work waits for more of it
 MAX_BATCH_WORKS = 256  # pieces of work in one transaction
 
 MEMORY_PATH = ":memory:"
-
-
-class StoreUnavailable(IsthmusError):
-    """The file cannot be read or written now: nothing was done. It may be usable again later."""
 
 
 class StoreLocked(StoreUnavailable):

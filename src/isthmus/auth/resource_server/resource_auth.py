@@ -315,7 +315,7 @@ class ResourceAuth:
             judge_proof,
         )
         from isthmus.store.kv import StoreFull
-        from isthmus.store.sqlite import StoreUnavailable
+        from isthmus.store.store import StoreUnavailable
 
         now, nonces = self._clock(), self._nonces
         if presented.proof is None:

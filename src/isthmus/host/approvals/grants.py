@@ -22,7 +22,7 @@ from isthmus.host.model.interaction import Decision
 from isthmus.host.model.trace import Assurance, Remember
 from isthmus.host.state.database import decode_row
 from isthmus.host.state.presence import ProcessPresence
-from isthmus.store.sqlite import StoreUnavailable
+from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
     import sqlite3

@@ -25,7 +25,7 @@ from isthmus.host.pipeline.limits import CallLimits, ServerSlots
 from isthmus.host.pipeline.passage import AttemptsInFlight, Passage, rate_risk, restore_hidden
 from isthmus.host.pipeline.runs import Runs
 from isthmus.host.policy.policy import Policy
-from isthmus.store.sqlite import StoreUnavailable
+from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
     from isthmus.host.approvals.grants import Grants

@@ -6,8 +6,8 @@ the task that entered it; requests come and go in theirs.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from msgspec import Raw
@@ -35,6 +35,23 @@ class Lifespan:
         self._task: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[None] | None = None
         self._leave: asyncio.Event | None = None
+
+    def enclose(
+        self, before: Callable[[], Awaitable[None]], after: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Do something before the context manager is entered, and something after it was left."""
+        inner = self._manager
+
+        @asynccontextmanager
+        async def around() -> AsyncIterator[Any]:
+            await before()
+            try:
+                async with nullcontext() if inner is None else inner() as value:
+                    yield value
+            finally:
+                await after()
+
+        self._manager = around
 
     @property
     def needed(self) -> bool:

@@ -214,11 +214,12 @@ class ResumableStream:
         """A message as an event, kept in the log under the event's id."""
         if not self._broken:
             try:
-                self._last = await self._book.log.append(self.key, message)
+                await self._book.log.write(self.key, self._last + 1, (message,))
             except Exception as error:  # noqa: BLE001 - a log elsewhere may fail in any way; the call goes on
                 self._broken = True
                 log_failure("the log of streams", error)
             else:
+                self._last += 1
                 return encode_event(message, id=make_event_id(self._name, self._last))
         return encode_event(message)
 

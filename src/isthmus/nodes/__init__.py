@@ -1,0 +1,1 @@
+"""Nodes: processes that serve one server together, over one store."""

@@ -1,0 +1,194 @@
+"""Node: this process among those that serve together.
+
+A node says that it lives by renewing a lease. Others find out from the lease, never from their own
+clocks, that it has ended; and a node that was stopped for longer than its lease finds out itself,
+because what it writes is refused. A process without a store is a node that is alone.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from isthmus.errors import IsthmusError
+from isthmus.nodes.agreement import agree
+from isthmus.runtime.failures import log_failure, log_warning
+from isthmus.store.lease import Lease, Leases
+from isthmus.store.mailbox import Mailbox
+from isthmus.store.store import StoreUnavailable
+
+if TYPE_CHECKING:
+    from isthmus.store.store import Store
+
+NODE_TTL_S = 6.0  # that a node's lease lasts without being renewed
+
+RENEWAL_INTERVAL_S = 2.0
+
+LIVENESS_CACHE_S = 1.0  # that an answer to "does this node live" is good for
+
+NODE_ID_BYTES = 5
+
+MAX_NODES = 1_000  # nodes of one store that are looked at
+
+NODE_LEASE_PREFIX = "node/"
+
+OUTCOME_UNKNOWN = "the process that worked on this call has ended; whether it was done is not known"
+
+DeathCallback = Callable[[str], Awaitable[None]]
+"""Called with the id of a node that ended without saying so; on each of the others."""
+
+
+class Node:
+    """This process, and its ways to the others.
+
+    Args:
+        store: what the nodes share; None for one that is alone.
+        kind: ``"server"`` or ``"host"``.
+        name: of the server or the host.
+        secrets: those given to this node, the one that seals first.
+
+    Attributes:
+        id: its name: letters and digits, no other process ever had it.
+        store: what the nodes share, or None.
+        secrets: those agreed on, once it has joined.
+        mailbox: letters of other nodes, or None where there is no store.
+    """
+
+    def __init__(
+        self,
+        store: "Store | None" = None,
+        *,
+        kind: str = "server",
+        name: str = "",
+        secrets: Sequence[bytes] = (),
+    ) -> None:
+        self.id = "n" + os.urandom(NODE_ID_BYTES).hex()
+        self.store = store
+        self.secrets: list[bytes] = list(secrets)
+        self.mailbox = None if store is None else Mailbox(store.bus, self.id)
+        self._kind = kind
+        self._name = name
+        self._leases = None if store is None else Leases(store.kv)
+        self._lease: Lease | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._on_death: list[DeathCallback] = []
+        self._known: frozenset[str] = frozenset()
+        self._alive: dict[str, tuple[float, bool]] = {}
+
+    @property
+    def leases(self) -> Leases:
+        """The leases of the store.
+
+        Raises:
+            StoreUnavailable: there is no store.
+        """
+        if self._leases is None:
+            raise StoreUnavailable("there is no store")
+        return self._leases
+
+    # Joining and leaving
+
+    async def join(self) -> None:
+        """Open the store, agree with the others, and be one of them; safe to call twice.
+
+        Raises:
+            UsageError: the store is not set up for this, or the others are something else.
+            StoreUnavailable: the store cannot be reached.
+        """
+        if self.store is None or self._renewing is not None:
+            return
+        await self.store.open()
+        self.secrets = await agree(self.store, self._kind, self._name, self.secrets)
+        if self.mailbox is not None:
+            await self.mailbox.open()
+        self._lease = await self.leases.take_over(self._lease_name(self.id), self.id, NODE_TTL_S)
+        self._known = frozenset([self.id, *await self.list_living()])
+        self._renewing = asyncio.get_running_loop().create_task(self._keep_alive())
+
+    async def leave(self) -> None:
+        """Say that this node ends, and let go of the store."""
+        renewing, self._renewing = self._renewing, None
+        if renewing is None or self.store is None:
+            return
+        renewing.cancel()
+        await asyncio.wait((renewing,))
+        if self.mailbox is not None:
+            await self.mailbox.close()
+        try:
+            if self._lease is not None:
+                await self.leases.release(self._lease)
+        except IsthmusError as error:
+            log_failure("leaving the other nodes", error)
+        await self.store.close()
+
+    def on_death(self, callback: DeathCallback) -> None:
+        """Have a function called with the id of each node that ends without leaving.
+
+        It is called on all nodes that are left: what must be done once takes a lease.
+        """
+        self._on_death.append(callback)
+
+    # The others
+
+    async def is_alive(self, id: str) -> bool:
+        """Whether a node lives, as far as its lease tells.
+
+        Raises:
+            StoreUnavailable: nobody can tell now.
+        """
+        if id == self.id:
+            return True
+        now = asyncio.get_running_loop().time()
+        known = self._alive.get(id)
+        if known is not None and now - known[0] < LIVENESS_CACHE_S:
+            return known[1]
+        alive = await self.leases.find(self._lease_name(id)) is not None
+        if len(self._alive) >= MAX_NODES:
+            self._alive.clear()
+        self._alive[id] = (now, alive)
+        return alive
+
+    async def list_living(self) -> list[str]:
+        """The ids of all nodes that live.
+
+        Raises:
+            StoreUnavailable: nobody can tell now.
+        """
+        return [lease.holder for lease in await self.leases.list(NODE_LEASE_PREFIX, MAX_NODES)]
+
+    # Staying alive
+
+    async def _keep_alive(self) -> None:
+        """Renew the lease, and look for nodes that do not renew theirs any more."""
+        while True:
+            await asyncio.sleep(RENEWAL_INTERVAL_S)
+            try:
+                await self._renew()
+                await self._find_dead()
+            except StoreUnavailable as error:
+                log_warning("node %s cannot renew its lease: %s", self.id, error)
+            except Exception as error:  # noqa: BLE001 - a node must not end because of one look
+                log_failure("the lease of this node", error)
+
+    async def _renew(self) -> None:
+        if self._lease is not None:
+            self._lease = await self.leases.renew(self._lease, NODE_TTL_S)
+        if self._lease is None:  # it was stopped for longer than its lease, or the store was
+            log_warning("node %s was taken for dead, and comes back", self.id)
+            name = self._lease_name(self.id)
+            self._lease = await self.leases.take_over(name, self.id, NODE_TTL_S)
+
+    async def _find_dead(self) -> None:
+        """Tell of nodes that were there before, and are not now."""
+        now = frozenset([self.id, *await self.list_living()])
+        gone, self._known = self._known - now, now
+        for id in gone:
+            for callback in self._on_death:
+                try:
+                    await callback(id)
+                except Exception as error:  # noqa: BLE001 - the next one has its own work to do
+                    log_failure(f"the end of node {id}", error)
+
+    @staticmethod
+    def _lease_name(id: str) -> str:
+        return NODE_LEASE_PREFIX + id

@@ -1,0 +1,38 @@
+"""Store in memory: for one process, and for several nodes in one event loop, as in tests."""
+
+import time
+from collections.abc import Callable
+
+from isthmus.store.bus import MemoryBus
+from isthmus.store.kv import MemoryKV
+from isthmus.store.log import MemoryLog
+from isthmus.store.meter import MemoryMeter, Rate
+
+
+class MemoryStore:
+    """A store of this process.
+
+    Args:
+        clock: says the time in seconds, from any beginning.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = "memory"
+        self.kv = MemoryKV(clock=clock)
+        self.log = MemoryLog(clock)
+        self.bus = MemoryBus()
+        self._clock = clock
+        self._meters: dict[str, MemoryMeter] = {}
+
+    def meter(self, name: str, rate: Rate) -> MemoryMeter:
+        """As :meth:`~isthmus.store.store.Store.meter`."""
+        known = self._meters.get(name)
+        if known is None or known.rate != rate:
+            known = self._meters[name] = MemoryMeter(rate, clock=self._clock)
+        return known
+
+    async def open(self) -> None:
+        """Nothing has to be opened."""
+
+    async def close(self) -> None:
+        """Nothing has to be closed: what is in it outlives its nodes."""
