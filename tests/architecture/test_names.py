@@ -13,7 +13,7 @@ ERA_FILES = {
     "server/asking/rounds.py",
     "server/subscriptions.py",
     "client/subscriptions.py",
-    "transports/http/sessions.py",
+    "transports/http/sessions/session.py",
     "transports/http/response.py",
     # which one a configuration says, and what is written down of an attempt
     "host/supervisor/targets.py",

@@ -48,7 +48,7 @@ from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.testing.transcript import load
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.http.reply import NOBODY, EventWriter
-from isthmus.transports.http.resume import PostedStream, SessionStreams
+from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.wire.jsonrpc import Frame, Unreadable, encode_answer, is_nested_deeper, parse
 from support.http.http_differences import assert_same, cut, may_differ
 from support.http.messages import hello, make_http_app

@@ -10,7 +10,7 @@ from isthmus.core.batch import MAX_BATCH_MEMBERS, IncomingBatch
 from isthmus.core.session import Session
 from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.transports.http.app import HttpApp
-from isthmus.transports.http.resume import SessionStreams
+from isthmus.transports.http.sessions.resume import SessionStreams
 from isthmus.wire import ProgressParams
 from support.http.asgi_driver import Exchange
 from support.http.messages import legacy_call_body, legacy_head, make_router, open_legacy_session

@@ -8,8 +8,8 @@ from isthmus.core.http.rules import AcceptedForms
 from isthmus.store.log import MemoryLog
 from isthmus.transports.http.reply import MAX_MISSED_HEARTBEATS, Reply
 from isthmus.transports.http.request_watch import WatchedRequest
-from isthmus.transports.http.resume import PostedStream, SessionStreams
-from isthmus.transports.http.session_requests import PostRequest
+from isthmus.transports.http.sessions.requests import PostRequest
+from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from support.event_loop import run_turns
 from support.http.asgi_driver import make_sink
 

@@ -7,8 +7,8 @@ import gc
 import pytest
 
 from isthmus.store.log import Forgotten, MemoryLog
-from isthmus.transports.http import resume, session_requests
 from isthmus.transports.http.app import HttpApp
+from isthmus.transports.http.sessions import requests, resume
 from isthmus.wire import (
     ElicitParams,
     ElicitResult,
@@ -246,7 +246,7 @@ async def answered_on_streams(talk, revision):
         await get(target, session, call.ids[0]).done()
         gc.collect()
 
-        kinds = session_requests.PostRequest | session_requests.GetRequest
+        kinds = requests.PostRequest | requests.GetRequest
         assert [] == [one for one in gc.get_objects() if isinstance(one, kinds)]
 
 
@@ -536,7 +536,7 @@ async def test_the_resumed_stream_of_a_call_hears_nothing_else():
 
 async def test_what_is_kept_for_a_standing_stream_is_bounded_by_bytes(monkeypatch):
     """Ours: a client that never listens costs a bounded amount, whatever it is told."""
-    monkeypatch.setattr("isthmus.transports.http.sessions.MAX_KEPT_BYTES", 500)
+    monkeypatch.setattr("isthmus.transports.http.sessions.session.MAX_KEPT_BYTES", 500)
 
     async def chatter(inbound):
         for number in range(10):
@@ -647,7 +647,7 @@ async def test_a_client_that_takes_no_streams_is_not_let_go_of():
 
 async def test_a_call_that_takes_long_gives_its_client_the_means_to_come_back(monkeypatch):
     """2025-11-25: SHOULD immediately send an event id; a plain JSON answer is still on its way."""
-    monkeypatch.setattr(session_requests, "PRIME_AFTER_S", 0.0)
+    monkeypatch.setattr(requests, "PRIME_AFTER_S", 0.0)
     talk = Talk()
     async with open_app(talk=talk) as target:
         session = await open_legacy_session(target)

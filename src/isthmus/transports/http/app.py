@@ -5,7 +5,7 @@ it works from the first request on. Under ``isthmus run`` a connection of ours
 (:mod:`isthmus.transports.http.connections`) hands it requests without ASGI in between; both ways meet
 in :meth:`HttpApp.begin`. A modern request is served by a
 :class:`~isthmus.transports.http.response.ResponseChannel`, a legacy one by the
-:class:`~isthmus.transports.http.sessions.HttpSession` it names; which it is,
+:class:`~isthmus.transports.http.sessions.session.HttpSession` it names; which it is,
 :mod:`isthmus.core.http.rules` decides.
 """
 
@@ -50,8 +50,8 @@ from isthmus.transports.http.request import (
 )
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.response import ResponseChannel
-from isthmus.transports.http.session_requests import GetRequest, PostRequest
-from isthmus.transports.http.sessions import HttpSession, SessionBook
+from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
+from isthmus.transports.http.sessions.session import HttpSession, SessionBook
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id

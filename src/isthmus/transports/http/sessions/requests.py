@@ -15,7 +15,7 @@ from isthmus.transports.http.reply import (
 )
 from isthmus.transports.http.request import EVENTS_ONLY, Exchange
 from isthmus.transports.http.request_watch import WatchedRequest
-from isthmus.transports.http.resume import PostedStream, ResumableStream, SessionStreams
+from isthmus.transports.http.sessions.resume import PostedStream, ResumableStream, SessionStreams
 from isthmus.wire.jsonrpc import ErrorBody
 
 PRIME_AFTER_S = 1.0  # that a call lasts until its client is given an id to come back with

@@ -23,8 +23,8 @@ from isthmus.store.log import Forgotten, Log
 from isthmus.transports.http.reply import EventSink, EventWriter
 from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch
-from isthmus.transports.http.resume import PostedStream, SessionStreams
-from isthmus.transports.http.session_requests import GetRequest, PostRequest
+from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
+from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id

@@ -1,0 +1,1 @@
+"""Legacy sessions over HTTP: the sessions, their requests, and the streams that are resumed."""
