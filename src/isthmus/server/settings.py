@@ -119,6 +119,7 @@ class SharedSettings:
 
     async def leave_nodes(self) -> None:
         """Be none of the nodes any more."""
+        await self.changes.leave()
         await self.node.leave()
 
     async def join_nodes(self) -> None:
@@ -131,6 +132,7 @@ class SharedSettings:
         await self.node.join()
         self._secrets = self.node.secrets
         self._derived.clear()
+        await self.changes.join(self.node)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Change settings before anything is served with them.

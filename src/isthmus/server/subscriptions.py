@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import UNSET, UnsetType, structs
 
@@ -38,6 +38,10 @@ from isthmus.wire import (
 )
 from isthmus.wire.meta import SUBSCRIPTION_ID
 from isthmus.wire.struct import Id, Meta, Wire
+
+if TYPE_CHECKING:
+    from isthmus.nodes.node import Node
+    from isthmus.server.change_broadcast import ChangeBroadcast
 
 LIST_CHANGE_DELAY_S = 0.05  # changes of a list within it become one notification
 
@@ -93,6 +97,14 @@ class ChangeListener:
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._take, method, what)
 
+    def hear_gap(self) -> None:
+        """Changes may have been missed: all lists and resources that it wants may have changed."""
+        for method in self._lists:
+            self.hear(method)
+        for method, what in tuple(self.topics):
+            if method == RESOURCE_UPDATED:
+                self.hear(method, what)
+
     def _wants(self, method: str, what: str | None) -> bool:
         return method in self._lists if what is None else (method, what) in self.topics
 
@@ -117,9 +129,18 @@ class ChangeListener:
             await self._teller
 
     def _take(self, method: str, what: str | None) -> None:
-        if not self._ended.done():
+        if not self._ended.done() and self._is_told_here(method):
             self._waiting[method, what] = None
             self._start()
+
+    def _is_told_here(self, method: str) -> bool:
+        """Whether this node tells it: of the nodes that hold a session, one tells of changes.
+
+        The elicitation's page is known where its question was asked, and nowhere else.
+        """
+        if self._stream is not None or method == ELICITATION_COMPLETE:
+            return True
+        return getattr(getattr(self._link, "channel", None), "is_home", True)
 
     def _start(self) -> None:
         if self._waiting and self._teller is None and not self._held:
@@ -194,6 +215,46 @@ class Subscriptions:
         self._sessions: dict[Any, ChangeListener] = {}
         self._streams: set[ChangeListener] = set()
         self._topics = TopicIndex()
+        self._broadcast: ChangeBroadcast | None = None
+
+    # The other nodes
+
+    async def join(self, node: "Node") -> None:
+        """Tell other nodes of changes from now on, and hear of theirs.
+
+        Raises:
+            StoreUnavailable: nothing would be heard now.
+        """
+        if node.store is None or self._broadcast is not None:
+            return
+        from isthmus.server.change_broadcast import ChangeBroadcast  # most servers are one process
+
+        broadcast = ChangeBroadcast(node.store.bus, node.id, self)
+        await broadcast.open()
+        self._broadcast = broadcast
+
+    async def leave(self) -> None:
+        """Tell other nodes nothing any more."""
+        broadcast, self._broadcast = self._broadcast, None
+        if broadcast is not None:
+            await broadcast.close()
+
+    def hear_change(self, method: str, what: str | None) -> None:
+        """Tell the listeners here of a change, wherever it happened."""
+        if what is None:
+            for listener in (*self._sessions.values(), *self._streams):
+                listener.hear(method)
+            return
+        topic = (method, what)
+        for listener in self._topics.find(topic):
+            listener.hear(method, what)
+            if method == ELICITATION_COMPLETE:
+                self._topics.leave(listener, topic)
+
+    def hear_gap(self) -> None:
+        """Tell all listeners here that everything may have changed."""
+        for listener in (*self._sessions.values(), *self._streams):
+            listener.hear_gap()
 
     # What happened
 
@@ -211,15 +272,11 @@ class Subscriptions:
 
     def announce_update(self, uri: str) -> None:
         """Tell those who subscribed to a resource that it changed."""
-        for listener in self._topics.find((RESOURCE_UPDATED, uri)):
-            listener.hear(RESOURCE_UPDATED, uri)
+        self._announce(RESOURCE_UPDATED, uri)
 
     def announce_page_done(self, elicitation_id: str) -> None:
         """Tell the session that was sent to a page that it was dealt with, and nobody else."""
-        topic = (ELICITATION_COMPLETE, elicitation_id)
-        for listener in self._topics.find(topic):
-            listener.hear(*topic)
-            self._topics.leave(listener, topic)
+        self._announce(ELICITATION_COMPLETE, elicitation_id)
 
     def close(self) -> None:
         """The server stops: end every stream, in good order."""
@@ -228,8 +285,13 @@ class Subscriptions:
 
     def _announce_list(self, method: str) -> None:
         self._offered.add(method)
-        for listener in (*self._sessions.values(), *self._streams):
-            listener.hear(method)
+        self._announce(method, None)
+
+    def _announce(self, method: str, what: str | None) -> None:
+        """Tell the listeners of all nodes; callable from any thread."""
+        self.hear_change(method, what)
+        if self._broadcast is not None:
+            self._broadcast.publish(method, what)
 
     # Up to 2025-11-25: sessions
 
