@@ -46,6 +46,7 @@ class Node:
         kind: ``"server"`` or ``"host"``.
         name: of the server or the host.
         secrets: those given to this node, the one that seals first.
+        durable: whether what is stored must outlive the store's engine, as tasks must.
 
     Attributes:
         id: its name: letters and digits, no other process ever had it.
@@ -61,6 +62,7 @@ class Node:
         kind: str = "server",
         name: str = "",
         secrets: Sequence[bytes] = (),
+        durable: bool = False,
     ) -> None:
         self.id = "n" + os.urandom(NODE_ID_BYTES).hex()
         self.store = store
@@ -68,6 +70,7 @@ class Node:
         self.mailbox = None if store is None else Mailbox(store.bus, self.id)
         self._kind = kind
         self._name = name
+        self._durable = durable
         self._leases = None if store is None else Leases(store.kv)
         self._lease: Lease | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -97,7 +100,7 @@ class Node:
         """
         if self.store is None or self._renewing is not None:
             return
-        await self.store.open()
+        await self.store.open(durable=self._durable)
         self.secrets = await agree(self.store, self._kind, self._name, self.secrets)
         if self.mailbox is not None:
             await self.mailbox.open()

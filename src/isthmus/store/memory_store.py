@@ -31,8 +31,8 @@ class MemoryStore:
             known = self._meters[name] = MemoryMeter(rate, clock=self._clock)
         return known
 
-    async def open(self) -> None:
-        """Nothing has to be opened."""
+    async def open(self, *, durable: bool = False) -> None:
+        """Nothing has to be opened; where memory will do, ``durable`` is not asked for."""
 
     async def close(self) -> None:
         """Nothing has to be closed: what is in it outlives its nodes."""

@@ -19,7 +19,7 @@ class SqliteStore:
     def __init__(self, url: str) -> None:
         self.name = url
 
-    async def open(self) -> None:
+    async def open(self, *, durable: bool = False) -> None:
         """As of a store."""
         raise NotImplementedError
 

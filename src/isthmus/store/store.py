@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class StoreUnavailable(IsthmusError):
-    """The store cannot be read or written now: nothing was done. It may be usable again later."""
+    """The store cannot be read or written now; it may be usable again later.
+
+    Where the connection broke before an answer came, a write may have been done all the same.
+    """
 
 
 class Store(Protocol):
@@ -48,8 +51,11 @@ class Store(Protocol):
         """
         ...
 
-    async def open(self) -> None:
+    async def open(self, *, durable: bool = False) -> None:
         """Connect, and see that the engine is set up for this; safe to call twice.
+
+        Args:
+            durable: whether what is stored must outlive the engine, as tasks must.
 
         Raises:
             UsageError: a setting of the engine would lose data; it names the setting and the
