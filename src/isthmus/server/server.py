@@ -543,6 +543,7 @@ class Server:
         return HttpApp(
             self.router,
             auth=self.auth,
+            node=self._settings.node,
             on_start=self.open,
             on_stop=self.close,
             **check_options(options, HttpOptions),

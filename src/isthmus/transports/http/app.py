@@ -57,6 +57,7 @@ from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
+    from isthmus.nodes.node import Node
     from isthmus.transports.http.admission import Admission
     from isthmus.transports.http.authorizer import Authorizer
     from isthmus.transports.http.sse_server import SseServer
@@ -128,6 +129,7 @@ class HttpApp(ExchangeApp):
         messages: where they send their messages.
         websocket: take WebSockets, too, in all revisions.
         auth: says who may ask for what; None lets everybody ask for everything.
+        node: this process among those that serve together; one that is alone by default.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
 
@@ -168,10 +170,12 @@ class HttpApp(ExchangeApp):
         messages: str = "/messages",
         websocket: bool = False,
         auth: "Authorizer | None" = None,
+        node: "Node | None" = None,
         on_start: LifespanHook | None = None,
         on_stop: LifespanHook | None = None,
     ) -> None:
         self.router = router
+        self.node = _make_lone_node() if node is None else node
         self.path = "/" + path.strip("/")
         self._paths = frozenset({"", self.path.rstrip("/")})
         self._guard = OriginGuard(
@@ -529,6 +533,7 @@ class HttpApp(ExchangeApp):
                 self.router,
                 self._request_watch,
                 loop,
+                node=self.node,
                 log=MemoryLog(loop.time) if self._stream_log is None else self._stream_log,
                 idle=self._session_idle,
                 limit=self._max_sessions,
@@ -611,6 +616,12 @@ def refuse_resumption(event_id: str, why: Exception) -> Refusal:
     """The refusal to resume a stream; not 404, which would mean that the session has ended."""
     message = f"Last-Event-ID {event_id[:80]!r} cannot be resumed: {why}; open a stream without it"
     return Refusal(400, -32600, message)
+
+
+def _make_lone_node() -> "Node":
+    from isthmus.nodes.node import Node  # which a server gives that has several
+
+    return Node()
 
 
 def _find_request_id(frame: Frame) -> Id | None:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from os import urandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -28,6 +28,9 @@ from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
+
+if TYPE_CHECKING:
+    from isthmus.nodes.node import Node
 
 SESSION_ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
 ID_IN_FLIGHT = ErrorBody(code=-32600, message="Invalid request: this id is in flight already")
@@ -383,6 +386,7 @@ class SessionBook:
         router: serves the requests of all sessions.
         request_watch: watches over calls and streams that last.
         loop: the event loop everything lives on.
+        node: this process among those that serve together.
         log: keeps what is said on streams.
         idle: seconds without a request or an open stream until a session ends.
         limit: the most sessions there may be.
@@ -396,6 +400,7 @@ class SessionBook:
         request_watch: RequestWatch,
         loop: asyncio.AbstractEventLoop,
         *,
+        node: "Node",
         log: Log,
         idle: float,
         limit: int,
@@ -403,6 +408,7 @@ class SessionBook:
     ) -> None:
         self.router = router
         self.request_watch = request_watch
+        self.node = node
         self.log = log
         self.retry = retry
         self._loop = loop
