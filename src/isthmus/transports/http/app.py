@@ -35,6 +35,17 @@ from isthmus.transports.http.origin_guard import (
     refuse_many_uploads,
     refuse_slow_body,
 )
+from isthmus.transports.http.refusals import (
+    BATCH_WITHOUT_SESSION,
+    HTTP_TOO_OLD,
+    NEEDS_STREAM,
+    NO_SESSION,
+    NOT_STARTED,
+    SHUTTING_DOWN,
+    TOO_MANY_SESSIONS,
+    UNKNOWN_SESSION,
+    refuse_resumption,
+)
 from isthmus.transports.http.reply import Receive, Reply, Scope, Send
 from isthmus.transports.http.request import (
     EVENTS_ONLY,
@@ -69,31 +80,6 @@ OTHER_FIELDS_BYTES = 4 * 1024  # of a request's head, for what is neither its to
 
 NO_ENVELOPE = Envelope()
 OTHER_PATH: Any = object()
-NO_SESSION = Refusal(
-    400,
-    -32600,
-    "Mcp-Session-Id header is missing: send initialize first (up to 2025-11-25), or "
-    "MCP-Protocol-Version and _meta with every request (since 2026-07-28)",
-)
-UNKNOWN_SESSION = Refusal(404, -32600, "There is no such session: send initialize again")
-TOO_MANY_SESSIONS = Refusal(503, -32603, "Too many sessions are in use: see max_sessions")
-BATCH_WITHOUT_SESSION = Refusal(
-    400,
-    -32600,
-    "Invalid request: a batch is part of a session of 2025-03-26: send initialize first",
-)
-NEEDS_STREAM = Refusal(406, -32600, "The answer is an event stream: accept text/event-stream")
-HTTP_TOO_OLD = Refusal(
-    406, -32600, "The answer is an event stream: HTTP/1.0 has none, use HTTP/1.1"
-)
-NOT_STARTED = Refusal(500, -32603, "Internal error: the server could not start")
-SHUTTING_DOWN = Refusal(
-    503,
-    -32603,
-    "The server is shutting down",
-    UNSET,
-    (("connection", "close"), ("retry-after", "5")),
-)
 # Seconds after a signal to stop in which requests that still come in are refused
 REFUSAL_PERIOD_S = 5.0
 
@@ -610,12 +596,6 @@ class HttpApp(ExchangeApp):
                 await send({"type": "websocket.close"})
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close"})
-
-
-def refuse_resumption(event_id: str, why: Exception) -> Refusal:
-    """The refusal to resume a stream; not 404, which would mean that the session has ended."""
-    message = f"Last-Event-ID {event_id[:80]!r} cannot be resumed: {why}; open a stream without it"
-    return Refusal(400, -32600, message)
 
 
 def _make_lone_node() -> "Node":
