@@ -30,6 +30,7 @@ other side's, and both from a broken wire::
     │   └── ScopeShortfall        what was granted is not enough, and more is not to be had
     ├── TaskCancelled             the task waited for was cancelled
     ├── TooManyRounds             the server kept asking
+    ├── StoreUnavailable          what processes share cannot be reached now
     └── raised by authors
         ├── ToolError             becomes an ``isError`` result the model can read
         └── Refuse                becomes a JSON-RPC error: code, message, data
@@ -72,6 +73,7 @@ __all__ = [
     "ResourceNotFound",
     "ScopeShortfall",
     "SessionEnded",
+    "StoreUnavailable",
     "TaskCancelled",
     "TooManyRounds",
     "ToolError",
@@ -402,6 +404,13 @@ class TaskCancelled(IsthmusError):
 
 class TooManyRounds(IsthmusError):
     """The server answered with questions more often than the client allows."""
+
+
+class StoreUnavailable(IsthmusError):
+    """The store cannot be read or written now; it may be usable again later.
+
+    Where the connection broke before an answer came, a write may have been done all the same.
+    """
 
 
 class ToolError(IsthmusError):

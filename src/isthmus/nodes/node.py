@@ -34,8 +34,11 @@ NODE_LEASE_PREFIX = "node/"
 
 OUTCOME_UNKNOWN = "the process that worked on this call has ended; whether it was done is not known"
 
+ReturnCallback = Callable[[], Awaitable[None]]
+"""Called on a node that was taken for dead and goes on: its work may be another's by now."""
+
 DeathCallback = Callable[[str], Awaitable[None]]
-"""Called with the id of a node that ended without saying so; on each of the others."""
+"""Called with the id of a node that is there no more; on each of the others."""
 
 
 class Node:
@@ -75,6 +78,8 @@ class Node:
         self._lease: Lease | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._on_death: list[DeathCallback] = []
+        self._on_return: list[ReturnCallback] = []
+        self._trusted_at = 0.0
         self._known: frozenset[str] = frozenset()
         self._alive: dict[str, tuple[float, bool]] = {}
 
@@ -125,11 +130,18 @@ class Node:
         await self.store.close()
 
     def on_death(self, callback: DeathCallback) -> None:
-        """Have a function called with the id of each node that ends without leaving.
+        """Have a function called with the id of each node that is there no more, also one that left.
 
         It is called on all nodes that are left: what must be done once takes a lease.
         """
         self._on_death.append(callback)
+
+    def on_return(self, callback: ReturnCallback) -> None:
+        """Have a function called when this node was taken for dead and goes on.
+
+        It was stopped for longer than its lease, or the store was: what it held may be another's.
+        """
+        self._on_return.append(callback)
 
     # The others
 
@@ -146,6 +158,8 @@ class Node:
         if known is not None and now - known[0] < LIVENESS_CACHE_S:
             return known[1]
         alive = await self.leases.find(self._lease_name(id)) is not None
+        if not alive and id in self._known and now < self._trusted_at:
+            return True  # its lease ended with ours: it has not had the time to come back
         if len(self._alive) >= MAX_NODES:
             self._alive.clear()
         self._alive[id] = (now, alive)
@@ -169,6 +183,7 @@ class Node:
                 await self._renew()
                 await self._find_dead()
             except StoreUnavailable as error:
+                self._doubt_leases()
                 log_warning("node %s cannot renew its lease: %s", self.id, error)
             except Exception as error:  # noqa: BLE001 - a node must not end because of one look
                 log_failure("the lease of this node", error)
@@ -180,17 +195,32 @@ class Node:
             log_warning("node %s was taken for dead, and comes back", self.id)
             name = self._lease_name(self.id)
             self._lease = await self.leases.take_over(name, self.id, NODE_TTL_S)
+            self._doubt_leases()
+            await self._call_back(self._on_return, "the return of this node")
+
+    def _doubt_leases(self) -> None:
+        """Take no node for dead for a while: where leases could not be renewed, all of them end."""
+        self._trusted_at = asyncio.get_running_loop().time() + NODE_TTL_S
 
     async def _find_dead(self) -> None:
         """Tell of nodes that were there before, and are not now."""
         now = frozenset([self.id, *await self.list_living()])
+        if asyncio.get_running_loop().time() < self._trusted_at:
+            self._known |= now
+            return
         gone, self._known = self._known - now, now
         for id in gone:
-            for callback in self._on_death:
-                try:
-                    await callback(id)
-                except Exception as error:  # noqa: BLE001 - the next one has its own work to do
-                    log_failure(f"the end of node {id}", error)
+            await self._call_back(self._on_death, f"the end of node {id}", id)
+
+    @staticmethod
+    async def _call_back(
+        callbacks: "Sequence[Callable[..., Awaitable[None]]]", what: str, *arguments: str
+    ) -> None:
+        for callback in callbacks:
+            try:
+                await callback(*arguments)
+            except Exception as error:  # noqa: BLE001 - the next one has its own work to do
+                log_failure(what, error)
 
     @staticmethod
     def _lease_name(id: str) -> str:

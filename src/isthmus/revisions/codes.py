@@ -7,6 +7,9 @@ from isthmus.revisions.table import Era, Feature, Revision
 LIMITED_CODE = -31429  # the code of "too much", from either side; it ends like HTTP's
 # spec 2026-07-28 basic#error-codes: new codes SHOULD lie outside the range JSON-RPC reserves
 
+# The code where the store that processes share cannot be reached; it ends like HTTP's status
+UNAVAILABLE_CODE = -31503
+
 # The code where nobody has authenticated, or no longer; it ends like HTTP's status
 UNAUTHENTICATED_CODE = -31401
 

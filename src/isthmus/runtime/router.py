@@ -17,11 +17,11 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from isthmus.core.encoding import replace_surrogates
 from isthmus.core.principal import Principal
 from isthmus.core.session import MAX_IN_FLIGHT
-from isthmus.errors import Refuse
+from isthmus.errors import Refuse, StoreUnavailable
 from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept
-from isthmus.revisions.codes import permitted_code
+from isthmus.revisions.codes import UNAVAILABLE_CODE, permitted_code
 from isthmus.revisions.projection import find_receiving_cut
-from isthmus.runtime.failures import log_request_failure
+from isthmus.runtime.failures import log_request_failure, log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
@@ -36,6 +36,9 @@ Sender = Literal["client", "server"]
 
 Needs = Callable[[Any, Principal | None], frozenset[str]]
 """``(params, principal) -> scopes``: what it takes to have a request served."""
+
+STORE_UNAVAILABLE = "The store of this server cannot be reached now: try again later"
+STORE_RETRY_AFTER_S = 2.0  # that callers are asked to wait when the store cannot be reached
 
 NO_NEEDS: Mapping[str, Needs] = {}
 NO_SCOPES: frozenset[str] = frozenset()
@@ -216,6 +219,10 @@ class Router:
 
     def _failure(self, inbound: Inbound, error: BaseException) -> ErrorBody:
         """-32603, logged; the text stays here unless debugging (never a code 0)."""
+        if isinstance(error, StoreUnavailable):
+            log_warning("%s: %s", inbound.method, error)
+            data = {"retryAfterMs": round(STORE_RETRY_AFTER_S * 1000)}
+            return ErrorBody(code=UNAVAILABLE_CODE, message=STORE_UNAVAILABLE, data=data)
         log_request_failure(inbound.method, error)
         text = f": {type(error).__name__}: {error}" if self._debug else ""
         return ErrorBody(code=-32603, message=f"Internal error in {shorten(inbound.method)}{text}")

@@ -1,7 +1,7 @@
 """Settings, keys, threads and state that all parts of one server share."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isthmus.core.redaction.messages import Redact
@@ -53,6 +53,7 @@ class SharedSettings:
     Attributes:
         limiters: those of the limits that are rates.
         visible: what of a list its reader sees; None where everybody sees everything.
+        on_join: functions that are called when this process has joined the others.
         wrapped: there is a middleware, so results are not made into bytes before it saw them.
 
     Raises:
@@ -102,6 +103,7 @@ class SharedSettings:
         self._derived: dict[str, list[bytes]] = {}
         self._store = _open_store(store)
         self._node: Node | None = None
+        self.on_join: list[Callable[[], Awaitable[None]]] = []
 
     @property
     def store(self) -> "Store | None":
@@ -133,6 +135,8 @@ class SharedSettings:
         self._secrets = self.node.secrets
         self._derived.clear()
         await self.changes.join(self.node)
+        for callback in self.on_join:
+            await callback()
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Change settings before anything is served with them.

@@ -7,7 +7,7 @@ Leases and mailboxes are made of these, so that an engine has four things to do.
 
 from typing import TYPE_CHECKING, Protocol
 
-from isthmus.errors import IsthmusError, UsageError
+from isthmus.errors import StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
     from isthmus.store.bus import Bus
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     from isthmus.store.meter import Meter, Rate
 
 
-class StoreUnavailable(IsthmusError):
-    """The store cannot be read or written now; it may be usable again later.
-
-    Where the connection broke before an answer came, a write may have been done all the same.
-    """
+__all__ = ["Store", "StoreUnavailable", "open_store"]
 
 
 class Store(Protocol):
