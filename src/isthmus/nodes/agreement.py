@@ -136,7 +136,7 @@ async def _compare_secrets(
         theirs = "made theirs up" if there.secret else "were given others"
         raise UsageError(
             f"the nodes of {where} {theirs}: give all of them the same secret=; to change it, start "
-            "nodes with secret=[new, old] first"
+            "all of them with secret=[old, new] first, and then with secret=[new, old]"
         )
     if prints != there.prints:
         await kv.cas(AGREEMENT_KEY, _encode(msgspec.structs.replace(there, prints=prints)), version)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 NODE_TTL_S = 6.0  # that a node's lease lasts without being renewed
 
-RENEWAL_INTERVAL_S = 2.0
+RENEWALS_PER_TTL = 3
 
-LIVENESS_CACHE_S = 1.0  # that an answer to "does this node live" is good for
+LIVENESS_CHECKS_PER_TTL = 6  # an answer to "does this node live" is good for that part of it
 
 NODE_ID_BYTES = 5
 
@@ -50,6 +50,7 @@ class Node:
         name: of the server or the host.
         secrets: those given to this node, the one that seals first.
         durable: whether what is stored must outlive the store's engine, as tasks must.
+        ttl: seconds after which the others take it for dead when it does not say that it lives.
 
     Attributes:
         id: its name: letters and digits, no other process ever had it.
@@ -66,17 +67,21 @@ class Node:
         name: str = "",
         secrets: Sequence[bytes] = (),
         durable: bool = False,
+        ttl: float = NODE_TTL_S,
     ) -> None:
         self.id = "n" + os.urandom(NODE_ID_BYTES).hex()
         self.store = store
         self.secrets: list[bytes] = list(secrets)
         self.mailbox = None if store is None else Mailbox(store.bus, self.id)
+        self._given = tuple(secrets)
         self._kind = kind
         self._name = name
         self._durable = durable
+        self._ttl = ttl
         self._leases = None if store is None else Leases(store.kv)
         self._lease: Lease | None = None
         self._renewing: asyncio.Task[None] | None = None
+        self._calling: set[asyncio.Task[None]] = set()
         self._on_death: list[DeathCallback] = []
         self._on_return: list[ReturnCallback] = []
         self._trusted_at = 0.0
@@ -105,12 +110,16 @@ class Node:
         """
         if self.store is None or self._renewing is not None:
             return
-        await self.store.open(durable=self._durable)
-        self.secrets = await agree(self.store, self._kind, self._name, self.secrets)
-        if self.mailbox is not None:
-            await self.mailbox.open()
-        self._lease = await self.leases.take_over(self._lease_name(self.id), self.id, NODE_TTL_S)
-        self._known = frozenset([self.id, *await self.list_living()])
+        try:
+            await self.store.open(durable=self._durable)
+            self.secrets = await agree(self.store, self._kind, self._name, self._given)
+            if self.mailbox is not None:
+                await self.mailbox.open()
+            await self._take_lease()
+            self._known = frozenset([self.id, *await self.list_living()])
+        except BaseException:
+            await self._release(self.store)
+            raise
         self._renewing = asyncio.get_running_loop().create_task(self._keep_alive())
 
     async def leave(self) -> None:
@@ -118,16 +127,29 @@ class Node:
         renewing, self._renewing = self._renewing, None
         if renewing is None or self.store is None:
             return
-        renewing.cancel()
-        await asyncio.wait((renewing,))
+        ending = {renewing, *self._calling} - {asyncio.current_task()}
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
+        await self._release(self.store)
+
+    async def _take_lease(self) -> None:
+        name = self._lease_name(self.id)
+        self._lease = await self.leases.take_over(name, self.id, self._ttl)
+
+    async def _release(self, store: "Store") -> None:
+        """Give back all that :meth:`join` took, as far as it came."""
         if self.mailbox is not None:
             await self.mailbox.close()
+        lease, self._lease = self._lease, None
         try:
-            if self._lease is not None:
-                await self.leases.release(self._lease)
+            if lease is not None:
+                await self.leases.release(lease)
         except IsthmusError as error:
             log_failure("leaving the other nodes", error)
-        await self.store.close()
+        finally:
+            await store.close()
 
     def on_death(self, callback: DeathCallback) -> None:
         """Have a function called with the id of each node that is there no more, also one that left.
@@ -155,7 +177,7 @@ class Node:
             return True
         now = asyncio.get_running_loop().time()
         known = self._alive.get(id)
-        if known is not None and now - known[0] < LIVENESS_CACHE_S:
+        if known is not None and now - known[0] < self._ttl / LIVENESS_CHECKS_PER_TTL:
             return known[1]
         alive = await self.leases.find(self._lease_name(id)) is not None
         if not alive and id in self._known and now < self._trusted_at:
@@ -178,7 +200,7 @@ class Node:
     async def _keep_alive(self) -> None:
         """Renew the lease, and look for nodes that do not renew theirs any more."""
         while True:
-            await asyncio.sleep(RENEWAL_INTERVAL_S)
+            await asyncio.sleep(self._ttl / RENEWALS_PER_TTL)
             try:
                 await self._renew()
                 await self._find_dead()
@@ -190,17 +212,16 @@ class Node:
 
     async def _renew(self) -> None:
         if self._lease is not None:
-            self._lease = await self.leases.renew(self._lease, NODE_TTL_S)
+            self._lease = await self.leases.renew(self._lease, self._ttl)
         if self._lease is None:  # it was stopped for longer than its lease, or the store was
             log_warning("node %s was taken for dead, and comes back", self.id)
-            name = self._lease_name(self.id)
-            self._lease = await self.leases.take_over(name, self.id, NODE_TTL_S)
+            await self._take_lease()
             self._doubt_leases()
-            await self._call_back(self._on_return, "the return of this node")
+            self._call_back(self._on_return, "the return of this node")
 
     def _doubt_leases(self) -> None:
         """Take no node for dead for a while: where leases could not be renewed, all of them end."""
-        self._trusted_at = asyncio.get_running_loop().time() + NODE_TTL_S
+        self._trusted_at = asyncio.get_running_loop().time() + self._ttl
 
     async def _find_dead(self) -> None:
         """Tell of nodes that were there before, and are not now."""
@@ -208,19 +229,29 @@ class Node:
         if asyncio.get_running_loop().time() < self._trusted_at:
             self._known |= now
             return
-        gone, self._known = self._known - now, now
-        for id in gone:
-            await self._call_back(self._on_death, f"the end of node {id}", id)
+        gone = self._known - now
+        self._known |= now
+        for id in gone:  # where the store is lost meanwhile, the rest is looked at the next time
+            # There may be more nodes than are listed.
+            if await self.leases.find(self._lease_name(id)) is None:
+                self._known -= {id}
+                self._call_back(self._on_death, f"the end of node {id}", id)
 
-    @staticmethod
-    async def _call_back(
-        callbacks: "Sequence[Callable[..., Awaitable[None]]]", what: str, *arguments: str
+    def _call_back(
+        self, callbacks: "Sequence[Callable[..., Awaitable[None]]]", what: str, *arguments: str
     ) -> None:
-        for callback in callbacks:
-            try:
-                await callback(*arguments)
-            except Exception as error:  # noqa: BLE001 - the next one has its own work to do
-                log_failure(what, error)
+        """Call functions in a task: they may take long, and the lease is renewed meanwhile."""
+
+        async def call() -> None:
+            for callback in tuple(callbacks):
+                try:
+                    await callback(*arguments)
+                except Exception as error:  # noqa: BLE001 - the next one has its own work to do
+                    log_failure(what, error)
+
+        task = asyncio.get_running_loop().create_task(call())
+        self._calling.add(task)
+        task.add_done_callback(self._calling.discard)
 
     @staticmethod
     def _lease_name(id: str) -> str:

@@ -83,7 +83,10 @@ class MemoryBus:
     def report_gap(self) -> None:
         """Tell all who subscribed that something may have been lost."""
         for callback in tuple(self._gaps.values()):
-            callback()
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - one listener's fault is not another's
+                log_failure("a listener for gaps", error)
 
     def _deliver(self, channel: str, key: object, message: bytes) -> None:
         hear = self._channels.get(channel, {}).get(key)

@@ -7,7 +7,7 @@ holder that was stopped past its time finds out when it renews.
 
 import msgspec
 
-from isthmus.store.kv import KV
+from isthmus.store.kv import KV, KVEntry
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -65,13 +65,13 @@ class Leases:
     async def find(self, name: str) -> Lease | None:
         """Who holds a name, or None."""
         entry = await self._kv.get(_make_key(name))
-        return None if entry is None else Lease(name, entry.value.decode(), entry.version)
+        return None if entry is None else Lease(name, _read_holder(entry), entry.version)
 
     async def list(self, prefix: str, limit: int) -> "list[Lease]":
         """Up to ``limit`` leases whose names begin with ``prefix``, in order."""
         entries = await self._kv.scan(_make_key(prefix), "", limit)
         return [
-            Lease(_read_name(key), entry.value.decode(), entry.version) for key, entry in entries
+            Lease(_read_name(key), _read_holder(entry), entry.version) for key, entry in entries
         ]
 
 
@@ -84,3 +84,7 @@ def _make_key(name: str) -> str:
 
 def _read_name(key: str) -> str:
     return key.removeprefix(LEASE_PREFIX)
+
+
+def _read_holder(entry: KVEntry) -> str:
+    return entry.value.decode(errors="replace")  # others may write to the store, too

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Protocol
 
+import msgspec
+
 from isthmus.errors import IsthmusError
 
 
@@ -20,6 +22,23 @@ class Forgotten(IsthmusError):
 
 class Overtaken(IsthmusError):
     """Somebody else wrote to the stream, who took its writer for dead: nothing was added."""
+
+
+class LogLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of a log.
+
+    Attributes:
+        entries: the most entries of one stream.
+        age: the longest an entry is kept, seconds.
+        stream_size: the most bytes of one stream's values; the newest is kept whatever its size.
+        size: the most bytes of all streams' values together; the streams that were added to
+            longest ago give way.
+    """
+
+    entries: int = 1_000
+    age: float = 3600.0
+    stream_size: int = 1024 * 1024
+    size: int = 64 * 1024 * 1024
 
 
 class Log(Protocol):

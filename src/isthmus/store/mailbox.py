@@ -81,16 +81,18 @@ class Mailbox:
             self._unsubscribe = await self._bus.subscribe(_make_channel(self.address), self._hear)
 
     async def close(self) -> None:
-        """Take no more letters in, and give up those at work."""
+        """Take no more letters in, and give up those at work; who waits for answers is told."""
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
         for future in self._waiting.values():
-            future.cancel()
-        for task in self._work:
+            if not future.done():
+                future.set_exception(MailUndelivered(f"node {self.address} ends"))
+        work = self._work - {asyncio.current_task()}  # a handler may be what closes it
+        for task in work:
             task.cancel()
-        if self._work:
-            await asyncio.wait(self._work)
+        if work:
+            await asyncio.wait(work)
 
     async def send(
         self, address: str, topic: str, body: bytes, timeout: float = MAIL_TIMEOUT_S

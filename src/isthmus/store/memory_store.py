@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from isthmus.store.bus import MemoryBus
 from isthmus.store.kv import MemoryKV
-from isthmus.store.log import MemoryLog
+from isthmus.store.log import LogLimits, MemoryLog
 from isthmus.store.meter import MemoryMeter, Rate
 
 
@@ -14,12 +16,15 @@ class MemoryStore:
 
     Args:
         clock: says the time in seconds, from any beginning.
+        log_limits: bounds of the log.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, log_limits: LogLimits | None = None
+    ) -> None:
         self.name = "memory"
         self.kv = MemoryKV(clock=clock)
-        self.log = MemoryLog(clock)
+        self.log = MemoryLog(clock, **msgspec.structs.asdict(log_limits or LogLimits()))
         self.bus = MemoryBus()
         self._clock = clock
         self._meters: dict[str, MemoryMeter] = {}
@@ -27,9 +32,9 @@ class MemoryStore:
     def meter(self, name: str, rate: Rate) -> MemoryMeter:
         """As :meth:`~isthmus.store.store.Store.meter`."""
         known = self._meters.get(name)
-        if known is None or known.rate != rate:
+        if known is None:
             known = self._meters[name] = MemoryMeter(rate, clock=self._clock)
-        return known
+        return known if known.rate == rate else known.share(rate)
 
     async def open(self, *, durable: bool = False) -> None:
         """Nothing has to be opened; where memory will do, ``durable`` is not asked for."""

@@ -89,6 +89,12 @@ class MemoryMeter:
     def __len__(self) -> int:
         return len(self._full)
 
+    def share(self, rate: Rate) -> "MemoryMeter":
+        """A meter at another rate that counts the same keys together with this one."""
+        other = MemoryMeter(rate, most=self._most, clock=self._clock)
+        other._full = self._full
+        return other
+
     async def take(self, key: str, cost: float = 1.0) -> float:
         """Take ``cost``; see :meth:`Meter.take`. More than a key can ever have is never given."""
         return self.spend(key, cost)

@@ -1,0 +1,92 @@
+"""Engines of stores for the contract suite: each makes stores that share what is in it.
+
+A new engine is one function in :data:`ENGINES`, which the suite runs over in that order. It gets
+the folder of the test, and skips the test, with the reason, where the engine cannot run here.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from isthmus.store.log import LogLimits
+from isthmus.store.memory_store import MemoryStore
+from isthmus.store.store import Store
+from support.clock import ManualClock
+
+__all__ = ["ENGINES", "Engine", "MemoryEngine"]
+
+
+class Engine:
+    """One engine, empty at first.
+
+    Attributes:
+        url: where other processes find it; None where no other process can.
+        clock: the time of the engine, where a test can set it; None where it is the engine's own.
+        span: seconds that are short for this engine, and may be waited for.
+    """
+
+    url: str | None = None
+    clock: ManualClock | None = None
+    span: float = 0.04
+
+    def make_store(self, limits: LogLimits | None = None, *, real: bool = False) -> Store:
+        """A store over what is in this engine, as another process would have it; not open yet.
+
+        Args:
+            limits: bounds of its log, where they are not the usual ones.
+            real: its time passes by itself, also where the test could set it.
+        """
+        raise NotImplementedError
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass in the engine; it is waited for where the clock is the engine's own."""
+        if self.clock is not None:
+            self.clock.now += seconds
+        else:
+            assert seconds < 0.2, "a test does not wait that long"
+            await asyncio.sleep(seconds + 0.005)
+
+
+class MemoryEngine(Engine):
+    """The store in memory: all nodes of this process have one object."""
+
+    span = 5.0
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self._stores: dict[object, MemoryStore] = {}
+
+    def make_store(self, limits: LogLimits | None = None, *, real: bool = False) -> Store:
+        """The one store, per kind."""
+        if (limits, real) not in self._stores:
+            made = (
+                MemoryStore(log_limits=limits)
+                if real
+                else MemoryStore(self.clock, log_limits=limits)
+            )
+            self._stores[limits, real] = made
+        return self._stores[limits, real]
+
+
+def make_memory_engine(folder: Path) -> Engine:
+    """The engine in memory; it has no files."""
+    return MemoryEngine()
+
+
+def make_sqlite_engine(folder: Path) -> Engine:
+    """The engine in a file."""
+    pytest.skip("the SQLite engine is not there yet")
+
+
+def make_redis_engine(folder: Path) -> Engine:
+    """The engine in Redis: a server of its own in the folder, or a prefix of its own elsewhere."""
+    pytest.skip("the Redis engine is not there yet")
+
+
+ENGINES: dict[str, Callable[[Path], Engine]] = {
+    "memory": make_memory_engine,
+    "sqlite": make_sqlite_engine,
+    "redis": make_redis_engine,
+}
