@@ -53,6 +53,22 @@ def owner_of(principal: Any) -> str | None:
     return principal.owner if isinstance(principal, Principal) else str(principal)
 
 
+OWNER_DIGEST_BYTES = 16
+
+
+def digest_owner(owner: str | None) -> bytes | None:
+    """A digest of whom something belongs to, for other processes to compare; None for nobody.
+
+    Args:
+        owner: from :func:`owner_of`.
+    """
+    if owner is None:
+        return None
+    from hashlib import sha256  # most servers let everybody in
+
+    return sha256(owner.encode("utf-8", "surrogatepass")).digest()[:OWNER_DIGEST_BYTES]
+
+
 NO_SCOPES: frozenset[str] = frozenset()
 
 SCOPE_PATTERN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749 3.3

@@ -7,6 +7,7 @@ because what it writes is refused. A process without a store is a node that is a
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,18 @@ NODE_LEASE_PREFIX = "node/"
 
 OUTCOME_UNKNOWN = "the process that worked on this call has ended; whether it was done is not known"
 
+_NODE_ID = re.compile(rf"n[0-9a-f]{{{2 * NODE_ID_BYTES}}}")
+
 ReturnCallback = Callable[[], Awaitable[None]]
 """Called on a node that was taken for dead and goes on: its work may be another's by now."""
 
 DeathCallback = Callable[[str], Awaitable[None]]
 """Called with the id of a node that is there no more; on each of the others."""
+
+
+def is_node_id(text: str) -> bool:
+    """Whether a text can be the id of a node."""
+    return _NODE_ID.fullmatch(text) is not None
 
 
 class Node:

@@ -281,7 +281,7 @@ class HttpApp(ExchangeApp):
             return None
         from isthmus.transports.http.sse_server import SseServer  # few clients are that old
 
-        return SseServer(self.router, sse, messages, self._admission)
+        return SseServer(self.router, sse, messages, self._admission, node=self.node)
 
     def _begin_other_path(self, exchange: Exchange) -> Awaitable[Any]:
         """A request to another path than the endpoint's."""

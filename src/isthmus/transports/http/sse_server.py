@@ -9,7 +9,8 @@ can be spoken over it.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,9 @@ from isthmus.wire.jsonrpc import ErrorBody, Frame, Unreadable, parse
 from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
+    from isthmus.nodes.node import Node
     from isthmus.transports.http.admission import Admission
+    from isthmus.transports.http.sse_mail import SseLetter, SseMail
 
 GET_ONLY = Refusal(
     405,
@@ -67,16 +70,17 @@ class SseStream(WatchedRequest):
     Args:
         exchange: the request.
         router: serves what is sent to it; nobody may send but who opened it.
+        id: its name, in ``session_id``.
     """
 
     __slots__ = ("_principal", "_room", "_unread", "held", "id", "peer", "reply", "writer")
 
-    def __init__(self, exchange: Exchange, router: Router) -> None:
+    def __init__(self, exchange: Exchange, router: Router, id: str) -> None:
         super().__init__(exchange.task)
         self.writer = EventWriter(exchange, exchange.extra)
         self.reply = Reply(exchange, EVENTS_ONLY, exchange.extra)
         self.reply.events = self.writer
-        self.id = urandom(24).hex()
+        self.id = id
         self._principal = exchange.principal
         self.peer = Peer(self, router, side="server")
         self.held = 0
@@ -174,6 +178,7 @@ class SseServer:
         listening: the path of the event stream.
         posting: the path that messages are posted to.
         admission: says what is permitted; None permits everything.
+        node: this process among those that serve together.
 
     Attributes:
         listening: the path of the event stream.
@@ -187,12 +192,16 @@ class SseServer:
         listening: str,
         posting: str,
         admission: "Admission | None" = None,
+        *,
+        node: "Node",
     ) -> None:
         self.admission = None if admission is None else admission.for_sse()
         self.listening = "/" + listening.strip("/")
         self.paths = frozenset({self.listening, "/" + posting.strip("/")})
         self._posting = "/" + posting.strip("/")
         self._router = router
+        self._node = node
+        self._mail = None if node.mailbox is None else _make_mail(node, self)
         self._streams: dict[str, SseStream] = {}
 
     def __len__(self) -> int:
@@ -220,7 +229,9 @@ class SseServer:
             await self._hold_open(exchange, request_watch)
 
     async def _hold_open(self, exchange: Exchange, request_watch: RequestWatch) -> None:
-        stream = SseStream(exchange, self._router)
+        # Another node sees by its id where its messages belong.
+        id = f"{self._node.id}.{urandom(24).hex()}"
+        stream = SseStream(exchange, self._router, id)
         self._streams[stream.id] = stream
         request_watch.stay(stream)
         lost = "the client has closed its event stream"
@@ -248,23 +259,22 @@ class SseServer:
         """The path to post to as the client sees it: where its GET went to, but for the end."""
         return path.rstrip("/").removesuffix(self.listening) + self._posting
 
-    async def find_session(self, exchange: Exchange) -> SseStream | None:
+    async def find_session(self, exchange: Exchange) -> "SseStream | str | None":
         """The session that a message is for, from the head of the request that brings it.
 
         Returns:
-            None where the request was refused.
+            The id of a stream that another node may hold; None where the request was refused.
         """
-        stream = None
+        stream: SseStream | str | None = None
         id = _session_id(exchange.request.query)
         if exchange.request.method != "POST":
             refusal: Refusal | None = POST_ONLY
         elif id is None:
             refusal = NO_SESSION
         else:
-            stream = self._streams.get(id)
-            if stream is None or owner_of(stream.principal) != owner_of(exchange.principal):
-                # Somebody else's session looks like none, so that ids cannot be tried out.
-                stream, refusal = None, UNKNOWN_SESSION
+            stream = self._find_stream(id, exchange.principal)
+            if stream is None:
+                refusal = UNKNOWN_SESSION
             else:
                 bad = judge_head("POST", exchange.request.head, self._router.supported)
                 refusal = bad if isinstance(bad, Refusal) else None
@@ -273,7 +283,16 @@ class SseServer:
             return None
         return stream
 
-    async def post(self, exchange: Exchange, stream: SseStream, body: bytes) -> None:
+    def _find_stream(self, id: str, principal: Any) -> "SseStream | str | None":
+        """The stream of this id, or the id where another node may have it."""
+        stream = self._streams.get(id)
+        if stream is None:
+            there = None if self._mail is None else self._mail.find_node(id)
+            return None if there is None else id
+        # Somebody else's session looks like none, so that ids cannot be tried out.
+        return stream if owner_of(stream.principal) == owner_of(principal) else None
+
+    async def post(self, exchange: Exchange, stream: "SseStream | str", body: bytes) -> None:
         """Take in a message: it is accepted now, and answered on the stream.
 
         A client that asks and does not read gets no more work done: what it asks is accepted when
@@ -290,23 +309,58 @@ class SseServer:
             parsed = [frame] if isinstance(frame, Frame) else [parse(bytes(one)) for one in frame]
             if not await self._permits(exchange, [one for one in parsed if isinstance(one, Frame)]):
                 return
+        if isinstance(stream, str):
+            refusal = await self._send(stream, exchange.principal, body)
+        else:
             # The one stream cannot be opened again: it lasts as long as its user's newest token.
             stream.renew(exchange.principal)
+            refusal = await self._find_lack(stream, frame, stream.room)
+            if refusal is None:
+                _take_in(stream, frame, Delivery(body, exchange.origin(stream.id, "http+sse")))
+        if refusal is not None:
+            await exchange.refuse(refusal)
+            return
+        await exchange.send_whole(202, b"", exchange.extra)
+
+    async def _send(self, id: str, principal: Any, body: bytes) -> Refusal | None:
+        """Have another node take a message in; why it is refused, or None."""
+        return UNKNOWN_SESSION if self._mail is None else await self._mail.send(id, principal, body)
+
+    async def _find_lack(
+        self,
+        stream: SseStream,
+        frame: Frame | Sequence[Raw],
+        room: Callable[[], Awaitable[None]],
+    ) -> Refusal | None:
+        """Wait until a stream takes a message in; why it does not, or None."""
         if stream.full and _asks(frame):
             if stream.held >= MAX_HELD_REQUESTS:
-                await exchange.refuse(TOO_MUCH_UNREAD)
-                return
-            await stream.room()
+                return TOO_MUCH_UNREAD
+            await room()
             if stream.is_over:
-                await exchange.refuse(UNKNOWN_SESSION)
-                return
-        peer = stream.peer
-        delivery = Delivery(body, exchange.origin(stream.id, "http+sse"))
-        for inbound in peer.take(delivery, frame if isinstance(frame, Frame) else None):
-            peer.spawn(inbound)
-        if peer.outbox:
-            peer.start(peer.flush())
-        await exchange.send_whole(202, b"", exchange.extra)
+                return UNKNOWN_SESSION
+        return None
+
+    async def take_letter(self, letter: "SseLetter") -> Refusal | None:
+        """Take in what was posted at another node, where it was permitted; see ``SseInbox``."""
+        from isthmus.transports.http.sse_mail import (
+            is_from_owner,
+            make_letter_origin,
+            wait_for_room,
+        )
+
+        stream = self._streams.get(letter.stream)
+        if stream is None or not is_from_owner(letter, stream.principal):
+            return UNKNOWN_SESSION
+        frame = parse(letter.body)
+        if isinstance(frame, Unreadable):
+            return Refusal(400, frame.code, frame.message)
+        lack = await self._find_lack(stream, frame, partial(wait_for_room, stream))
+        if lack is None:
+            _take_in(
+                stream, frame, Delivery(letter.body, make_letter_origin(letter, stream.principal))
+            )
+        return lack
 
     async def _permits(self, exchange: Exchange, frames: Sequence[Frame]) -> bool:
         """Whether a request may have what it asks for; False where it was refused."""
@@ -319,6 +373,21 @@ class SseServer:
         asks = one.method is not UNSET and one.id is not UNSET
         await exchange.refuse(refusal, one.id if asks else None)  # type: ignore[arg-type]  # UNSET does not ask
         return False
+
+
+def _make_mail(node: "Node", server: SseServer) -> "SseMail":
+    from isthmus.transports.http.sse_mail import SseMail  # most servers are one process
+
+    return SseMail(node, server, UNKNOWN_SESSION)
+
+
+def _take_in(stream: SseStream, frame: Frame | Sequence[Raw], delivery: Delivery) -> None:
+    """Begin to serve a message."""
+    peer = stream.peer
+    for inbound in peer.take(delivery, frame if isinstance(frame, Frame) else None):
+        peer.spawn(inbound)
+    if peer.outbox:
+        peer.start(peer.flush())
 
 
 def _session_id(query: bytes) -> str | None:
