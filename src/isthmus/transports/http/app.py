@@ -10,6 +10,8 @@ in :meth:`HttpApp.begin`. A modern request is served by a
 """
 
 import asyncio
+import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +64,7 @@ from isthmus.transports.http.request import (
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.response import ResponseChannel
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
+from isthmus.transports.http.sessions.seal import SessionSeal
 from isthmus.transports.http.sessions.session import HttpSession, SessionBook
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
@@ -99,6 +102,7 @@ class HttpApp(ExchangeApp):
             or :class:`~isthmus.transports.http.connections.Connection` reads it.
         target_limit: the same of its first line, with method and path.
         session_idle: seconds without a request or an open stream until a session ends.
+        session_life: seconds from its beginning that a session's id is good for.
         max_sessions: the most sessions there may be; the idlest gives way to a new one.
         heartbeat: seconds between comments on an open stream; a client that takes none of four in
             a row counts as gone.
@@ -116,6 +120,9 @@ class HttpApp(ExchangeApp):
         websocket: take WebSockets, too, in all revisions.
         auth: says who may ask for what; None lets everybody ask for everything.
         node: this process among those that serve together; one that is alone by default.
+        session_keys: gives the secrets that session ids are sealed with, the one that seals first;
+            asked once the app has started. Made up for this process by default.
+        clock: says the time in seconds since the epoch.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
 
@@ -144,6 +151,7 @@ class HttpApp(ExchangeApp):
         head_limit: int = 32 * 1024,
         target_limit: int = 8 * 1024,
         session_idle: float = 1800.0,
+        session_life: float = 86_400.0,
         max_sessions: int = 10_000,
         heartbeat: float = 15.0,
         stream_answers: bool = False,
@@ -157,6 +165,8 @@ class HttpApp(ExchangeApp):
         websocket: bool = False,
         auth: "Authorizer | None" = None,
         node: "Node | None" = None,
+        session_keys: Callable[[], Sequence[bytes]] | None = None,
+        clock: Callable[[], float] = time.time,
         on_start: LifespanHook | None = None,
         on_stop: LifespanHook | None = None,
     ) -> None:
@@ -184,6 +194,13 @@ class HttpApp(ExchangeApp):
         self._sse = self._make_sse_server(sse, messages)
         self.sockets = self._make_websockets(max_sessions) if websocket else None
         self._session_idle = session_idle
+        self._seal = SessionSeal(
+            _make_keys() if session_keys is None else session_keys,
+            "" if router.server is None else router.server.name,
+            self.node.id,
+            session_life,
+            clock,
+        )
         self._max_sessions = max_sessions
         self._heartbeat = heartbeat
         self._stream_answers = stream_answers
@@ -520,6 +537,7 @@ class HttpApp(ExchangeApp):
                 self._request_watch,
                 loop,
                 node=self.node,
+                seal=self._seal,
                 log=MemoryLog(loop.time) if self._stream_log is None else self._stream_log,
                 idle=self._session_idle,
                 limit=self._max_sessions,
@@ -602,6 +620,12 @@ def _make_lone_node() -> "Node":
     from isthmus.nodes.node import Node  # which a server gives that has several
 
     return Node()
+
+
+def _make_keys() -> Callable[[], Sequence[bytes]]:
+    """A key of session ids that lasts as long as this process."""
+    keys = (os.urandom(32),)
+    return lambda: keys
 
 
 def _find_request_id(frame: Frame) -> Id | None:

@@ -250,6 +250,7 @@ class SessionStreams:
     Args:
         session: the session's id.
         log: keeps what is said.
+        mark: what the ids of this session's events begin with; made up if not given.
         primes: streams begin with an event that has nothing but an id, and may be polled.
 
     Attributes:
@@ -260,12 +261,12 @@ class SessionStreams:
 
     __slots__ = ("_count", "_streams", "log", "mark", "memory", "primes", "session", "stale")
 
-    def __init__(self, session: str, log: Log, *, primes: bool) -> None:
+    def __init__(self, session: str, log: Log, *, primes: bool, mark: str = "") -> None:
         self.session = session
         self.log = log
         self.memory = log if type(log) is MemoryLog else None
         self.primes = primes
-        self.mark = urandom(6).hex()
+        self.mark = mark or urandom(6).hex()
         self.stale: list[str] = []
         self._count = 0
         self._streams: dict[int, ResumableStream] = {}
