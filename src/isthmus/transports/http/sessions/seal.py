@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from os import urandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isthmus.core.caller import Caller
 from isthmus.core.http.session_id import (
@@ -15,12 +15,17 @@ from isthmus.core.http.session_id import (
 from isthmus.core.principal import owner_of
 from isthmus.core.sealing import NONCE_BYTES, SealBroken
 
+if TYPE_CHECKING:
+    from isthmus.nodes.node import Node
+
+KEY_BYTES = 32
+
 
 class SessionSeal:
     """Makes and opens the ids of sessions.
 
     Args:
-        keys: gives the secrets, the one that seals first.
+        keys: gives the secrets, the one that seals first; made up for this process if not given.
         server: the server's name: ids open for no other.
         node: the node that opens sessions here.
         life: seconds an id is good for.
@@ -29,7 +34,7 @@ class SessionSeal:
 
     def __init__(
         self,
-        keys: Callable[[], Sequence[bytes]],
+        keys: Callable[[], Sequence[bytes]] | None,
         server: str,
         node: str,
         life: float,
@@ -37,7 +42,7 @@ class SessionSeal:
     ) -> None:
         self.node = node
         self.life = life
-        self._keys = keys
+        self._keys = keys or _make_keys()
         self._server = server
         self._clock = clock
 
@@ -68,3 +73,15 @@ class SessionSeal:
             return None
         lives = facts.birth + self.life > self._clock()
         return facts if lives and facts.owner == digest_owner(owner_of(principal)) else None
+
+
+def _make_keys() -> Callable[[], Sequence[bytes]]:
+    keys = (urandom(KEY_BYTES),)
+    return lambda: keys
+
+
+def make_lone_node() -> "Node":
+    """A node for an app that nobody gave one."""
+    from isthmus.nodes.node import Node  # which a server gives that has several
+
+    return Node()
