@@ -43,7 +43,7 @@ SLOW = {
     *("aiohttp", "attr", "attrs", "cryptography", "httptools", "jsonschema_rs", "opentelemetry"),
     *("pydantic", "rich", "starlette", "typer", "uvicorn", "uvloop", "http", "urllib", "email"),
     *("textual", "tomlkit", "tomllib", "watchfiles", "yaml"),
-    *("sqlite3", "redis", "unittest", "multiprocessing", "webbrowser"),
+    *("sqlite3", "hiredis", "unittest", "multiprocessing", "webbrowser"),
 }
 SERVING = "transports/http/connections/"
 """Modules whose classes are for uvicorn: only a function that serves imports them."""

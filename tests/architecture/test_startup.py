@@ -26,7 +26,7 @@ print(*sorted(sys.modules))
 
 HEAVY = {
     *("aiohttp", "uvicorn", "httptools", "uvloop", "cryptography", "jsonschema_rs", "typer"),
-    *("rich", "pydantic", "starlette", "fastapi", "anyio", "attr", "sqlite3", "redis"),
+    *("rich", "pydantic", "starlette", "fastapi", "anyio", "attr", "sqlite3", "hiredis"),
     *("opentelemetry", "multiprocessing", "http", "email", "urllib.request", "unittest"),
     *("authlib", "joserfc", "keyring", "argon2", "filelock", "secrets", "isthmus.auth"),
 }

@@ -1,0 +1,1 @@
+"""Redis and Valkey as a store: connection, scripts, and the four primitives on them."""
