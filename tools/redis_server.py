@@ -18,22 +18,15 @@ INSTALL_SECONDS = 300
 SKIPPED = 77
 
 
-def find() -> list[str] | None:
-    """The command that starts redis-server; ``REDIS_SERVER`` in the environment comes first."""
+def find() -> str | None:
+    """Where redis-server is; ``REDIS_SERVER`` in the environment comes first."""
     named = os.environ.get("REDIS_SERVER")
-    if named:
-        return [named]
-    there = shutil.which("redis-server") or shutil.which("valkey-server")
-    if there is not None:
-        return [there]
-    unpacked = FOLDER / "root" / "usr" / "bin" / "redis-server"
-    if not unpacked.exists():
-        return None
-    folders = sorted({str(path.parent) for path in (FOLDER / "root").rglob("*.so*")})
-    return ["env", f"LD_LIBRARY_PATH={':'.join(folders)}", str(unpacked)]
+    unpacked = FOLDER / "redis-server"
+    installed = shutil.which("redis-server") or shutil.which("valkey-server")
+    return named or installed or (str(unpacked) if unpacked.exists() else None)
 
 
-def install() -> list[str] | None:
+def install() -> str | None:
     """The same, after an attempt to unpack Debian's where there is none."""
     there = find()
     if there is not None or shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
@@ -63,6 +56,16 @@ def _unpack() -> None:
     _run([*apt, "download", *names], archives)
     for archive in sorted(archives.glob("*.deb")):
         _run(["dpkg-deb", "-x", str(archive), str(FOLDER / "root")])
+    _write_starter(FOLDER / "redis-server")
+
+
+def _write_starter(path: Path) -> None:
+    """Write a program that starts what was unpacked, with the libraries unpacked beside it."""
+    root = FOLDER / "root"
+    libraries = ":".join(sorted({str(library.parent) for library in root.rglob("*.so*")}))
+    program = root / "usr" / "bin" / "redis-server"
+    path.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {program} "$@"\n')
+    path.chmod(0o755)
 
 
 def _run(command: list[str], folder: Path = ROOT) -> str:
@@ -74,11 +77,17 @@ def _run(command: list[str], folder: Path = ROOT) -> str:
 
 def main() -> int:
     """Run them, or say why not."""
-    if not os.environ.get("ISTHMUS_TEST_REDIS") and install() is None:
-        print("redis tests skipped: there is no redis-server, and none can be unpacked here")
-        return SKIPPED
+    server = None
+    if not os.environ.get("ISTHMUS_TEST_REDIS"):
+        server = install()
+        if server is None:
+            print("redis tests skipped: there is no redis-server, and none can be unpacked here")
+            return SKIPPED
+    environment = {**os.environ, "REDIS_SERVER": server} if server else os.environ
     command = [sys.executable, "-m", "pytest", "-q", "-m", "redis", "tests"]
-    done = subprocess.run([*command, *sys.argv[1:]], cwd=ROOT, check=False)  # noqa: S603 - our tests
+    done = subprocess.run(  # noqa: S603 - our own tests
+        [*command, *sys.argv[1:]], cwd=ROOT, env=environment, check=False
+    )
     return done.returncode
 
 

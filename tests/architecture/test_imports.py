@@ -220,6 +220,6 @@ def test_the_lists_name_real_modules():
     """Ours: a misspelt module in a list above would forbid nothing."""
     third = {"aiohttp", "uvicorn", "uvloop", "httptools", "anyio", "httpx", "requests", "msgspec"}
     third |= {"attr", "attrs", "cryptography", "jsonschema_rs", "opentelemetry", "pydantic"}
-    third |= {"rich", "starlette", "typer", "redis", "textual", "tomlkit", "watchfiles", "yaml"}
+    third |= {"rich", "starlette", "typer", "hiredis", "textual", "tomlkit", "watchfiles", "yaml"}
 
     assert set() == (IMPURE | CHEAP | SLOW) - third - set(sys.stdlib_module_names)

@@ -36,6 +36,7 @@ SAYING |= {"NetworkFailed", "NetworkRefused", "KeysUnavailable", "VerifierUnavai
 SAYING |= {"LoginTimeout"}  # an AuthRequired
 SAYING |= {"UpstreamDenied", "UpstreamFailed", "UpstreamUnavailable", "StoreBroken", "StoreBusy"}
 SAYING |= {"StoreLocked", "StoreUnavailable", "StoreUnusable", "AuditUnavailable"}
+SAYING |= {"RedisMisconfigured", "RedisFull", "RedisScriptMissing"}  # they are StoreUnavailable
 SAYING |= {"HostGone", "HostRuns", "ControlUnavailable", "CannotOpen"}
 SAYING |= {"Denied", "Quarantined", "UserDeclined", "Exhausted", "ServerUnavailable"}
 SAYING |= {"OutcomeUnknown"}

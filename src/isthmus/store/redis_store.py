@@ -1,6 +1,7 @@
 """Store in Redis or Valkey, for nodes on several machines."""
 
 from isthmus.errors import UsageError
+from isthmus.store.log import LogLimits
 from isthmus.store.meter import Rate
 from isthmus.store.redis.address import parse_redis_url
 from isthmus.store.redis.bus import RedisBus
@@ -16,6 +17,7 @@ class RedisStore:
     Args:
         url: where it is: ``redis://USER:PASSWORD@HOST:PORT/DB?prefix=NAME:``, ``rediss://…`` for
             TLS, ``unix:///PATH?db=DB``.
+        log_limits: bounds of the log.
 
     Attributes:
         name: the URL without a password.
@@ -27,14 +29,14 @@ class RedisStore:
         UsageError: the URL says something else.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, log_limits: LogLimits | None = None) -> None:
         address = parse_redis_url(url)
         self.name = address.name
         self._prefix = address.prefix
         self._client = RedisClient(address)
         self._meters: dict[str, RedisMeter] = {}
         self.kv = RedisKV(self._client, address.prefix)
-        self.log = RedisLog(self._client, address.prefix)
+        self.log = RedisLog(self._client, address.prefix, log_limits or LogLimits())
         self.bus = RedisBus(self._client, address.prefix)
 
     def meter(self, name: str, rate: Rate) -> RedisMeter:

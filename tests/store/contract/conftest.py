@@ -2,11 +2,11 @@
 
 import pytest
 
-from support.store.engines import ENGINES
+from support.store.engines import ENGINE_PARAMS, ENGINES
 from support.store.processes import OtherProcess
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINE_PARAMS)
 def engine(request, tmp_path):
     """One engine, empty."""
     return ENGINES[request.param](tmp_path)

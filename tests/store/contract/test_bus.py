@@ -101,10 +101,10 @@ async def test_who_comes_back_hears_again(open_store):
     """Ours: a channel that was left can be listened to again."""
     one, other = await open_store(), await open_store()
     ear = Ear()
-    for message in (b"a", b"b", b"c"):
+    for count, message in enumerate((b"a", b"b", b"c"), 1):
         unsubscribe = await other.bus.subscribe("news", ear)
         await one.bus.publish("news", message)
-        await ear.wait(len(ear.heard) + 1)
+        await ear.wait(count)
         unsubscribe()
 
     assert [b"a", b"b", b"c"] == ear.heard

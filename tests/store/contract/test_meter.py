@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from isthmus.store.meter import MemoryMeter, Rate
 from support.clock import ManualClock
-from support.store.engines import ENGINES
+from support.store.engines import ENGINE_PARAMS, ENGINES
 
 SLOW = Rate(3, 3000)
 
@@ -86,7 +86,7 @@ takes = st.lists(
 )
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", ENGINE_PARAMS)
 def test_a_meter_says_what_the_one_in_memory_says(name, tmp_path):
     """Ours: a server that gets a store limits as before."""
     engine = ENGINES[name](tmp_path)

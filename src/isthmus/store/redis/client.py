@@ -144,7 +144,7 @@ class RedisClient:
             self._opening = asyncio.get_running_loop().create_task(self._open())
         opening = self._opening
         await asyncio.wait((opening,))
-        failure = StoreUnavailable(f"{self.name}: it was closed here")
+        failure = StoreUnavailable(f"{self.name} cannot be reached: it was closed here")
         if not opening.cancelled() and (result := opening.result()) is not None:
             failure = result
         if self._connection is None:

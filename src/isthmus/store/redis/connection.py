@@ -6,6 +6,7 @@ under way at a time, and an answer that does not come ends all of them in time.
 """
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -96,7 +97,7 @@ class RedisConnection(asyncio.Protocol):
             StoreUnavailable: it was not sent.
         """
         if self.lost:
-            raise StoreUnavailable(f"{self._name}: {self.lost}")
+            raise StoreUnavailable(f"{self._name} cannot be reached: {self.lost}")
         if self._full:
             raise StoreUnavailable(f"{self._name} does not read what it is sent: it is overloaded")
         loop = self._loop
@@ -123,21 +124,17 @@ class RedisConnection(asyncio.Protocol):
             self._watchdog.cancel()
         if self._transport is not None:
             self._transport.abort()
-        kind = RedisCut if answered else StoreUnavailable
+        text = f"{self._name}: {reason}; whether it was done is not known"
         while self._under_way:
             _, future = self._under_way.popleft()
             if not future.done():
-                future.set_exception(
-                    kind(f"{self._name}: {reason}; whether it was done is not known")
-                )
+                future.set_exception(RedisCut(text) if answered else StoreUnavailable(text))
         self._on_lost(self, reason)
 
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport, and have a dead machine noticed."""
-        import socket
-
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
         found = transport.get_extra_info("socket")

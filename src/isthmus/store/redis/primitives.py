@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from isthmus.store.kv import KVEntry, StoreFull
-from isthmus.store.log import Forgotten, Overtaken
+from isthmus.store.log import Forgotten, LogLimits, Overtaken
 from isthmus.store.meter import Rate
 from isthmus.store.redis.client import RedisClient, RedisFull
 from isthmus.store.redis.scripts import (
@@ -23,12 +23,6 @@ MAX_VALUE_BYTES = 32 * 1024 * 1024  # of one value
 MAX_READ_BYTES = 8 * 1024 * 1024  # of one answer with several values
 
 MAX_TTL_S = 10 * 366 * 24 * 3600.0  # ten years: Redis refuses what is much later
-
-MAX_STREAM_ENTRIES = 1_000
-
-MAX_STREAM_BYTES = 1024 * 1024  # of the values of one stream; the newest is kept whatever its size
-
-MAX_STREAM_AGE_S = 3600.0  # since the last entry
 
 VERSION_DIGITS = 16
 
@@ -147,23 +141,14 @@ class RedisLog:
     Args:
         client: the server.
         prefix: what all our keys begin with.
-        entries: the most entries of one stream.
-        age: how long a stream is kept after its last entry, seconds.
-        stream_size: the most bytes of one stream's values; the newest is kept whatever its size.
+        limits: bounds of each stream; all of them together are bounded by the server's maxmemory.
     """
 
-    def __init__(
-        self,
-        client: RedisClient,
-        prefix: str,
-        *,
-        entries: int = MAX_STREAM_ENTRIES,
-        age: float = MAX_STREAM_AGE_S,
-        stream_size: int = MAX_STREAM_BYTES,
-    ) -> None:
+    def __init__(self, client: RedisClient, prefix: str, limits: LogLimits) -> None:
         self._client = client
         self._streams = f"{prefix}s/".encode()
-        self._bounds = (entries, stream_size, math.ceil(age * 1000))
+        self._last_places = f"{prefix}l/".encode()
+        self._bounds = (limits.entries, limits.stream_size, math.ceil(limits.age * 1000))
 
     async def write(self, stream: str, place: int, values: Sequence[bytes]) -> None:
         """As of a Log.
@@ -174,11 +159,11 @@ class RedisLog:
         """
         if not values:
             return
-        key = self._streams + stream.encode()
+        keys = self._make_keys(stream)
         # The same entries at the same places, asked for again: they are what was added before.
         first, second = (place, *self._bounds, 0), (place, *self._bounds, 1)
         last: int = await self._client.run(
-            WRITE_STREAM, (key,), (*first, *values), again=(*second, *values)
+            WRITE_STREAM, keys, (*first, *values), again=(*second, *values)
         )
         if last:
             raise Overtaken(
@@ -192,18 +177,22 @@ class RedisLog:
             Forgotten: some of that is gone, or never was.
             StoreUnavailable: the server does not answer.
         """
-        key = self._streams + stream.encode()
+        keys = self._make_keys(stream)
         asked = (after, max(1, limit), MAX_READ_BYTES)
         values: list[bytes] | None = None
         if after >= 0:
-            values = await self._client.run(READ_STREAM, (key,), asked, again=asked)
+            values = await self._client.run(READ_STREAM, keys, asked, again=asked)
         if values is None:
             raise Forgotten(f"stream {stream!r} does not have what came after {after}")
         return list(enumerate(values[:limit], after + 1))
 
     async def forget(self, stream: str) -> None:
         """As of a Log."""
-        await self._client.call("UNLINK", self._streams + stream.encode())
+        await self._client.call("UNLINK", *self._make_keys(stream), repeat=True)
+
+    def _make_keys(self, stream: str) -> tuple[bytes, bytes]:
+        name = stream.encode()
+        return self._streams + name, self._last_places + name
 
 
 class RedisMeter:

@@ -96,27 +96,33 @@ while true do
 end
 """)
 
-# Keys: the stream. Arguments: the first place, the most entries, the most bytes, how long it is kept
-# (ms), whether it may be there already, the values.
+# Keys: the stream, its last place. Arguments: the first place, the most entries, the most bytes, how
+# long it is kept (ms), whether it may be there already, the values.
 # Each entry has its value and the bytes of all values up to it, so that the bytes of what is kept
-# follow from the first and the last. The answer: the last place, where there was one as late; 0 else.
+# follow from the first and the last. The last place outlives the entries, so that a writer who was
+# taken for dead is refused then, too. The answer: the last place, where there was one as late; else 0.
 WRITE_STREAM = _make_script("""
 local place, count = tonumber(ARGV[1]), #ARGV - 5
 local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-local total = 0
+local last, total = tonumber(redis.call('GET', KEYS[2]) or '0') or 0, 0
 if newest then
-  local last = tonumber(string.match(newest[1], '%d+$'))
+  last = math.max(last, tonumber(string.match(newest[1], '%d+$')))
   total = tonumber(newest[2][4])
-  if place <= last then
-    if ARGV[5] == '1' and last == place + count - 1 then
-      local there = redis.call('XRANGE', KEYS[1], '0-' .. ARGV[1], '+')
-      local same = #there == count
-      for i, entry in ipairs(there) do same = same and entry[2][2] == ARGV[5 + i] end
-      if same then return 0 end
-    end
-    return last
+end
+if place <= last then
+  if ARGV[5] == '1' and last == place + count - 1 then
+    local there = redis.call('XRANGE', KEYS[1], '0-' .. ARGV[1], '+')
+    local same = #there == count
+    for i, entry in ipairs(there) do same = same and entry[2][2] == ARGV[5 + i] end
+    if same then return 0 end
   end
-  if place > last + 1 then redis.call('XTRIM', KEYS[1], 'MAXLEN', 0) end
+  return last
+end
+local newly = string.format('%.0f', place + count - 1)
+redis.call('SET', KEYS[2], newly, 'PX', 2 * ARGV[4] + 60000)
+if newest and place > last + 1 then
+  redis.call('XTRIM', KEYS[1], 'MAXLEN', 0)
+  total = 0
 end
 for i = 1, count do
   total = total + #ARGV[5 + i]
@@ -128,7 +134,7 @@ if total > most then
   while true do
     local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
     local kept = total - oldest[2][4] + #oldest[2][2]
-    if kept <= most or oldest[1] == string.format('0-%.0f', place + count - 1) then break end
+    if kept <= most or oldest[1] == '0-' .. newly then break end
     redis.call('XDEL', KEYS[1], oldest[1])
   end
 end
@@ -136,7 +142,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 0
 """)
 
-# Keys: the stream. Arguments: the place after which, how many, how many bytes.
+# Keys: the stream, its last place. Arguments: the place after which, how many, how many bytes.
 # The answer: nothing where some of that is gone; else the values, which follow each other.
 READ_STREAM = _make_script("""
 local place, most = ARGV[1] + 1, tonumber(ARGV[3])
@@ -144,7 +150,8 @@ local entries = redis.call('XRANGE', KEYS[1], string.format('0-%.0f', place), '+
 local found, bytes = {}, 0
 if #entries == 0 then
   local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-  if newest and newest[1] == '0-' .. ARGV[1] then return found end
+  local last = newest and newest[1] or '0-' .. (redis.call('GET', KEYS[2]) or '')
+  if last == '0-' .. ARGV[1] then return found end
   return false
 end
 if entries[1][1] ~= string.format('0-%.0f', place) then return false end
@@ -163,7 +170,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local burst = tonumber(ARGV[2])
 local full = tonumber(redis.call('GET', KEYS[1]) or '0') or 0
-full = math.max(math.min(full, now + burst), now) + ARGV[1]
+if full ~= full then full = now end
+full = math.max(math.min(full, now + burst + 86400e6), now) + ARGV[1]
 local wait = full - now - burst
 if wait > 0.5 then return string.format('%.0f', math.ceil(wait)) end
 redis.call('SET', KEYS[1], string.format('%.3f', full), 'PX', math.ceil((full - now) / 1000) + 1)
