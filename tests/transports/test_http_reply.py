@@ -164,10 +164,10 @@ class SlowLog(MemoryLog):
         super().__init__()
         self.free = asyncio.Event()
 
-    async def append(self, stream, value):
+    async def write(self, stream, place, values):
         """Keep it later."""
         await self.free.wait()
-        return await super().append(stream, value)
+        return await super().write(stream, place, values)
 
 
 class Session:

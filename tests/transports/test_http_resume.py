@@ -671,12 +671,12 @@ class Broken(MemoryLog):
         super().__init__(lambda: 0.0)
         self.good = good
 
-    async def append(self, stream, value):
+    async def write(self, stream, place, values):
         """Fail when it is time."""
         self.good -= 1
         if self.good < 0:
             raise OSError("the disk is full")
-        return await super().append(stream, value)
+        return await super().write(stream, place, values)
 
 
 async def test_a_log_that_fails_costs_the_resumption_and_not_the_call(caplog):

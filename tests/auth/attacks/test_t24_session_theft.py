@@ -166,7 +166,7 @@ class Noted(MemoryLog):
         super().__init__(time.monotonic)
         self.keys = []
 
-    async def append(self, key, value):
+    async def write(self, stream, place, values):
         """Keep it."""
-        self.keys.append(key)
-        return await super().append(key, value)
+        self.keys.append(stream)
+        await super().write(stream, place, values)

@@ -14,6 +14,8 @@ from isthmus.errors import UsageError
 
 MAX_ID_DIGITS = 15  # of a number in an event id; a longer one is none of ours
 
+MAX_NODE_DIGITS = 32  # of the name of a process in an event id
+
 
 def encode_event(
     data: bytes, *, event: str | None = None, id: str | None = None, retry: int | None = None
@@ -60,36 +62,55 @@ class EventId(NamedTuple):
 
     Attributes:
         mark: what all ids of one session begin with.
-        stream: the number of the stream in its session.
-        place: how many messages were on the stream, up to this event.
+        node: the process that the stream began at.
+        stream: the number of the stream among those of its session that began there.
+        place: how many entries were on the stream, up to this event.
     """
 
     mark: str
+    node: str
     stream: int
     place: int
 
 
+def make_stream_name(mark: str, node: str, number: int) -> str:
+    """The name of a stream: its session's mark, the process it began at, and its number there."""
+    return f"{mark}-{node}.{number}"
+
+
 def make_event_id(stream: str, place: int) -> str:
-    """The id of an event: its session's mark, its stream and its place in that.
+    """The id of an event: its stream and its place in that.
 
     Args:
-        stream: the mark and the number of the stream, ``"{mark}-{number}"``.
-        place: how many messages were on the stream, up to this event.
+        stream: the name, from :func:`make_stream_name`.
+        place: how many entries were on the stream, up to this event.
     """
     return f"{stream}-{place}"
 
 
 def parse_event_id(text: str) -> EventId | None:
     """The parts of a ``Last-Event-ID``; None where :func:`make_event_id` cannot have made it."""
-    mark, _, rest = text.partition("-")
-    stream, _, place = rest.partition("-")
-    if not (_is_number(stream) and _is_number(place)):
+    name, _, place = text.rpartition("-")
+    mark, _, rest = name.rpartition("-")
+    node, _, stream = rest.partition(".")
+    if not (mark and _is_node(node) and _is_number(stream) and _is_number(place)):
         return None
-    return EventId(mark, int(stream), int(place))
+    return EventId(mark, node, int(stream), int(place))
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
+        return False
+    return text == "0" or text[0] != "0"
+
+
+def _is_node(text: str) -> bool:
+    digits = text[1:]
+    return (
+        text[:1] == "n"
+        and 0 < len(digits) <= MAX_NODE_DIGITS
+        and not digits.strip("0123456789abcdef")
+    )
 
 
 def _encode_head(event: str | None, id: str | None, retry: int | None) -> list[bytes]:

@@ -5,7 +5,7 @@ is no cancellation): it may come back for the rest of the stream, which its sess
 """
 
 import asyncio
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from isthmus.core.http.rules import AcceptedForms
 from isthmus.transports.http.reply import (
@@ -15,8 +15,11 @@ from isthmus.transports.http.reply import (
 )
 from isthmus.transports.http.request import EVENTS_ONLY, Exchange
 from isthmus.transports.http.request_watch import WatchedRequest
-from isthmus.transports.http.sessions.resume import PostedStream, ResumableStream, SessionStreams
+from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.wire.jsonrpc import ErrorBody
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.sessions.stream_carrier import CarriedStream
 
 PRIME_AFTER_S = 1.0  # that a call lasts until its client is given an id to come back with
 
@@ -137,9 +140,10 @@ class GetRequest(WatchedRequest):
         writer: writes the response, which is an event stream in any case.
         stream: the stream it carries, or None where the revision cannot resume any.
         standing: it takes what belongs to no request.
+        prelude: what is sent before its stream: the rest of the one that it continues.
     """
 
-    __slots__ = ("_exchange", "reply", "standing", "stream", "writer")
+    __slots__ = ("_exchange", "prelude", "reply", "standing", "stream", "writer")
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange.task)
@@ -147,8 +151,9 @@ class GetRequest(WatchedRequest):
         self.writer = EventWriter(exchange, exchange.extra)
         self.reply = Reply(exchange, EVENTS_ONLY, exchange.extra)
         self.reply.events = self.writer
-        self.stream: ResumableStream | None = None
+        self.stream: CarriedStream | None = None
         self.standing = True
+        self.prelude = b""
 
     @property
     def principal(self) -> Any:

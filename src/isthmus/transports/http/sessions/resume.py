@@ -11,37 +11,23 @@ plain JSON has no stream and costs none of this.
 """
 
 import asyncio
+from collections.abc import Callable
 from os import urandom
-from typing import Protocol
 
-from isthmus.core.http.sse import encode_event, make_event_id, parse_event_id
+from isthmus.core.http.sse import encode_event, make_event_id, make_stream_name, parse_event_id
 from isthmus.runtime.failures import log_failure
 from isthmus.store.log import Forgotten, Log, MemoryLog
 from isthmus.transports.http.reply import EventWriter
+from isthmus.transports.http.sessions.shared_streams import SharedStream
+from isthmus.transports.http.sessions.stream_carrier import MAX_REPLAYED_EVENTS, StreamCarrier
+from isthmus.transports.http.sessions.stream_followers import StreamFollower
+from isthmus.transports.http.sessions.stream_letters import StreamLetters
+from isthmus.wire.struct import Id
 
 # Streams of one session that are kept; those that have ended give way, the oldest first
 MAX_KEPT_STREAMS = 64
 
-# Events sent to one who resumes: more than any log of ours keeps of a stream
-MAX_REPLAYED_EVENTS = 10_000
-
-
-class StreamCarrier(Protocol):
-    """The response that carries a stream.
-
-    Attributes:
-        writer: writes to its client.
-    """
-
-    writer: EventWriter
-
-    def hang_up(self) -> None:
-        """The response was ended, though the stream may go on."""
-        ...
-
-    def give_way(self) -> None:
-        """Another response carries the stream from now on: end this one."""
-        ...
+LONE_NODE = "n0"  # stands for the id of a process that is alone
 
 
 class ResumableStream:
@@ -66,7 +52,7 @@ class ResumableStream:
         self, book: "SessionStreams", number: int, carrier: StreamCarrier, *, standing: bool
     ) -> None:
         self._book = book
-        self._name = f"{book.mark}-{number}"
+        self._name = make_stream_name(book.mark, book.node, number)
         self._lock = asyncio.Lock()
         self._begun = False
         self._broken = False
@@ -84,6 +70,11 @@ class ResumableStream:
     def idle(self) -> bool:
         """Whether nothing more will come, and it may be forgotten where room is needed."""
         return self.over or (self.standing and self.carrier is None)
+
+    @property
+    def is_followed(self) -> bool:
+        """False: nobody else has its log."""
+        return False
 
     async def put(self, message: bytes | None, *, last: bool = False) -> bool:
         """Say something, or only that this was all.
@@ -248,10 +239,13 @@ class SessionStreams:
     """The streams of one session.
 
     Args:
-        session: the session's id.
+        session: what they are kept under: the session's mark or id, with a digest of its owner.
         log: keeps what is said.
-        mark: what the ids of this session's events begin with; made up if not given.
         primes: streams begin with an event that has nothing but an id, and may be polled.
+        mark: what the ids of this session's events begin with; made up where it is empty.
+        node: the id of this process.
+        letters: tell other nodes of streams, where the log is one that nodes share.
+        find_calls: finds the requests that a response answers; where nodes share the log.
 
     Attributes:
         mark: what the ids of this session's events begin with.
@@ -259,27 +253,57 @@ class SessionStreams:
         stale: what the log can forget.
     """
 
-    __slots__ = ("_count", "_streams", "log", "mark", "memory", "primes", "session", "stale")
+    __slots__ = ("_count", "_find_calls", "_streams", "letters", "log", "mark", "memory", "node",
+                 "primes", "session", "stale")  # fmt: skip
 
-    def __init__(self, session: str, log: Log, *, primes: bool, mark: str = "") -> None:
+    def __init__(
+        self,
+        session: str,
+        log: Log,
+        *,
+        primes: bool,
+        mark: str = "",
+        node: str = LONE_NODE,
+        letters: StreamLetters | None = None,
+        find_calls: Callable[[object], tuple[Id, ...]] | None = None,
+    ) -> None:
         self.session = session
         self.log = log
-        self.memory = log if type(log) is MemoryLog else None
+        self.memory = log if type(log) is MemoryLog and letters is None else None
         self.primes = primes
         self.mark = mark or urandom(6).hex()
+        self.node = node
+        self.letters = letters
         self.stale: list[str] = []
+        self._find_calls = find_calls
         self._count = 0
-        self._streams: dict[int, ResumableStream] = {}
+        self._streams: dict[int, ResumableStream | SharedStream] = {}
 
-    def open(self, carrier: StreamCarrier, *, standing: bool = False) -> ResumableStream:
+    def open(
+        self, carrier: StreamCarrier, *, standing: bool = False
+    ) -> ResumableStream | SharedStream:
         """Begin a stream."""
         self._count = number = self._count + 1
         if len(self._streams) >= MAX_KEPT_STREAMS:
             self._make_room()
-        stream = self._streams[number] = ResumableStream(self, number, carrier, standing=standing)
+        stream: ResumableStream | SharedStream
+        if self.letters is None:
+            stream = ResumableStream(self, number, carrier, standing=standing)
+        else:
+            calls = None if standing or self._find_calls is None else self._find_calls(carrier)
+            stream = SharedStream(
+                self.letters,
+                self.session,
+                self.mark,
+                number,
+                carrier,
+                calls=calls,
+                primes=self.primes,
+            )
+        self._streams[number] = stream
         return stream
 
-    def find(self, event_id: str) -> tuple[ResumableStream, int]:
+    def find(self, event_id: str) -> tuple[ResumableStream | SharedStream | StreamFollower, int]:
         """The stream an event was on, and its place there.
 
         Raises:
@@ -287,9 +311,15 @@ class SessionStreams:
         """
         found = parse_event_id(event_id)
         if found is not None and found.mark == self.mark:
-            stream = self._streams.get(found.stream)
-            if stream is not None:
+            stream = self._streams.get(found.stream) if found.node == self.node else None
+            if stream is not None and not (self.letters and stream.standing and stream.over):
                 return stream, found.place
+            if self.letters is not None:
+                name = make_stream_name(found.mark, found.node, found.stream)
+                follower = StreamFollower(
+                    self.letters, self.session, name, found.node, primes=self.primes
+                )
+                return follower, found.place
         raise Forgotten(f"event {event_id[:80]!r} is of no stream of this session")
 
     async def sweep(self) -> None:
@@ -299,14 +329,24 @@ class SessionStreams:
             await self.log.forget(key)
 
     async def close(self) -> None:
-        """Forget all streams."""
-        self.stale += [stream.key for stream in self._streams.values()]
+        """Forget all streams; the log keeps them where this node alone ends."""
+        self._find_calls = None  # each would keep the other, and wait for the collector
+        letters, streams = self.letters, [*self._streams.values()]
         self._streams.clear()
+        for stream in streams:
+            if isinstance(stream, SharedStream):
+                await stream.flush()
+                stream.close()
+        if letters is not None and letters.is_closing:
+            return
+        self.stale += [stream.key for stream in streams]
         await self.sweep()
 
     def _make_room(self) -> None:
         for number, stream in self._streams.items():
             if stream.idle:
+                if isinstance(stream, SharedStream):
+                    stream.close()
                 if self.memory is not None:
                     self.memory.drop(stream.key)
                 else:
@@ -332,7 +372,7 @@ class PostedStream:
     def __init__(self, streams: SessionStreams, writer: EventWriter) -> None:
         self._streams = streams
         self._parting: asyncio.Task[None] | None = None
-        self.stream: ResumableStream | None = None
+        self.stream: ResumableStream | SharedStream | None = None
         self.writer = writer
 
     @property
@@ -343,9 +383,12 @@ class PostedStream:
     @property
     def is_attended(self) -> bool:
         """Whether this response still carries the stream, and not another one, or none."""
-        return not self.writer.is_over if self.stream is None else self.stream.carrier is self
+        stream = self.stream
+        if stream is None:
+            return not self.writer.is_over
+        return stream.carrier is self or stream.is_followed
 
-    def open_stream(self) -> ResumableStream:
+    def open_stream(self) -> ResumableStream | SharedStream:
         """The stream it is, which begins here where nothing was said yet."""
         if self.stream is None:
             self.stream = self._streams.open(self)
@@ -359,7 +402,12 @@ class PostedStream:
                 # A stream that is nothing but its answer: there is no event to come back after.
                 return await self.writer.put(message, last=True)
             stream = self.stream = streams.open(self)
-            if last and message is not None and streams.memory is not None:
+            if (
+                last
+                and message is not None
+                and isinstance(stream, ResumableStream)
+                and streams.memory is not None
+            ):
                 await self.writer.write(stream.keep_whole(message, streams.memory), more=False)
                 self.writer.drop()
                 stream.leave(self)

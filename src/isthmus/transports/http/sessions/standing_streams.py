@@ -1,0 +1,216 @@
+"""Home of a session: the node that says what belongs to no request, on the session's standing stream.
+
+It is the node that the newest standing GET came to, and before the first the one that the session was
+born at. A GET that comes elsewhere takes the home along: the former home ends its own, hands over what
+it has kept for a stream that was not open, and says nothing more. Where it is dead, nobody knows what it
+would have said: the session's client is told that lists may have changed.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from isthmus.core.http.sse import make_stream_name, parse_event_id
+from isthmus.errors import IsthmusError
+from isthmus.nodes.node import Node
+from isthmus.runtime.failures import log_warning
+from isthmus.store.log import Forgotten, Overtaken
+from isthmus.store.mailbox import MailRefused, MailUndelivered
+from isthmus.transports.http.sessions.shared_streams import encode_entries, make_log_key
+from isthmus.transports.http.sessions.stream_entries import CONTINUED, encode_calls, encode_entry
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.sessions.stream_letters import StreamLetters
+
+HAND_OVER_TOPIC = "standing/hand-over"
+SAY_TOPIC = "standing/say"
+
+HOME_TTL_S = 86_400.0  # that a home is remembered; longer than a session lasts without one
+
+MAX_CONTINUATIONS = 64  # standing streams that one request goes through, from one to the next
+
+MAX_ENTRIES_READ = 1_000
+
+
+class HousedSession(Protocol):
+    """A session, as far as its home is concerned.
+
+    Attributes:
+        mark: its name in the store.
+        birth_node: the node that it was opened at.
+        is_home: this node is its home.
+    """
+
+    mark: str
+    birth_node: str
+    is_home: bool
+
+    async def hand_over(self) -> list[bytes]:
+        """End the standing streams here; gives what was kept for one that was not open."""
+        ...
+
+    def become_home(self, kept: list[bytes], *, from_dead: bool) -> None:
+        """Take over what a former home has kept."""
+        ...
+
+    async def say_standing(self, message: bytes) -> None:
+        """Say what belongs to no request, here."""
+        ...
+
+
+FindSession = Callable[[str], HousedSession | None]
+"""Finds a session that this node holds, by its mark."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_mark = msgspec.msgpack.Decoder(str).decode
+_decode_message = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
+_decode_kept = msgspec.msgpack.Decoder(tuple[bool, list[bytes]]).decode
+
+
+class SessionHomes:
+    """Homes of the sessions that this node holds.
+
+    Args:
+        node: this process, which has a store.
+        find: finds a session by its mark.
+    """
+
+    def __init__(self, node: Node, find: FindSession) -> None:
+        self._node = node
+        self._find = find
+        if node.mailbox is not None:
+            node.mailbox.handle(HAND_OVER_TOPIC, self._take_hand_over)
+            node.mailbox.handle(SAY_TOPIC, self._take_say)
+
+    async def take_over(self, session: HousedSession) -> None:
+        """Make this node the home of a session.
+
+        Raises:
+            StoreUnavailable: nobody can tell where it was.
+        """
+        node, name = self._node, _make_lease_name(session.mark)
+        known = await node.leases.find(name)
+        former = session.birth_node if known is None else known.holder
+        await node.leases.take_over(name, node.id, HOME_TTL_S)
+        if former == node.id:
+            session.is_home = True
+            return
+        there, kept = await self._ask_for_kept(former, session.mark)
+        session.become_home(kept, from_dead=not there)
+
+    async def say(self, session: HousedSession, message: bytes) -> None:
+        """Say what belongs to no request, on a session whose home is another node."""
+        node = self._node
+        try:
+            known = await node.leases.find(_make_lease_name(session.mark))
+            home = session.birth_node if known is None else known.holder
+            if home != node.id and await self._mail_message(home, session.mark, message):
+                return
+            if home == node.id or not await node.is_alive(home):
+                await self.take_over(session)
+        except IsthmusError as error:
+            log_warning("what a session says is kept at this node: %s", error)
+        await session.say_standing(message)
+
+    async def _ask_for_kept(self, home: str, mark: str) -> tuple[bool, list[bytes]]:
+        """What a former home has kept; False where it does not know any more."""
+        mailbox = self._node.mailbox
+        if mailbox is None:
+            return False, []
+        try:
+            return _decode_kept(await mailbox.send(home, HAND_OVER_TOPIC, _encode(mark)))
+        except (MailUndelivered, MailRefused, msgspec.DecodeError):
+            return False, []
+
+    async def _mail_message(self, home: str, mark: str, message: bytes) -> bool:
+        mailbox = self._node.mailbox
+        if mailbox is None:
+            return False
+        try:
+            return await mailbox.send(home, SAY_TOPIC, _encode((mark, message))) == b"said"
+        except (MailUndelivered, MailRefused):
+            return False
+
+    async def _take_hand_over(self, body: bytes) -> bytes:
+        session = self._find(_decode_mark(body))
+        if session is None or not session.is_home:
+            return _encode((False, []))
+        return _encode((True, await session.hand_over()))
+
+    async def _take_say(self, body: bytes) -> bytes:
+        mark, message = _decode_message(body)
+        session = self._find(mark)
+        if session is None or not session.is_home:
+            return b"unknown"
+        await session.say_standing(message)
+        return b"said"
+
+
+async def continue_stream(
+    letters: "StreamLetters",
+    session: str,
+    event_id: str,
+    following: str,
+    *,
+    primes: bool,
+) -> bytes:
+    """Continue a standing stream that another node began as one of this node.
+
+    The log of the old stream gets one last entry that names the new one, so that a client which comes
+    back after an older event finds both, and the node that wrote it is refused.
+
+    Args:
+        letters: has the log.
+        session: what the session's streams are kept under.
+        event_id: the event after which a client comes back.
+        following: the name of the new stream.
+        primes: streams begin with an event that has nothing but an id.
+
+    Returns:
+        What is to be sent of the old stream.
+
+    Raises:
+        Forgotten: some of it is not there any more.
+        StoreUnavailable: it cannot be read or written now.
+    """
+    found = parse_event_id(event_id)
+    chunks: list[bytes] = []
+    for _ in range(MAX_CONTINUATIONS):
+        if found is None:
+            break
+        name = make_stream_name(found.mark, found.node, found.stream)
+        chunk, next_name = await _read_standing(
+            letters, make_log_key(session, name), name, found.place, following, primes=primes
+        )
+        chunks.append(chunk)
+        if next_name == following:
+            return b"".join(chunks)
+        found = parse_event_id(f"{next_name}-0")
+    raise Forgotten("its continuation is not known")
+
+
+async def _read_standing(
+    letters: "StreamLetters", key: str, name: str, place: int, following: str, *, primes: bool
+) -> tuple[bytes, str]:
+    """The rest of a standing stream, and the name of the one that continues it."""
+    log, chunks = letters.log, list[bytes]()
+    link = encode_entry(CONTINUED, encode_calls(None), following.encode())
+    while True:
+        entries = await log.read(key, place, MAX_ENTRIES_READ)
+        if not entries:
+            try:
+                await log.write(key, place + 1, (link,))
+            except Overtaken:
+                continue  # somebody wrote meanwhile
+            return b"".join(chunks), following
+        chunk, is_over, next_name = encode_entries(name, entries, primes=primes)
+        chunks.append(chunk)
+        place = entries[-1][0]
+        if is_over:
+            return b"".join(chunks), next_name or following
+
+
+def _make_lease_name(mark: str) -> str:
+    return f"standing/{mark}"
