@@ -252,9 +252,9 @@ async def test_many_changes_are_several_messages():
 )
 async def test_hostile_messages_do_nothing(message):
     """Ours: what another hand wrote on the bus is data, and is told to nobody."""
-    store, servers = await open_nodes(1)
+    _, servers = await open_nodes(2)
     client = open_session(servers[0])
-    await store.bus.publish(CHANGES_CHANNEL, message)
+    await servers[1]._settings.node.bus.publish(CHANGES_CHANNEL, message)
     await run_turns(10)
     servers[0].add_tool(lambda: None, name="u")
     await run_turns(10)

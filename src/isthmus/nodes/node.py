@@ -19,6 +19,7 @@ from isthmus.store.mailbox import Mailbox
 from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
+    from isthmus.nodes.sealed_bus import SealedBus
     from isthmus.store.store import Store
 
 NODE_TTL_S = 6.0  # that a node's lease lasts without being renewed
@@ -64,6 +65,7 @@ class Node:
         id: its name: letters and digits, no other process ever had it.
         store: what the nodes share, or None.
         secrets: those agreed on, once it has joined.
+        bus: messages of other nodes, sealed; None where there is no store.
         mailbox: letters of other nodes, or None where there is no store.
     """
 
@@ -80,7 +82,8 @@ class Node:
         self.id = "n" + os.urandom(NODE_ID_BYTES).hex()
         self.store = store
         self.secrets: list[bytes] = list(secrets)
-        self.mailbox = None if store is None else Mailbox(store.bus, self.id)
+        self.bus = None if store is None else _seal_bus(store)
+        self.mailbox = None if self.bus is None else Mailbox(self.bus, self.id)
         self._given = tuple(secrets)
         self._kind = kind
         self._name = name
@@ -121,6 +124,8 @@ class Node:
         try:
             await self.store.open(durable=self._durable)
             self.secrets = await agree(self.store, self._kind, self._name, self._given)
+            if self.bus is not None:
+                self.bus.use_secrets(self.secrets)
             if self.mailbox is not None:
                 await self.mailbox.open()
             await self._take_lease()
@@ -264,3 +269,9 @@ class Node:
     @staticmethod
     def _lease_name(id: str) -> str:
         return NODE_LEASE_PREFIX + id
+
+
+def _seal_bus(store: "Store") -> "SealedBus":
+    from isthmus.nodes.sealed_bus import SealedBus  # a process that is alone has none
+
+    return SealedBus(store.bus)

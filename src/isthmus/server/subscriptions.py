@@ -225,11 +225,11 @@ class Subscriptions:
         Raises:
             StoreUnavailable: nothing would be heard now.
         """
-        if node.store is None or self._broadcast is not None:
+        if node.bus is None or self._broadcast is not None:
             return
         from isthmus.server.change_broadcast import ChangeBroadcast  # most servers are one process
 
-        broadcast = ChangeBroadcast(node.store.bus, node.id, self)
+        broadcast = ChangeBroadcast(node.bus, node.id, self)
         await broadcast.open()
         self._broadcast = broadcast
 
