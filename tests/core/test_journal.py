@@ -22,6 +22,7 @@ from isthmus.core.journal import (
     unseal,
     unseal_steps,
 )
+from isthmus.core.sealing import make_cipher
 from isthmus.errors import UsageError
 
 KEY = b"k" * 32
@@ -340,7 +341,7 @@ def test_a_token_longer_than_any_of_ours_is_not_even_read():
 def test_a_token_of_an_older_program_does_not_open_if_its_journal_cannot_be_read():
     """Servers of two versions may share a key for a while."""
     head = decode_base64url(sealed())[:5]
-    _, cipher = journals._make_cipher(KEY)
+    _, cipher = make_cipher(KEY)
     wrong = [
         [],
         "text",
@@ -415,7 +416,7 @@ def test_kept_steps_are_no_token_and_a_token_keeps_no_steps():
 
 def test_kept_steps_of_an_older_program_are_refused():
     """Servers of two versions may share a store for a while."""
-    _, cipher = journals._make_cipher(KEY)
+    _, cipher = make_cipher(KEY)
     head = keep()[:5]
     sealed_list = cipher.encrypt(NONCE, msgspec.msgpack.encode([1]), head + CALL + ID)
     with pytest.raises(Unsealed, match="incompatible"):

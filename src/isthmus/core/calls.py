@@ -8,6 +8,8 @@ import msgspec
 
 from isthmus.wire.struct import Id
 
+MAX_ID_DIGITS = 15  # of a number in an id of ours
+
 
 class OutgoingCall(msgspec.Struct):
     """One request of ours that has no answer yet.
@@ -21,7 +23,7 @@ class OutgoingCall(msgspec.Struct):
         limit: when even a talking server has had its time, or None.
     """
 
-    id: int
+    id: Id
     method: str
     started: float
     timeout: float | None
@@ -29,14 +31,64 @@ class OutgoingCall(msgspec.Struct):
     limit: float | None
 
 
-class OutgoingCalls:
-    """The requests we sent and await."""
+class CallIds:
+    """The ids of our requests: 1, 2, 3, or ``"n7.1"``, ``"n7.2"`` where they name their sender.
 
-    __slots__ = ("_last", "_open")
+    Sessions that share one never use an id twice, whichever of them comes and goes.
 
-    def __init__(self) -> None:
-        self._open: dict[Id, OutgoingCall] = {}
+    Args:
+        sender: the node that asks; empty where answers cannot arrive anywhere else.
+    """
+
+    __slots__ = ("_last", "_prefix")
+
+    def __init__(self, sender: str = "") -> None:
+        self._prefix = f"{sender}." if sender else ""
         self._last = 0
+
+    def take(self) -> Id:
+        """An id never used before."""
+        self._last += 1
+        return self._make(self._last)
+
+    def peek(self) -> Id:
+        """The id that :meth:`take` gives next."""
+        return self._make(self._last + 1)
+
+    def were_used(self, id: Id | None) -> bool:
+        """Whether an id was taken."""
+        if not self._prefix:
+            return isinstance(id, int) and 0 < id <= self._last
+        if not isinstance(id, str) or not id.startswith(self._prefix):
+            return False
+        number = id[len(self._prefix) :]
+        plain = number.isascii() and number.isdigit() and len(number) <= MAX_ID_DIGITS
+        return plain and 0 < int(number) <= self._last
+
+    def _make(self, number: int) -> Id:
+        return f"{self._prefix}{number}" if self._prefix else number
+
+
+def find_asking_node(id: Id | None) -> str | None:
+    """The node that asked under an id which :class:`CallIds` made; None where it names none."""
+    if not isinstance(id, str):
+        return None
+    node, dot, _ = id.partition(".")
+    return node if dot and node else None
+
+
+class OutgoingCalls:
+    """The requests we sent and await.
+
+    Args:
+        ids: gives each its id; its own, in numbers, by default.
+    """
+
+    __slots__ = ("_ids", "_open")
+
+    def __init__(self, ids: CallIds | None = None) -> None:
+        self._open: dict[Id, OutgoingCall] = {}
+        self._ids = CallIds() if ids is None else ids
 
     def __len__(self) -> int:
         return len(self._open)
@@ -56,16 +108,16 @@ class OutgoingCalls:
             timeout: seconds without an answer or progress until it expires, or None.
             max_timeout: seconds until it expires whatever the progress, or None.
         """
-        self._last = id = self._last + 1
+        id = self._ids.take()
         limit = None if max_timeout is None else now + max_timeout
         call = OutgoingCall(id, method, now, timeout, None, limit)
         call.deadline = _find_deadline(call, now)
         self._open[id] = call
         return call
 
-    def next_id(self) -> int:
+    def next_id(self) -> Id:
         """The id the next call will get."""
-        return self._last + 1
+        return self._ids.peek()
 
     def find(self, id: Id) -> OutgoingCall | None:
         """The record of a call in flight, or None."""
@@ -73,7 +125,7 @@ class OutgoingCalls:
 
     def was_open(self, id: Id | None) -> bool:
         """Whether a call has ever had this id."""
-        return isinstance(id, int) and 0 < id <= self._last
+        return self._ids.were_used(id)
 
     def settle(self, id: Id | None) -> OutgoingCall | None:
         """End a call and return its record; None if it is unknown or has ended already."""

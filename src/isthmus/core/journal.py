@@ -15,16 +15,13 @@ Randomness and time arrive as arguments, as everywhere in the core.
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
 from isthmus.core.encoding import decode_base64url, encode_base64url
-from isthmus.errors import IsthmusError, UsageError
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from isthmus.core.sealing import SealBroken, decrypt, encrypt
+from isthmus.errors import IsthmusError
 
 # The longest token by default, in characters: it travels in every further request of the call
 MAX_TOKEN_CHARS = 1024 * 1024
@@ -258,10 +255,6 @@ class Replay:
 
 _TOKEN_VERSION = b"\x02"
 _SEGMENT_VERSION = b"\x12"
-_KEY_ID_SIZE = 4
-_NONCE_SIZE = 12  # bytes, as AES-GCM wants it
-_TAG_SIZE = 16
-_HEAD_SIZE = len(_TOKEN_VERSION) + _KEY_ID_SIZE
 
 
 class _Content(msgspec.Struct, frozen=True, array_like=True):
@@ -315,7 +308,7 @@ def seal(
         UsageError: no key, or a nonce of another length.
     """
     content = msgspec.msgpack.encode(_Content(expires_at, journal))
-    token = encode_base64url(_encrypt(_TOKEN_VERSION, content, keys, nonce, binding))
+    token = encode_base64url(encrypt(_TOKEN_VERSION, content, keys, nonce, binding))
     if max_chars is not None and len(token) > max_chars:
         raise JournalTooLarge(len(token), max_chars)
     return token
@@ -368,7 +361,7 @@ def seal_steps(
         binding: what the call is, from :func:`digest_binding`.
     """
     content = msgspec.msgpack.encode(dict(steps))
-    return _encrypt(_SEGMENT_VERSION, content, keys, nonce, binding + id)
+    return encrypt(_SEGMENT_VERSION, content, keys, nonce, binding + id)
 
 
 def unseal_steps(
@@ -386,46 +379,11 @@ def unseal_steps(
         raise Unsealed(f"kept by an incompatible server: {error}") from None
 
 
-def _encrypt(
-    version: bytes, content: bytes, keys: Sequence[bytes], nonce: bytes, binding: bytes
-) -> bytes:
-    if not keys or len(nonce) != _NONCE_SIZE:
-        raise UsageError(f"sealing needs a key and a nonce of {_NONCE_SIZE} bytes")
-    key_id, cipher = _make_cipher(keys[0])
-    head = version + key_id
-    sealed: bytes = cipher.encrypt(nonce, content, head + binding)
-    return head + nonce + sealed
-
-
 def _decrypt(version: bytes, data: bytes, keys: Sequence[bytes], binding: bytes) -> bytes:
-    from cryptography.exceptions import InvalidTag
-
-    if len(data) < _HEAD_SIZE + _NONCE_SIZE + _TAG_SIZE:
-        raise Unsealed("not a token of ours")
-    head, end = data[:_HEAD_SIZE], _HEAD_SIZE + _NONCE_SIZE
-    ciphers = (cipher for key_id, cipher in map(_make_cipher, keys) if version + key_id == head)
-    cipher = next(ciphers, None)
-    if cipher is None:
-        raise Unsealed("sealed with a key this server does not have")
     try:
-        content: bytes = cipher.decrypt(data[_HEAD_SIZE:end], data[end:], head + binding)
-    except InvalidTag:
-        raise Unsealed("changed, or made for another call or principal") from None
-    return content
-
-
-@lru_cache(maxsize=16)  # keys of the servers in this process
-def _make_cipher(key: bytes) -> "tuple[bytes, AESGCM]":
-    """The id of a key, which tells nothing about it, and the cipher that it gives.
-
-    Both are made by keys of their own, so that one secret can serve several purposes.
-    """
-    from hmac import digest
-
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    key_id = digest(key, b"isthmus journal key id", "sha256")[:_KEY_ID_SIZE]
-    return key_id, AESGCM(digest(key, b"isthmus journal key", "sha256"))
+        return decrypt(version, data, keys, binding)
+    except SealBroken as error:
+        raise Unsealed(error.reason) from None
 
 
 # --- digests ---------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from msgspec import UNSET, Raw
 
 from isthmus.core.batch import MAX_TAKEN_MEMBERS, IncomingBatch, find_batch_flaw
 from isthmus.core.caller import read_envelope
-from isthmus.core.calls import IncomingCalls, OutgoingCall, OutgoingCalls
+from isthmus.core.calls import CallIds, IncomingCalls, OutgoingCall, OutgoingCalls
 from isthmus.core.events import (
     CallAnswered,
     CallExpired,
@@ -72,6 +72,7 @@ class Session:
         side: which side we are.
         in_flight: the most requests of the other side's that are served at once; each further one
             is refused. None for any number.
+        call_ids: gives our requests their ids; numbers of its own by default.
 
     Attributes:
         phase: where the conversation stands.
@@ -84,14 +85,20 @@ class Session:
         "_batches", "_calls", "_opening", "_served", "batches", "deaf", "held", "phase", "side",
     )  # fmt: skip
 
-    def __init__(self, side: Side, *, in_flight: int | None = MAX_IN_FLIGHT) -> None:
+    def __init__(
+        self,
+        side: Side,
+        *,
+        in_flight: int | None = MAX_IN_FLIGHT,
+        call_ids: CallIds | None = None,
+    ) -> None:
         self.side = side
         self.phase = Phase.NEW
         self.deaf = False
         self.batches = False
         self.held = False
         self._batches: dict[Id, IncomingBatch] = {}
-        self._calls = OutgoingCalls()
+        self._calls = OutgoingCalls(call_ids)
         self._served = IncomingCalls(in_flight)
         self._opening: Id | None = None
 

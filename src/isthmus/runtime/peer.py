@@ -19,6 +19,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from isthmus.core.caller import Caller, read_caller
+from isthmus.core.calls import CallIds
 from isthmus.core.events import (
     CallAnswered,
     CallExpired,
@@ -85,6 +86,7 @@ class Peer:
         router: serves what the other side asks for.
         side: which side we are.
         origin: where messages come from when a delivery does not say.
+        call_ids: gives our requests their ids; numbers of its own by default.
 
     Attributes:
         other_name: the other side, as log messages call it.
@@ -94,9 +96,15 @@ class Peer:
     _loop: asyncio.AbstractEventLoop | None = None  # known while it reads its channel
 
     def __init__(
-        self, channel: Channel, router: RequestServer, *, side: Side, origin: Origin = LOCAL
+        self,
+        channel: Channel,
+        router: RequestServer,
+        *,
+        side: Side,
+        origin: Origin = LOCAL,
+        call_ids: CallIds | None = None,
     ) -> None:
-        self.session = Session(side, in_flight=router.in_flight)
+        self.session = Session(side, in_flight=router.in_flight, call_ids=call_ids)
         self.caller = Caller()
         self.channel = channel
         self.router = router

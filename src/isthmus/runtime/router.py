@@ -98,6 +98,9 @@ class Router:
         in_flight: the most requests served at once on one connection, or None for any number.
         needs: what requests take to be served, by method, where that is not nothing.
         known_scopes: gives every scope that anything here takes, whoever asks.
+
+    Attributes:
+        server: who we are, or None on the client side.
     """
 
     def __init__(
@@ -123,7 +126,7 @@ class Router:
         self._routes = routes
         self._notices = {} if notices is None else notices
         self._sender: Sender = sender
-        self._server = server
+        self.server = server
         self._extra = {} if extra is None else extra
         self._middleware = tuple(middleware)
         self._debug = debug
@@ -205,7 +208,7 @@ class Router:
             row,
             find_receiving_cut(row.params, revision),
             compose(handler, self._middleware),
-            Stamp(revision, self._server, cacheable=row.cacheable),
+            Stamp(revision, self.server, cacheable=row.cacheable),
             self._depth,
         )
         self._plans[method, revision] = plan

@@ -210,6 +210,7 @@ class HttpOptions(TypedDict, total=False):
     head_limit: int
     target_limit: int
     session_idle: float
+    session_life: float
     max_sessions: int
     heartbeat: float
     stream_answers: bool

@@ -544,6 +544,7 @@ class Server:
             self.router,
             auth=self.auth,
             node=self._settings.node,
+            session_keys=lambda: self._settings.session_keys,
             on_start=self.open,
             on_stop=self.close,
             **check_options(options, HttpOptions),

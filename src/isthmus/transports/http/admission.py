@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, structs
 
 from isthmus.core.http.rules import Refusal
 from isthmus.core.principal import Principal
+from isthmus.errors import UsageError
 from isthmus.revisions import MODERN
 from isthmus.revisions.codes import UNAUTHENTICATED_CODE
 from isthmus.runtime.failures import log_request_failure, log_warning
@@ -43,6 +44,24 @@ TOKEN_EXPIRED = ErrorBody(
 ADMISSION_FAILED = Refusal(
     500, -32603, "Internal error: what this request takes could not be found out"
 )
+
+
+OTHER_FIELDS_BYTES = 4 * 1024  # of a request's head, for what is neither its token nor a proof
+
+
+def make_admission(auth: Authorizer, router: Router, head_limit: int) -> "Admission":
+    """The authorization of an app whose requests may have heads of so many bytes.
+
+    Raises:
+        UsageError: a token does not fit in.
+    """
+    needed = getattr(auth, "max_credential_bytes", 0) + OTHER_FIELDS_BYTES
+    if needed > head_limit:
+        raise UsageError(
+            f"head_limit={head_limit} has no room for the tokens that auth= takes: it has "
+            f"to be {needed} or more, or max_token_bytes= of auth less"
+        )
+    return Admission(auth, router)
 
 
 class Admission:

@@ -10,6 +10,7 @@ in :meth:`HttpApp.begin`. A modern request is served by a
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from msgspec import UNSET, Raw
 from isthmus.core.batch import find_batch_flaw
 from isthmus.core.caller import Caller, MalformedEnvelope, read_envelope
 from isthmus.core.http.rules import LegacyRequest, ModernRequest, Refusal, judge
-from isthmus.errors import UsageError
 from isthmus.revisions import LEGACY
 from isthmus.runtime.channel import Delivery
 from isthmus.runtime.failures import log_error
@@ -32,9 +32,6 @@ from isthmus.transports.http.origin_guard import (
     OriginGuard,
     is_foreign,
     make_cors_headers,
-    refuse_large_body,
-    refuse_many_uploads,
-    refuse_slow_body,
 )
 from isthmus.transports.http.refusals import (
     BATCH_WITHOUT_SESSION,
@@ -46,24 +43,22 @@ from isthmus.transports.http.refusals import (
     STORE_LOST,
     TOO_MANY_SESSIONS,
     UNKNOWN_SESSION,
+    find_request_id,
     refuse_resumption,
 )
 from isthmus.transports.http.reply import Receive, Reply, Scope, Send
 from isthmus.transports.http.request import (
     EVENTS_ONLY,
     UNJUDGED,
-    BodyTooLarge,
-    BodyTooSlow,
+    BodyReader,
     Exchange,
     ExchangeApp,
     HttpRequest,
-    Upload,
-    UploadBudget,
-    UploadsOverBudget,
 )
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.response import ResponseChannel
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
+from isthmus.transports.http.sessions.seal import SessionSeal, make_lone_node
 from isthmus.transports.http.sessions.session import HttpSession, SessionBook
 from isthmus.transports.http.sessions.stream_letters import open_stream_log
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
@@ -78,8 +73,6 @@ if TYPE_CHECKING:
     from isthmus.transports.http.websocket import WebSockets
 
 LifespanHook = Callable[[], Awaitable[None]]
-
-OTHER_FIELDS_BYTES = 4 * 1024  # of a request's head, for what is neither its token nor a proof
 
 NO_ENVELOPE = Envelope()
 OTHER_PATH: Any = object()
@@ -102,6 +95,7 @@ class HttpApp(ExchangeApp):
             or :class:`~isthmus.transports.http.connections.Connection` reads it.
         target_limit: the same of its first line, with method and path.
         session_idle: seconds without a request or an open stream until a session ends.
+        session_life: seconds from its beginning that a session's id is good for.
         max_sessions: the most sessions there may be; the idlest gives way to a new one.
         heartbeat: seconds between comments on an open stream; a client that takes none of four in
             a row counts as gone.
@@ -120,6 +114,9 @@ class HttpApp(ExchangeApp):
         websocket: take WebSockets, too, in all revisions.
         auth: says who may ask for what; None lets everybody ask for everything.
         node: this process among those that serve together; one that is alone by default.
+        session_keys: gives the secrets that session ids are sealed with, the one that seals first;
+            asked once the app has started. Made up for this process by default.
+        clock: says the time in seconds since the epoch.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
 
@@ -132,6 +129,8 @@ class HttpApp(ExchangeApp):
     _request_watch: RequestWatch
     _book: SessionBook
     _signals: StopSignals
+    _loop: asyncio.AbstractEventLoop | None = None
+    failure: str | None = None
     _closing: asyncio.Task[None] | None = None
     _resting_until = 0.0
     _unavailable = NOT_STARTED
@@ -148,6 +147,7 @@ class HttpApp(ExchangeApp):
         head_limit: int = 32 * 1024,
         target_limit: int = 8 * 1024,
         session_idle: float = 1800.0,
+        session_life: float = 86_400.0,
         max_sessions: int = 10_000,
         heartbeat: float = 15.0,
         stream_answers: bool = False,
@@ -161,11 +161,13 @@ class HttpApp(ExchangeApp):
         websocket: bool = False,
         auth: "Authorizer | None" = None,
         node: "Node | None" = None,
+        session_keys: Callable[[], Sequence[bytes]] | None = None,
+        clock: Callable[[], float] = time.time,
         on_start: LifespanHook | None = None,
         on_stop: LifespanHook | None = None,
     ) -> None:
         self.router = router
-        self.node = _make_lone_node() if node is None else node
+        self.node = make_lone_node() if node is None else node
         self.path = "/" + path.strip("/")
         self._paths = frozenset({"", self.path.rstrip("/")})
         self._guard = OriginGuard(
@@ -178,23 +180,20 @@ class HttpApp(ExchangeApp):
         self.head_limit = head_limit
         self.target_limit = target_limit
         self._body_limit = body_limit
-        self._upload_limit = max(upload_budget, body_limit)
-        self._uploads = UploadBudget(self._upload_limit)
-        self._body_timeout = body_timeout
-        self._body_idle = body_idle
+        self._bodies = BodyReader(body_limit, upload_budget, idle=body_idle, total=body_timeout)
         self._retry = retry
         self._stream_log = stream_log
-        self._admission = None if auth is None else self._make_admission(auth)
+        self._admission = None if auth is None else _make_admission(auth, router, head_limit)
         self._sse = self._make_sse_server(sse, messages)
         self.sockets = self._make_websockets(max_sessions) if websocket else None
         self._session_idle = session_idle
+        name = "" if router.server is None else router.server.name
+        self._seal = SessionSeal(session_keys, name, self.node.id, session_life, clock)
         self._max_sessions = max_sessions
         self._heartbeat = heartbeat
         self._stream_answers = stream_answers
         self._on_start = on_start
-        self.failure: str | None = None
         self._on_stop = on_stop
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
@@ -269,17 +268,6 @@ class HttpApp(ExchangeApp):
             admission=self._admission,
         )
 
-    def _make_admission(self, auth: "Authorizer") -> "Admission":
-        from isthmus.transports.http.admission import Admission  # most servers let everybody in
-
-        needed = getattr(auth, "max_credential_bytes", 0) + OTHER_FIELDS_BYTES
-        if needed > self.head_limit:
-            raise UsageError(
-                f"head_limit={self.head_limit} has no room for the tokens that auth= takes: it has "
-                f"to be {needed} or more, or max_token_bytes= of auth less"
-            )
-        return Admission(auth, self.router)
-
     def _make_sse_server(self, sse: str | None, messages: str) -> "SseServer | None":
         if sse is None or not any(revision in LEGACY for revision in self.router.supported):
             return None
@@ -316,7 +304,7 @@ class HttpApp(ExchangeApp):
         elif (session := await older.find_session(exchange)) is not None:
             body = exchange.take_body(self._body_limit)
             if body is None:
-                body = await self._read_upload(exchange)
+                body = await self._bodies.read(exchange, self._request_watch)
             if body is not None:
                 await older.post(exchange, session, body)
 
@@ -324,36 +312,9 @@ class HttpApp(ExchangeApp):
 
     async def _read_and_serve(self, exchange: Exchange) -> None:
         """Serve a POST whose body has to be waited for."""
-        body = await self._read_upload(exchange)
+        body = await self._bodies.read(exchange, self._request_watch)
         if body is not None:
             await self._begin_post(exchange, body)
-
-    async def _read_upload(self, exchange: Exchange) -> bytes | None:
-        """A body that has to be waited for, or None where there is nobody to serve any more."""
-        upload = Upload(
-            exchange,
-            self._body_limit,
-            self._uploads,
-            idle=self._body_idle,
-            total=self._body_timeout,
-        )
-        self._request_watch.enter(upload)
-        try:
-            body = await upload.read()
-        except BodyTooLarge:
-            exchange.is_unread = exchange.is_open
-            await exchange.refuse(refuse_large_body(self._body_limit))
-        except UploadsOverBudget:
-            await exchange.refuse(refuse_many_uploads(self._upload_limit))
-        except BodyTooSlow:
-            exchange.is_unread = False  # there is nothing to drain
-            await exchange.refuse(refuse_slow_body(self._body_idle, self._body_timeout))
-        else:
-            exchange.is_unread = False
-            return body
-        finally:
-            self._request_watch.leave(upload)
-        return None
 
     def _begin_post(self, exchange: Exchange, body: bytes) -> Awaitable[Any]:
         frame, head = parse(body), exchange.request.head
@@ -369,13 +330,13 @@ class HttpApp(ExchangeApp):
             if self._admission is not None and (
                 lack := self._admission.find_refusal(exchange.principal, (frame,), modern=True)
             ):
-                return exchange.refuse(lack, _find_request_id(frame))
+                return exchange.refuse(lack, find_request_id(frame))
             token = _find_progress_token(envelope)
             return self._begin_modern(exchange, frame, token, verdict.caller)
         if isinstance(verdict, LegacyRequest):
             read = envelope if isinstance(envelope, Envelope) else None
             return self._begin_legacy(exchange, verdict.session_id, frame, read, body)
-        return exchange.refuse(verdict, _find_request_id(frame))
+        return exchange.refuse(verdict, find_request_id(frame))
 
     def _begin_batch(
         self, exchange: Exchange, members: Sequence[Raw], body: bytes
@@ -397,7 +358,7 @@ class HttpApp(ExchangeApp):
             frames = [one for one in parsed if isinstance(one, Frame)]
             lack = self._admission.find_refusal(exchange.principal, frames, modern=False)
             if lack is not None:
-                id = _find_request_id(frames[0]) if len(frames) == 1 else None
+                id = find_request_id(frames[0]) if len(frames) == 1 else None
                 return exchange.refuse(lack, id)
         takes = exchange.request.takes
         takes = EVENTS_ONLY if self._stream_answers and takes.events else takes
@@ -439,13 +400,13 @@ class HttpApp(ExchangeApp):
         if session_id is not None:
             session = self._book.find(session_id, exchange.principal)
             if session is None:
-                return exchange.refuse(UNKNOWN_SESSION, _find_request_id(frame))
+                return exchange.refuse(UNKNOWN_SESSION, find_request_id(frame))
         elif frame.method != "initialize" or frame.id is UNSET:
-            return exchange.refuse(NO_SESSION, _find_request_id(frame))
+            return exchange.refuse(NO_SESSION, find_request_id(frame))
         if self._admission is not None and (
             lack := self._admission.find_refusal(exchange.principal, (frame,), modern=False)
         ):
-            return exchange.refuse(lack, _find_request_id(frame))
+            return exchange.refuse(lack, find_request_id(frame))
         delivery = Delivery(body, exchange.origin(session_id))
         takes = exchange.request.takes
         takes = EVENTS_ONLY if self._stream_answers and takes.events else takes
@@ -458,7 +419,7 @@ class HttpApp(ExchangeApp):
         self, exchange: Exchange, frame: Frame, delivery: Delivery, post: PostRequest
     ) -> None:
         if not await self._book.open(frame, delivery, post):
-            await exchange.refuse(TOO_MANY_SESSIONS, _find_request_id(frame))
+            await exchange.refuse(TOO_MANY_SESSIONS, find_request_id(frame))
 
     def _begin_get_or_delete(self, exchange: Exchange, session_id: str | None) -> Awaitable[Any]:
         """GET and DELETE, which are about a session as a whole."""
@@ -527,6 +488,7 @@ class HttpApp(ExchangeApp):
                 self._request_watch,
                 loop,
                 node=self.node,
+                seal=self._seal,
                 log=log,
                 letters=letters,
                 idle=self._session_idle,
@@ -606,15 +568,10 @@ class HttpApp(ExchangeApp):
             await send({"type": "websocket.close"})
 
 
-def _make_lone_node() -> "Node":
-    from isthmus.nodes.node import Node  # which a server gives that has several
+def _make_admission(auth: "Authorizer", router: Router, head_limit: int) -> "Admission":
+    from isthmus.transports.http.admission import make_admission  # most let everybody in
 
-    return Node()
-
-
-def _find_request_id(frame: Frame) -> Id | None:
-    """The id to answer a request under; None for messages that have no answer."""
-    return None if frame.id is UNSET or frame.method is UNSET else frame.id
+    return make_admission(auth, router, head_limit)
 
 
 def _find_progress_token(envelope: Envelope | MalformedEnvelope) -> Id | None:

@@ -3,6 +3,8 @@
 from msgspec import UNSET
 
 from isthmus.core.http.rules import Refusal
+from isthmus.wire.jsonrpc import Frame
+from isthmus.wire.struct import Id
 
 NO_SESSION = Refusal(
     400,
@@ -39,6 +41,11 @@ STORE_LOST = Refusal(
     UNSET,
     (("retry-after", str(STORE_RETRY_S)),),
 )
+
+
+def find_request_id(frame: Frame) -> Id | None:
+    """The id to answer a request under; None for messages that have no answer."""
+    return None if frame.id is UNSET or frame.method is UNSET else frame.id
 
 
 def refuse_resumption(event_id: str, why: Exception) -> Refusal:

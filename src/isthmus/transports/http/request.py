@@ -8,9 +8,14 @@ import msgspec
 
 from isthmus.core.http.rules import AcceptedForms, Refusal, RequestHead
 from isthmus.runtime.channel import Origin
-from isthmus.transports.http.origin_guard import make_preflight_headers
+from isthmus.transports.http.origin_guard import (
+    make_preflight_headers,
+    refuse_large_body,
+    refuse_many_uploads,
+    refuse_slow_body,
+)
 from isthmus.transports.http.reply import Header, Scope
-from isthmus.transports.http.request_watch import WatchedRequest
+from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
 from isthmus.wire.jsonrpc import encode_error
 from isthmus.wire.struct import Id
 
@@ -327,6 +332,45 @@ class Upload(WatchedRequest):
             self.cut()
         else:
             self._timer = loop.call_at(due, self._late, loop)
+
+
+class BodyReader:
+    """Reads the bodies that have to be waited for, and refuses those that are too much.
+
+    Args:
+        limit: the most bytes one body may have.
+        budget: the most that all may take together while they come; at least ``limit``.
+        idle: seconds from one piece of a body to the next.
+        total: seconds from the first to the last.
+    """
+
+    def __init__(self, limit: int, budget: int, *, idle: float, total: float) -> None:
+        self._limit = limit
+        self._all = max(budget, limit)
+        self._budget = UploadBudget(self._all)
+        self._idle = idle
+        self._total = total
+
+    async def read(self, exchange: Exchange, watch: RequestWatch) -> bytes | None:
+        """A body that has to be waited for, or None where there is nobody to serve any more."""
+        upload = Upload(exchange, self._limit, self._budget, idle=self._idle, total=self._total)
+        watch.enter(upload)
+        try:
+            body = await upload.read()
+        except BodyTooLarge:
+            exchange.is_unread = exchange.is_open
+            await exchange.refuse(refuse_large_body(self._limit))
+        except UploadsOverBudget:
+            await exchange.refuse(refuse_many_uploads(self._all))
+        except BodyTooSlow:
+            exchange.is_unread = False  # there is nothing to drain
+            await exchange.refuse(refuse_slow_body(self._idle, self._total))
+        else:
+            exchange.is_unread = False
+            return body
+        finally:
+            watch.leave(upload)
+        return None
 
 
 def _read_content_length(fields: Iterable[tuple[bytes, bytes]]) -> int:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from isthmus.core.calls import CallIds
+from isthmus.core.http.session_id import MARK_BYTES
 from isthmus.core.principal import owner_of
 from isthmus.errors import ConnectionLost
 from isthmus.revisions import Feature
@@ -25,6 +27,7 @@ from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
+from isthmus.transports.http.sessions.seal import SessionSeal
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
@@ -48,28 +51,34 @@ SWEEPS_PER_IDLE_TIME = 8
 MAX_EVICTION_CANDIDATES = 64  # sessions looked at for one that may give way to a new one
 
 
+# What an id begins with until the handshake has gone well: no header can carry it
+UNNAMED = "\0"
+
+
 class HttpSession:
     """One legacy session: the channel its peer sends on.
 
     Args:
         id: its name, in ``Mcp-Session-Id``; whoever knows it is in.
+        mark: names its streams and records; part of the id, and no secret.
         book: where it is found and ended.
         principal: who opened it, or None; nobody else may use it.
         caller: whose share of all sessions it counts in.
     """
 
-    __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "caller", "id", "over", "peer",
-                 "principal", "touched")  # fmt: skip
+    __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "caller", "id", "mark", "over",
+                 "peer", "principal", "touched")  # fmt: skip
 
     def __init__(
-        self, id: str, book: "SessionBook", principal: Any = None, caller: str = ""
+        self, id: str, mark: str, book: "SessionBook", principal: Any = None, caller: str = ""
     ) -> None:
         self.id = id
+        self.mark = mark
         self.principal = principal
         self.caller = caller
         self.touched = 0.0
         self.over = False
-        self.peer = Peer(self, book.router, side="server")
+        self.peer = Peer(self, book.router, side="server", call_ids=book.call_ids)
         self._book = book
         self._posts: dict[Id, PostRequest] = {}
         self._gets: tuple[GetRequest, ...] = ()
@@ -97,6 +106,7 @@ class HttpSession:
                 self._make_log_name(),
                 self._book.log,
                 primes=primes,
+                mark=self.mark,
                 node=self._book.node.id,
                 letters=self._book.letters,
                 find_calls=self._find_calls,
@@ -226,6 +236,7 @@ class HttpSession:
         for inbound in self.peer.take(delivery, frame):
             outcome = await self.peer.router.serve(inbound)
             if isinstance(outcome, bytes):
+                self._book.name(self)
                 answer = self.peer.session.answer(inbound.id, outcome)
                 post.reply.extra = (*post.reply.extra, (b"mcp-session-id", self.id.encode()))
                 await post.reply.answer(answer or b"")
@@ -399,6 +410,7 @@ class SessionBook:
         request_watch: watches over calls and streams that last.
         loop: the event loop everything lives on.
         node: this process among those that serve together.
+        seal: makes and opens their ids.
         log: keeps what is said on streams.
         letters: tell other nodes of streams, where the log is one that nodes share.
         idle: seconds without a request or an open stream until a session ends.
@@ -414,6 +426,7 @@ class SessionBook:
         loop: asyncio.AbstractEventLoop,
         *,
         node: "Node",
+        seal: SessionSeal,
         log: Log,
         letters: "StreamLetters | None" = None,
         idle: float,
@@ -421,12 +434,14 @@ class SessionBook:
         retry: float,
     ) -> None:
         self.router = router
+        self.call_ids = CallIds(node.id)
         self.request_watch = request_watch
         self.node = node
         self.log = log
         self.letters = letters
         self.retry = retry
         self._loop = loop
+        self._seal = seal
         self._idle = idle
         self._limit = limit
         self._newcomers: dict[str, HttpSession] = {}
@@ -459,13 +474,12 @@ class SessionBook:
         caller = _name_caller(delivery.origin)
         if len(self) >= self._limit and not self._make_room(caller):
             return False
-        session = HttpSession(urandom(24).hex(), self, delivery.origin.principal, caller)
+        mark = urandom(MARK_BYTES).hex()
+        session = HttpSession(UNNAMED + mark, mark, self, delivery.origin.principal, caller)
         post.task = post.exchange.task
         self.request_watch.enter(post)
         session.touched = self._loop.time()
-        # Kept before the answer leaves: the client may use it at once.
-        self._newcomers[session.id] = session
-        self._callers.setdefault(caller, {})[session.id] = session
+        self._keep(session)  # it counts from now on, and is found as soon as it has a name
         kept = False
         try:
             kept = await session.open(frame, delivery, post)
@@ -482,6 +496,28 @@ class SessionBook:
             self._timer = self._loop.call_later(self._idle, self._expire_idle)
         return True
 
+    def name(self, session: HttpSession) -> None:
+        """Give a session its id, now that its handshake has settled what the id says.
+
+        It is found by it before the answer leaves: the client may use it at once.
+        """
+        self._drop(session)
+        session.id = self._seal.make_id(session.mark, session.peer.caller, session.principal)
+        if not session.over:
+            self._keep(session)
+
+    def _keep(self, session: HttpSession) -> None:
+        self._newcomers[session.id] = session
+        self._callers.setdefault(session.caller, {})[session.id] = session
+
+    def _drop(self, session: HttpSession) -> None:
+        self._settled.pop(session.id, None)
+        self._newcomers.pop(session.id, None)
+        theirs = self._callers.get(session.caller, {})
+        theirs.pop(session.id, None)
+        if not theirs:
+            self._callers.pop(session.caller, None)
+
     def touch(self, session: HttpSession) -> None:
         """Note that a session was used just now."""
         session.touched = self._loop.time()
@@ -492,12 +528,7 @@ class SessionBook:
         """Forget a session, cut short what goes on in it, and settle what it waits for."""
         if session.over:
             return
-        self._settled.pop(session.id, None)
-        self._newcomers.pop(session.id, None)
-        theirs = self._callers.get(session.caller, {})
-        theirs.pop(session.id, None)
-        if not theirs:
-            self._callers.pop(session.caller, None)
+        self._drop(session)
         session.stop()
         ending = self._loop.create_task(session.settle())
         self._endings.add(ending)
