@@ -248,6 +248,7 @@ class Node:
             # There may be more nodes than are listed.
             if await self.leases.find(self._lease_name(id)) is None:
                 self._known -= {id}
+                self._alive[id] = (asyncio.get_running_loop().time(), False)
                 self._call_back(self._on_death, f"the end of node {id}", id)
 
     def _call_back(

@@ -77,6 +77,7 @@ class Declarations:
         self.listeners = NotificationListeners()
         self.extensions: dict[str, dict[str, Any]] = {}
         self._own_demands: list[ScopeDemand] = []
+        self._is_serving = False
 
     def add_tool(self, fn: Callable[..., Any], options: "ToolOptions") -> None:
         """Offer a function as a tool; see ``Server.add_tool``."""
@@ -170,6 +171,7 @@ class Declarations:
         """
         self.completions.settle()
         self.tools.settle()
+        self._is_serving = True
 
     async def close(self) -> None:
         """Cancel tasks, and stop whoever still acts on a notification."""
@@ -241,6 +243,8 @@ class Declarations:
 
         self.tools.tasks = tasks = Tasks(self.tools, self._settings)
         self._settings.changes.tasks = tasks
+        if self._is_serving:
+            tasks.settle()
         self.routes.update(tasks.routes)
         self.extensions.setdefault(TASKS, {})
 

@@ -69,6 +69,10 @@ class ToolOptions(TypedDict, total=False):
         task_starts: ``"in_body"`` leaves it to ``ctx.start_task()`` when a call becomes a task,
             where the server may decide that (since 2026-07-28); ``"at_call"`` by default.
         immediate_response: what the model may be told while its call runs as a task (2025-11-25).
+        retry_safe: its task may be started again by another node when the process that worked on it
+            has ended (``Server(store=…)``): the function may run twice, from its beginning and with
+            all its effects, and both runs may overlap for a moment. False by default: such a task
+            has failed, and whether it was done is not known.
         scopes: what its caller must have been granted: a set, or ``(arguments, principal) -> set``
             with all that this call takes. The arguments are as the function gets them, by name.
     """
@@ -89,6 +93,7 @@ class ToolOptions(TypedDict, total=False):
     task: TaskSupport | None
     task_starts: TaskStarts
     immediate_response: str | None
+    retry_safe: bool
     scopes: Scopes
 
 

@@ -53,7 +53,9 @@ class SharedSettings:
     Attributes:
         limiters: those of the limits that are rates.
         visible: what of a list its reader sees; None where everybody sees everything.
+        has_joined: this process is one of the nodes.
         on_join: functions that are called when this process has joined the others.
+        has_tasks: calls of some tool may run as tasks, which must outlive every process.
         wrapped: there is a middleware, so results are not made into bytes before it saw them.
 
     Raises:
@@ -97,6 +99,7 @@ class SharedSettings:
         self.auth = auth
         self.visible = ScopeVisibility(auth) if auth is not None and auth.hides else None
         self.wrapped = False
+        self.has_tasks = False
         self.workers = Workers(limits.threads)
         self._client_tasks: TaskRequestor | None = None
         self._secrets = _check_secrets(secret)
@@ -104,6 +107,7 @@ class SharedSettings:
         self._store = _open_store(store)
         self._node: Node | None = None
         self.on_join: list[Callable[[], Awaitable[None]]] = []
+        self.has_joined = False
 
     @property
     def store(self) -> "Store | None":
@@ -116,7 +120,9 @@ class SharedSettings:
         if self._node is None:
             from isthmus.nodes.node import Node  # a server over stdio is alone
 
-            self._node = Node(self._store, name=self.info.name, secrets=self._secrets)
+            self._node = Node(
+                self._store, name=self.info.name, secrets=self._secrets, durable=self.has_tasks
+            )
         return self._node
 
     async def leave_nodes(self) -> None:
@@ -135,6 +141,7 @@ class SharedSettings:
         self._secrets = self.node.secrets
         self._derived.clear()
         await self.changes.join(self.node)
+        self.has_joined = True
         for callback in self.on_join:
             await callback()
 
@@ -186,6 +193,11 @@ class SharedSettings:
     def session_keys(self) -> list[bytes]:
         """The keys of session ids, 32 bytes each: the first one seals, all of them open."""
         return self._keys("session")
+
+    @property
+    def task_keys(self) -> list[bytes]:
+        """The keys of calls that may be made again, 32 bytes each: the first one seals."""
+        return self._keys("task")
 
     @property
     def cursor_secret(self) -> bytes:

@@ -35,6 +35,8 @@ from isthmus.wire.struct import Meta, Wire
 
 if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
+    from isthmus.tasks.task_nodes import TaskNodes
+    from isthmus.tasks.task_view import TaskView
 
 DEFAULT_PAGE_SIZE = 100  # tasks in a page of a list, where nobody says how many
 
@@ -69,20 +71,24 @@ class TaskReceiver:
         """The shape in which the caller sees tasks."""
         return CORE_SHAPE
 
-    async def attend(self, job: Job, inbound: Inbound) -> None:  # noqa: ARG002 - a server's ask
+    async def attend(self, job: "Job | TaskView", inbound: Inbound) -> None:  # noqa: ARG002 - a server's ask
         """Wait for the end of a task, for somebody who waits for its result."""
         while not job.over:
             await asyncio.shield(job.next_change())
 
     def tell(self, job: Job, inbound: Inbound) -> None:
         """Tell whoever asked for a task how it stands, whenever that changes."""
+        job.watch(self.make_notifier(job, inbound).hear)
+
+    def make_notifier(self, job: "Job | TaskView", inbound: Inbound) -> "StatusNotifier":
+        """What tells the sender of a request how a task stands."""
         revision = inbound.caller.revision
 
         async def tell(record: TaskRecord) -> None:
             link, waiter = job.waiter or (inbound.link, None)
             await link.note(*CORE_SHAPE.make_notification(record, revision, {}), relates_to=waiter)
 
-        job.watch(StatusNotifier(tell).hear)
+        return StatusNotifier(tell)
 
     async def get(self, params: GetTaskParams, inbound: Inbound) -> Wire:
         """Handle ``tasks/get``.
@@ -103,11 +109,13 @@ class TaskReceiver:
         owner = task_owner(inbound)
         while not (record := await self.find(params.task_id, inbound)).over:
             job = self.book.job(owner, record.id)
-            if job is None:  # another process works on it
-                await asyncio.sleep(record.poll)
-            else:
-                # spec 2025-11-25 basic/utilities/tasks#result-retrieval: MUST block until the end
+            # spec 2025-11-25 basic/utilities/tasks#result-retrieval: MUST block until the end
+            if job is not None:
                 await self.attend(job, inbound)
+            elif self.book.nodes is not None:
+                await self._attend_elsewhere(self.book.nodes, owner, record, inbound)
+            else:  # another process works on it, and nobody tells how it stands
+                await asyncio.sleep(record.poll)
         if record.error is not None:
             # spec 2025-11-25 basic/utilities/tasks#result-retrieval: MUST be that same error
             data = None if record.error.data is UNSET else record.error.data
@@ -119,6 +127,22 @@ class TaskReceiver:
         # spec 2025-11-25 basic/utilities/tasks#related-task-metadata: MUST be in this answer
         answer: Wire = structs.replace(result, meta={**meta, **related_task_meta(record.id)})
         return answer
+
+    async def _attend_elsewhere(
+        self, nodes: "TaskNodes", owner: str, record: TaskRecord, inbound: Inbound
+    ) -> None:
+        """Wait for the end of a task that another node works on."""
+        from isthmus.tasks.task_view import TaskView  # most servers are one process
+
+        view = TaskView(self.book, nodes, owner, record)
+        teller = self.make_notifier(view, inbound)
+        view.watch(teller.hear)
+        try:
+            await view.open()
+            await self.attend(view, inbound)
+        finally:
+            teller.stop()
+            view.close()
 
     async def list(self, params: ListTasksParams, inbound: Inbound) -> ListTasksResult:
         """Handle ``tasks/list``.
@@ -150,9 +174,14 @@ class TaskReceiver:
         """
         shape = self.shape(inbound)
         record = await self.find(params.task_id, inbound)
-        job = self.book.job(task_owner(inbound), record.id)
-        stopped = job is not None and await job.cancel("The task was cancelled by request.")
-        record = record if job is None else job.record
+        owner, why = task_owner(inbound), "The task was cancelled by request."
+        job, stopped = self.book.job(owner, record.id), False
+        if job is not None:
+            stopped = await job.cancel(why)
+            record = job.record
+        elif self.book.nodes is not None and not record.over:
+            stopped = await self.book.nodes.cancel(owner, record.id, why)
+            record = await self.find(params.task_id, inbound)
         if not stopped and shape is CORE_SHAPE:
             status = CORE_SHAPE.make_create_result(record).task.status
             # spec 2025-11-25 basic/utilities/tasks#task-cancellation: MUST be -32602
@@ -237,7 +266,7 @@ async def end_without_result(job: Job, error: BaseException) -> None:
         data = UNSET if error.data is None else error.data
         await job.fail(ErrorBody(code=error.code or -32603, message=str(error), data=data))
     elif is_cancellation(error):
-        await job.cancel("The task was cancelled.")
+        await job.end_cancelled()
     else:
         what = f"the task of tool {record.tool!r}" if record.tool else f"a task of {record.method}"
         log_request_failure(what, error)

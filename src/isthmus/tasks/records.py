@@ -1,6 +1,7 @@
 """Task records: everything about a task that its requestor may ask for, and nothing that runs."""
 
 import os
+import time
 from datetime import UTC, datetime
 
 import msgspec
@@ -34,6 +35,9 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         result: what the request would have been answered with.
         is_error: the result says that the tool failed.
         error: the error the request would have been answered with.
+        node: the node that works on it; empty where there is only one process.
+        restarts: how often it was started again because its node had ended.
+        retry: it may be started again, and its call lies in the store.
     """
 
     id: str
@@ -49,6 +53,9 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     result: Raw | UnsetType = UNSET
     is_error: bool = False
     error: ErrorBody | None = None
+    node: str = ""
+    restarts: int = 0
+    retry: bool = False
 
     @property
     def over(self) -> bool:
@@ -91,6 +98,22 @@ def record_key(owner: str, id: str) -> str:
     A task of somebody else's lies elsewhere, so that it looks as if there were none.
     """
     return f"task/{owner}/{id}"
+
+
+def read_record_key(key: str) -> tuple[str, str]:
+    """The owner and the id in the key of a task's record."""
+    _, owner, id = key.split("/", 2)
+    return owner, id
+
+
+def find_remaining_s(record: TaskRecord) -> float | None:
+    """The seconds that a record is still kept; None for ever."""
+    if record.ttl is None:
+        return None
+    return max(MIN_REMAINING_S, record.created + record.ttl - time.time())
+
+
+MIN_REMAINING_S = 0.001  # a store takes no time to live that is over
 
 
 def format_timestamp(seconds: float) -> str:

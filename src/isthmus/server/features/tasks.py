@@ -24,9 +24,11 @@ from isthmus.errors import (
     ConnectionLost,
     Refuse,
     Refused,
+    StoreUnavailable,
     UsageError,
 )
 from isthmus.revisions import METHODS
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.askers import DirectAsker, JournalAsker
 from isthmus.server.asking.context import Body, Context
@@ -75,6 +77,7 @@ from isthmus.wire.struct import Id, Meta, Wire
 if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
     from isthmus.server.features.tools import RegisteredTool, Tools
+    from isthmus.tasks.task_view import TaskView
 
 # Transports whose other end is the only one: whoever asks there is known.
 SINGLE_PEER_TRANSPORTS = frozenset({"memory", "stdio"})
@@ -105,11 +108,22 @@ class Tasks(TaskReceiver):
         )
         self._tools = tools
         self._settings = settings
+        settings.has_tasks = True
 
     def settle(self) -> None:
-        """Take the limits that the server has now: it begins to serve."""
-        limits = self._settings.limits
-        self.book = TaskBook(self._store, limits, limits.tasks_each)
+        """Take the limits and the store that the server has now: it begins to serve."""
+        settings, limits, nodes = self._settings, self._settings.limits, None
+        if settings.store is not None:
+            from isthmus.tasks.task_nodes import TaskNodes  # most servers are one process
+
+            self._store = settings.task_store or settings.store.kv
+            nodes = TaskNodes(settings.node, self._store, self._restart)
+            settings.on_join.append(nodes.join)
+            if settings.has_joined:
+                nodes.open()
+        self.book = TaskBook(self._store, limits, limits.tasks_each, nodes)
+        if nodes is not None:
+            nodes.serve(self.book)
 
     @property
     def routes(self) -> "Mapping[str, Handler]":
@@ -125,8 +139,10 @@ class Tasks(TaskReceiver):
         )
 
     async def close(self) -> None:
-        """Cancel whatever still runs."""
+        """Cancel whatever still runs, and leave the rest to the other nodes."""
         await self.book.close()
+        if self.book.nodes is not None:
+            await self.book.nodes.close()
 
     # Calls that become tasks
 
@@ -163,11 +179,42 @@ class Tasks(TaskReceiver):
         self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
     ) -> TaskRecord:
         """Start a task, and say how it stands at its beginning."""
-        job = await self._open(params, inbound)
-        await job.create()
+        job = await self._open(params, inbound, retry=tool.retry_safe)
+        call = None
+        if job.record.retry:
+            from isthmus.tasks.stored_call import seal_call  # few tools may run twice
+
+            call = seal_call(params, inbound, self._settings.task_keys, job.key)
+        await job.create(call)
         record = job.record
         if shape is CORE_SHAPE:  # since 2026-07-28 only streams hear of that
             self.tell(job, inbound)
+        self._start(job, tool, params, inbound, shape)
+        return record
+
+    async def _restart(self, job: Job, call: bytes) -> None:
+        """Start a task of another node again, whose process has ended.
+
+        Raises:
+            IsthmusError: it cannot be: its call does not open, or there is no such tool here.
+        """
+        from isthmus.tasks.stored_call import open_call  # few tools may run twice
+
+        params, inbound = open_call(call, self._settings.task_keys, job.key)
+        tool, shape = self._tools.listing.get(params.name), shape_of(inbound.caller)
+        if tool is None or shape is None or not tool.retry_safe:
+            raise UsageError(f"tool {params.name!r} does not run here as a task that may run twice")
+        self._start(job, tool, params, inbound, shape)
+
+    def _start(
+        self,
+        job: Job,
+        tool: "RegisteredTool",
+        params: CallToolParams,
+        inbound: Inbound,
+        shape: TaskShape,
+    ) -> None:
+        """Begin the work on a task."""
 
         async def way(body: Body) -> Any:
             return await run_as_task(body, inbound, self._settings, job, shape)
@@ -181,7 +228,6 @@ class Tasks(TaskReceiver):
                 await job.finish(result)
 
         job.start(work())
-        return record
 
     async def _may_become(
         self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
@@ -220,10 +266,10 @@ class Tasks(TaskReceiver):
             return answer
         return shape.make_create_result(becoming.begun.result().record)
 
-    async def _open(self, params: CallToolParams, inbound: Inbound) -> Job:
+    async def _open(self, params: CallToolParams, inbound: Inbound, *, retry: bool = False) -> Job:
         wanted = None if params.task is UNSET or params.task.ttl is UNSET else params.task.ttl
         ttl = None if wanted is None else wanted / 1000
-        return await self.book.open(task_owner(inbound), params.name, ttl)
+        return await self.book.open(task_owner(inbound), params.name, ttl, retry=retry)
 
     # The methods
 
@@ -239,7 +285,7 @@ class Tasks(TaskReceiver):
             raise refuse_undeclared(TASKS, inbound.method, inbound.caller.revision)
         return shape
 
-    async def attend(self, job: Job, inbound: Inbound) -> None:
+    async def attend(self, job: "Job | TaskView", inbound: Inbound) -> None:
         """Put a task's questions to whoever waits for its result, until it is over."""
         await _deliver_questions(job, inbound)
 
@@ -265,9 +311,12 @@ class Tasks(TaskReceiver):
             asked = record.questions.get(key)
             if asked is not None:
                 _check_answer(key, asked, answer)
-        job = self.book.job(task_owner(inbound), record.id)
+        owner = task_owner(inbound)
+        job = self.book.job(owner, record.id)
         if job is not None:
             await job.answer(params.input_responses)
+        elif self.book.nodes is not None and not record.over:
+            await self.book.nodes.send_answers(owner, record, params.input_responses)
         return EmptyResult()
 
     # Streams of changes
@@ -294,19 +343,35 @@ class Tasks(TaskReceiver):
         stops: list[Callable[[], None]] = []
         for id in ids:
             teller = StatusNotifier(tell)
-            job = self.book.job(owner, id)
-            if job is not None:
-                stops.append(job.watch(teller.hear))
             stops.append(teller.stop)
-            record = await self.book.find(owner, id)
-            if record is not None:
-                teller.hear(record)
+            if (stop_one := await self._watch(owner, id, teller)) is not None:
+                stops.append(stop_one)
 
         def stop() -> None:
             for one in stops:
                 one()
 
         return stop
+
+    async def _watch(
+        self, owner: str, id: str, teller: StatusNotifier
+    ) -> Callable[[], None] | None:
+        """Have a listener told how a task stands, now and whenever that changes; what ends it."""
+        job, nodes, stop = self.book.job(owner, id), self.book.nodes, None
+        if job is not None and nodes is None:
+            stop = job.watch(teller.hear)
+        record = await self.book.find(owner, id)
+        if record is None:
+            return stop
+        teller.hear(record)
+        if nodes is None or record.over:
+            return stop
+        from isthmus.tasks.task_view import TaskView  # most servers are one process
+
+        view = TaskView(self.book, nodes, owner, record)
+        view.watch(teller.hear)
+        await view.open()
+        return view.close
 
 
 def _check_task_mode(tool: "RegisteredTool", *, wanted: bool) -> None:
@@ -335,7 +400,7 @@ def _check_answer(key: str, asked: InputRequest, answer: Raw) -> None:
         raise Refuse(-32602, f"Invalid params: inputResponses: {key}: {error}") from error
 
 
-async def _deliver_questions(job: Job, inbound: Inbound) -> None:
+async def _deliver_questions(job: "Job | TaskView", inbound: Inbound) -> None:
     """Put a task's questions to whoever waits for its result, until it is over."""
     here = (inbound.link, inbound.id)
     asking: dict[str, asyncio.Task[None]] = {}
@@ -356,7 +421,9 @@ async def _deliver_questions(job: Job, inbound: Inbound) -> None:
             task.cancel()
 
 
-async def _send_question(job: Job, key: str, asked: InputRequest, inbound: Inbound) -> None:
+async def _send_question(
+    job: "Job | TaskView", key: str, asked: InputRequest, inbound: Inbound
+) -> None:
     """Send one question of a task, and give the task its answer."""
     params = decode_question(asked, inbound.caller.revision)
     # spec 2025-11-25 basic/utilities/tasks#input-required-status: MUST say which task it is for
@@ -364,14 +431,17 @@ async def _send_question(job: Job, key: str, asked: InputRequest, inbound: Inbou
         params, meta={**(params.meta or {}), **related_task_meta(job.record.id)}
     )
     try:
-        answer = await inbound.link.call(asked.method, params, Raw, relates_to=inbound.id)
-        _check_answer(key, asked, answer)
+        try:
+            answer = await inbound.link.call(asked.method, params, Raw, relates_to=inbound.id)
+            _check_answer(key, asked, answer)
+        except (Refused, Refuse) as error:
+            await job.refuse(key, error)
+        else:
+            await job.answer({key: answer})
     except (ConnectionLost, CallTimedOut):
         return  # it waits for whoever asks for the result next
-    except (Refused, Refuse) as error:
-        await job.refuse(key, error)
-    else:
-        await job.answer({key: answer})
+    except StoreUnavailable as error:
+        log_warning("the answer to a question of a task is lost: %s", error)
 
 
 async def run_as_task(

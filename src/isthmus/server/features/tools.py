@@ -81,6 +81,7 @@ class RegisteredTool:
         task: whether its calls may or must run as tasks; None where they must not.
         in_body: it says itself when a call becomes a task.
         immediate: what the model may be told while its call runs as a task.
+        retry_safe: its task may be started again by another node.
         scopes: what its caller must have been granted.
 
     Attributes:
@@ -92,7 +93,7 @@ class RegisteredTool:
         UsageError: a hand-written schema cannot be that of a tool.
     """
 
-    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "immediate", "in_body", "mirrored", "name", "returns", "run", "scopes", "shown", "task",)  # fmt: skip
+    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "immediate", "in_body", "mirrored", "name", "retry_safe", "returns", "run", "scopes", "shown", "task",)  # fmt: skip
 
     def __init__(
         self,
@@ -105,9 +106,11 @@ class RegisteredTool:
         task: TaskSupport | None = None,
         in_body: bool = False,
         immediate: str | None = None,
+        retry_safe: bool = False,
         scopes: ScopeDemand = NO_SCOPES,
     ) -> None:
         self.scopes = scopes
+        self.retry_safe = retry_safe
         self.task = task
         self.in_body = in_body
         self.immediate = immediate
@@ -226,6 +229,7 @@ class Tools:
         task: TaskSupport | None = None,
         task_starts: TaskStarts = "at_call",
         immediate_response: str | None = None,
+        retry_safe: bool = False,
         scopes: Scopes = NO_SCOPES,
     ) -> None:
         """Offer a function as a tool; see ``Server.tool`` for the arguments."""
@@ -252,6 +256,10 @@ class Tools:
         in_body = check_task_start(shown.name, task, task_starts, function.signature.context)
         if immediate_response is not None and task is None:
             raise UsageError(f"tool {shown.name!r}: immediate_response needs task=")
+        if retry_safe and (task is None or in_body):
+            raise UsageError(
+                f"tool {shown.name!r}: retry_safe needs task=, and a task that begins with its call"
+            )
         tool = RegisteredTool(
             function,
             shown,
@@ -261,6 +269,7 @@ class Tools:
             task=task,
             in_body=in_body,
             immediate=immediate_response,
+            retry_safe=retry_safe,
             scopes=parse_scopes(scopes, f"tool {shown.name!r}"),
         )
         self.listing.add(tool.name, tool)
