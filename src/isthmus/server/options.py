@@ -300,6 +300,22 @@ def check_task_start(name: str, task: Any, starts: Any, context: str | None) -> 
     return bool(starts == "in_body")
 
 
+def check_task_options(
+    name: str, immediate: str | None, task: Any, in_body: bool, *, retry: bool
+) -> None:
+    """See that a tool has the options of tasks only where its calls may be tasks.
+
+    Raises:
+        UsageError: it has them, and they may not.
+    """
+    if immediate is not None and task is None:
+        raise UsageError(f"tool {name!r}: immediate_response needs task=")
+    if retry and (task is None or in_body):
+        raise UsageError(
+            f"tool {name!r}: retry_safe needs task=, and a task that begins with its call"
+        )
+
+
 def make_implementation(
     name: str,
     version: str,

@@ -33,7 +33,12 @@ from isthmus.server.asking.context import Body, Context
 from isthmus.server.features.invocation import Run, load_run_rounds, make_runner, report_failure
 from isthmus.server.features.listing import Listing
 from isthmus.server.guard.scopes import ScopeDemand, Scopes, find_required_scopes, parse_scopes
-from isthmus.server.options import TaskStarts, TaskSupport, check_task_start
+from isthmus.server.options import (
+    TaskStarts,
+    TaskSupport,
+    check_task_options,
+    check_task_start,
+)
 from isthmus.server.schema.custom_types import write_json
 from isthmus.server.schema.functions import (
     ArgumentError,
@@ -254,12 +259,7 @@ class Tools:
         check_definition(shown, given, self._settings.limits.schemas)
         run = make_runner(function, self._settings.workers)
         in_body = check_task_start(shown.name, task, task_starts, function.signature.context)
-        if immediate_response is not None and task is None:
-            raise UsageError(f"tool {shown.name!r}: immediate_response needs task=")
-        if retry_safe and (task is None or in_body):
-            raise UsageError(
-                f"tool {shown.name!r}: retry_safe needs task=, and a task that begins with its call"
-            )
+        check_task_options(shown.name, immediate_response, task, in_body, retry=retry_safe)
         tool = RegisteredTool(
             function,
             shown,
