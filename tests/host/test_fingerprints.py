@@ -170,3 +170,35 @@ async def test_a_server_that_makes_up_names_is_stopped(known, monkeypatch):
         await known.learn("s", "id", make_tool("b"))
     assert compute_fingerprint(make_tool("a")) == await known.learn("s", "id", make_tool("a"))
     assert compute_fingerprint(make_tool("b")) == await known.learn("t", "id", make_tool("b"))
+
+
+@pytest.mark.covers("hostpolicy.fingerprints.change")
+async def test_of_two_processes_the_first_sight_counts(tmp_path):
+    """Ours: a process that sees another definition later holds it back, whatever it showed to a model."""
+    states = [HostState(tmp_path), HostState(tmp_path)]
+    first, second = (Fingerprints(state) for state in states)
+    await first.load()
+    await second.load()
+    approved, other = make_tool(description="x"), make_tool(description="y")
+    await first.learn("s", "id", approved)
+
+    assert not second.hides("s", "id", other)  # nobody knows yet
+    assert second.check("s", "id", other) is None
+    assert compute_fingerprint(approved) == (await second.learn("s", "id", other)).known
+    assert second.hides("s", "id", other)
+    for state in states:
+        await state.close()
+
+
+async def test_what_another_process_has_released_is_no_change(tmp_path):
+    """Ours: a person is not asked twice about the same definition."""
+    states = [HostState(tmp_path), HostState(tmp_path)]
+    first, second = (Fingerprints(state) for state in states)
+    await first.learn("s", "id", make_tool(description="x"))
+    await second.load()
+    changed = make_tool(description="y")
+    await first.release(await first.learn("s", "id", changed))
+
+    assert compute_fingerprint(changed) == await second.learn("s", "id", changed)
+    for state in states:
+        await state.close()

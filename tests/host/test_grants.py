@@ -223,7 +223,7 @@ async def test_a_grant_is_dead_here_even_where_its_end_cannot_be_written(grants,
     async def full(work):
         raise StoreUnavailable("the disk is full")
 
-    monkeypatch.setattr(grants._state, "write", full)
+    monkeypatch.setattr(grants._storage._state, "write", full)
     with pytest.raises(StoreUnavailable):
         await grants.revoke(grant.id)
     assert not grants.find(HERE, make_facts())
@@ -264,7 +264,7 @@ async def test_what_was_granted_for_a_host_that_was_killed_holds_for_nobody(tmp_
     await killed.remember(HERE, make_facts(), yes("session"))
     living = await alive.remember(HERE, make_facts(), yes("arguments"))
     lasting = await killed.remember(HERE, make_facts(), yes("until"))
-    killed._presence.end()  # as the system does it for a process that is gone
+    killed._storage._presence.end()  # as the system does it for a process that is gone
     await other.refresh()
     await other.end_dead()
 

@@ -21,7 +21,7 @@ from isthmus.host.catalog.catalog import HostCatalog
 from isthmus.host.catalog.lists import ListCache
 from isthmus.host.catalog.metatools import parse_search_settings
 from isthmus.host.lifecycle import BackgroundTasks, ServerLifecycle
-from isthmus.host.model.entries import HostConfig, ServerEntry, ServerLimits
+from isthmus.host.model.entries import EntrySettings, HostConfig, ServerEntry
 from isthmus.host.model.events import HostEvents
 from isthmus.host.model.tokens import TokenEstimators
 from isthmus.host.pipeline.acts.server_acts import release_tool
@@ -39,6 +39,13 @@ from isthmus.host.reloading import (
     load_policy,
     load_shadow_policy,
 )
+from isthmus.host.sharing import (
+    make_fingerprints,
+    make_grants,
+    make_questions,
+    make_rules,
+    make_shared_state,
+)
 from isthmus.host.state.database import HostState, find_user_folder
 from isthmus.host.supervisor.identity import identify_server
 from isthmus.host.supervisor.supervisor import Supervisor
@@ -51,12 +58,10 @@ if TYPE_CHECKING:
     from isthmus.host.confinement.roots import RootGrants
     from isthmus.host.context.builder import ContextBuilder
     from isthmus.host.sampling.sampler import Sampler
+    from isthmus.host.state.shared_state import SharedState
     from isthmus.host.supervisor.connection import ServerConnection
     from isthmus.host.supervisor.states import ConnectionState
     from isthmus.wire import Tool
-
-NO_LIMITS = ServerLimits()
-DEFAULT_INTERACTION_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,9 @@ class HostSettings:
     workspace: str = ""
     clock: Callable[[], float] = time.time
     opener: Any = None
+    store: Any = None
+    name: str = "host"
+    secrets: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,7 @@ class HostCore:
     runs: Runs
     limits: CallLimits
     pipeline: Pipeline
+    shared: "SharedState | None" = None
 
 
 def make_core(
@@ -104,23 +113,28 @@ def make_core(
     Raises:
         ConfigError, PolicyError: the configuration or the policy says what cannot be.
     """
-
-    def find_limits(server: str) -> ServerLimits:
-        entry = find_entry(server)
-        return NO_LIMITS if entry is None else entry.options.limits
-
-    def find_patience(server: str) -> float:
-        entry = find_entry(server)
-        if entry is None:
-            return DEFAULT_INTERACTION_TIMEOUT_S
-        return entry.options.timeouts.interaction
-
-    options, clock = config.options, settings.clock
+    options, clock, entries = config.options, settings.clock, EntrySettings(find_entry)
     events, runs = HostEvents(), Runs(time.monotonic)
     state = HostState(settings.state or options.state, clock=clock)
     audit = make_audit_log(state, options.audit)
-    decisions, grants = Decisions(state, clock), Grants(state)
-    broker, limits = Broker(audit, decisions, clock=clock, events=events), CallLimits(find_limits)
+    shared = make_shared_state(settings.store, settings.name, settings.secrets)
+    decisions = Decisions(state, clock)
+    grants, fingerprints = make_grants(state, shared), make_fingerprints(state, shared)
+    broker = Broker(audit, decisions, clock=clock, events=events, shared=make_questions(shared))
+    limits = CallLimits(entries.find_limits, store=None if shared is None else shared.store)
+    pipeline = Pipeline(
+        policy=load_policy(settings.policy, options),
+        shadow=load_shadow_policy(options),
+        mode=options.mode,
+        broker=broker,
+        audit=audit,
+        runs=runs,
+        limits=limits,
+        grants=grants,
+        patience=entries.find_patience,
+        clock=clock,
+        shared=make_rules(shared, fingerprints, events),
+    )
     return HostCore(
         settings=settings,
         events=events,
@@ -130,22 +144,12 @@ def make_core(
         audit=audit,
         decisions=decisions,
         grants=grants,
-        fingerprints=Fingerprints(state),
+        fingerprints=fingerprints,
+        shared=shared,
         broker=broker,
         runs=runs,
         limits=limits,
-        pipeline=Pipeline(
-            policy=load_policy(settings.policy, options),
-            shadow=load_shadow_policy(options),
-            mode=options.mode,
-            broker=broker,
-            audit=audit,
-            runs=runs,
-            limits=limits,
-            grants=grants,
-            patience=find_patience,
-            clock=clock,
-        ),
+        pipeline=pipeline,
     )
 
 

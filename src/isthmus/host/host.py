@@ -23,6 +23,7 @@ from isthmus.host.model.interaction import Approver, Decision, FormAsked, Intera
 from isthmus.host.pipeline.acts.tool_call import TaskResumeAct
 from isthmus.host.pipeline.runs import NO_BUDGET, Budget, Run
 from isthmus.host.remote.local import LocalView
+from isthmus.host.sharing import check_secrets
 from isthmus.host.visibility import HostPolicy
 from isthmus.transports.command import Command
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from isthmus.host.sampling.sampler import Sampler
     from isthmus.host.state.database import HostState
     from isthmus.host.supervisor.hosted_server import HostedServer
+    from isthmus.store.store import Store
     from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
 
 ATTEND_TIMEOUT_S = 5.0  # tasks of an earlier run wait so long for somebody who can be asked
@@ -75,8 +77,14 @@ class Host:
         workspace: the folder that is worked in.
         clock: says the seconds since the epoch.
         opener: opens pages that servers ask for, once the user agreed; their browser by default.
+        store: what the processes of this host share, as for ``Server``: questions, grants, known
+            tools, the policy and rates then count over all of them; None for one process.
+        name: of the host, where there is a store: all its processes have the same one.
+        secret: what records in the store are encrypted with, 16 random bytes or more, or a list
+            with the one to encrypt with first; by default the processes agree on one.
 
     Raises:
+        UsageError: there is no such store, or a secret is too short.
         ConfigError: models or a policy cannot be read.
     """
 
@@ -92,6 +100,9 @@ class Host:
         workspace: str | os.PathLike[str] = "",
         clock: Callable[[], float] | None = None,
         opener: "Opener | None" = None,
+        store: "str | Store | None" = None,
+        name: str = "host",
+        secret: bytes | Sequence[bytes] | None = None,
     ) -> None:
         self._config = config or HostConfig()
         self._targets: dict[str, ClientTarget] = {}
@@ -107,6 +118,9 @@ class Host:
             workspace=os.fspath(workspace),
             clock=clock or time.time,
             opener=opener,
+            store=store,
+            name=name,
+            secrets=check_secrets(secret),
         )
         self._core = make_core(self._config, settings, self._find_entry)
         self._parts: HostParts | None = None
@@ -279,6 +293,8 @@ class Host:
             await self._load(parts)
             await parts.supervisor.open()
             self._core.background.start(watch_roots(parts.roots))
+            if self._core.shared is not None:
+                self._core.background.start(self._core.pipeline.keep_rules())
             parts.tasks.resume(self._resume)
             if self._followed is not None:
                 self._core.background.start(self._watch(self._followed))
@@ -290,13 +306,17 @@ class Host:
     async def _load(self, parts: HostParts) -> None:
         """Read what lasts."""
         core = self._core
+        if core.shared is not None:
+            await core.shared.node.join()
         await core.audit.open()
         await core.grants.load()
         await core.fingerprints.load()
+        await core.pipeline.join_rules()
         await parts.tasks.load()  # before what was decided on them: some of that is over, too
         await core.decisions.load()
         await parts.installs.load()
         await parts.roots.load()
+        await core.broker.open()
         self._loaded = True
 
     async def close(self) -> None:
@@ -313,6 +333,7 @@ class Host:
             # Before anything is denied: to what a task asks, silence is no answer.
             await parts.supervisor.close()
         core.broker.close()
+        await core.broker.leave()
         if parts is not None:
             parts.search.close()
             if parts.sampler is not None:
@@ -322,6 +343,8 @@ class Host:
             await core.audit.close()
         core.events.close()
         await core.state.close()
+        if core.shared is not None:
+            await core.shared.node.leave()
 
     def _find_entry(self, server: str) -> ServerEntry | None:
         """The configuration in force says this of a server; None while the host is not open."""

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import UNSET, structs
 
@@ -20,6 +20,10 @@ from isthmus.host.model.events import HostEvents, HostNotice, QuestionAnswered, 
 from isthmus.host.model.interaction import Approver, Decision, Interaction, Verdict
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Assurance
+
+if TYPE_CHECKING:
+    from isthmus.host.approvals.question_exchange import QuestionExchange
+    from isthmus.host.approvals.shared_questions import SharedQuestions
 
 MAX_QUESTIONS_OF_SERVER = 16  # more are refused, so that other servers are heard
 MAX_QUESTIONS_OF_PRINCIPAL = 256
@@ -51,6 +55,13 @@ def is_same_question(one: Interaction, other: Interaction) -> bool:
     return same and one.payload == other.payload
 
 
+def make_exchange(broker: "Broker", shared: "SharedQuestions") -> "QuestionExchange":
+    """The exchange of questions with the other processes of a host; most hosts are one."""
+    from isthmus.host.approvals.question_exchange import QuestionExchange
+
+    return QuestionExchange(broker, shared)
+
+
 class BrokerAudit(Protocol):
     """The audit log, as far as the broker needs it."""
 
@@ -69,9 +80,13 @@ class OpenQuestion:
     Args:
         interaction: what is asked.
         lasting: its name beyond this process; None where it has none.
+        home: the process where the call waits; empty for this one.
     """
 
-    def __init__(self, interaction: Interaction, lasting: Lasting | None) -> None:
+    def __init__(
+        self, interaction: Interaction, lasting: Lasting | None = None, home: str = ""
+    ) -> None:
+        self.home = home
         self.interaction = interaction
         self.lasting = lasting
         self.answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -92,6 +107,7 @@ class Broker:
         decisions: keeps those on questions that outlive the host.
         clock: says the seconds since the epoch.
         events: tells of questions and answers.
+        shared: the questions of all processes of the host; None where it is one process.
     """
 
     def __init__(
@@ -101,6 +117,7 @@ class Broker:
         *,
         clock: Callable[[], float] = time.time,
         events: HostEvents | None = None,
+        shared: "SharedQuestions | None" = None,
     ) -> None:
         self.events = HostEvents() if events is None else events  # empty ones are falsy
         self._audit = audit
@@ -110,19 +127,56 @@ class Broker:
         self._somebody = asyncio.Event()
         self._open: dict[str, OpenQuestion] = {}
         self._said: dict[str, Decision] = {}
+        self.shared = None if shared is None else make_exchange(self, shared)
+
+    async def open(self) -> None:
+        """Begin to hear of the questions of other processes, where there are any.
+
+        Raises:
+            StoreUnavailable: the store cannot be used.
+        """
+        if self.shared is not None:
+            await self.shared.open()
+
+    async def leave(self) -> None:
+        """Hear of them no more; :meth:`close` comes first."""
+        if self.shared is not None:
+            await self.shared.close()
 
     # Surfaces
 
     @property
     def attended(self) -> bool:
         """Whether anybody is there to be asked."""
-        return bool(self._approvers)
+        return bool(self._approvers) or self._is_attended_elsewhere
+
+    @property
+    def _is_attended_elsewhere(self) -> bool:
+        return self.shared is not None and bool(self.shared.surfaces)
 
     @property
     def assurance(self) -> Assurance:
         """The best assurance of the attached surfaces that a person decides."""
-        found = (approver.assurance for approver in self._approvers)
+        found = [approver.assurance for approver in self._approvers]
+        if self.shared is not None:
+            found += self.shared.surfaces
         return max(found, key=rank_assurance, default="callback")
+
+    @property
+    def own_assurance(self) -> Assurance | None:
+        """The best assurance of the surfaces of this process; None where there are none."""
+        found = (approver.assurance for approver in self._approvers)
+        return max(found, key=rank_assurance, default=None)
+
+    def notice_surfaces(self) -> None:
+        """Other processes have other surfaces than before."""
+        if self._is_attended_elsewhere:
+            self._somebody.set()
+            return
+        if not self._approvers:
+            self._somebody.clear()
+        for open in list(self._open.values()):
+            self._left(open)
 
     async def wait_attended(self, seconds: float) -> None:
         """Wait until somebody is there to be asked, or for so long."""
@@ -137,13 +191,17 @@ class Broker:
             self._somebody.set()
             for open in self._open.values():
                 self._offer(open, approver)
+            if self.shared is not None:
+                self.shared.tell_surfaces()
 
     def detach(self, approver: Approver) -> None:
         """Put no more questions to it; where nobody is left, what waits is denied."""
         if approver in self._approvers:
             self._approvers.remove(approver)
-            if not self._approvers:
+            if not self.attended:
                 self._somebody.clear()
+            if self.shared is not None:
+                self.shared.tell_surfaces()
         for open in list(self._open.values()):
             offer = open.offers.pop(approver, None)
             if offer is not None:
@@ -161,13 +219,18 @@ class Broker:
 
         Raises:
             Exhausted: too many questions wait already.
+            StoreUnavailable: the other processes of the host cannot be told of it.
             AuditUnavailable: the answer was yes, and cannot be written down.
         """
         if lasting is not None and self._decisions is not None:
             known = self._decisions.find(lasting)
             if known is not None:
                 return known
-        open = self._same(interaction) or self._put(interaction, lasting)
+        open = self._same(interaction)
+        if open is None and self.shared is not None:
+            self._bound(interaction)
+            await self.shared.post(interaction)
+        open = open or self._put(interaction, lasting)
         open.wait += 1
         try:
             decision = await asyncio.shield(open.answer)
@@ -185,7 +248,9 @@ class Broker:
         coalesce = interaction.coalesce
         if not coalesce:
             return None
-        found = (o for o in self._open.values() if o.interaction.coalesce == coalesce)
+        found = (
+            o for o in self._open.values() if not o.home and o.interaction.coalesce == coalesce
+        )
         return next(
             (o for o in found if not o.taken and is_same_question(o.interaction, interaction)), None
         )
@@ -210,7 +275,8 @@ class Broker:
         of_server = principal.startswith("server:")
         most = MAX_QUESTIONS_OF_SERVER if of_server else MAX_QUESTIONS_OF_PRINCIPAL
         waiting = sum(
-            open.interaction.attempt.principal == principal for open in self._open.values()
+            not open.home and open.interaction.attempt.principal == principal
+            for open in self._open.values()
         )
         if waiting >= most:
             who = f"server {server!r}" if of_server else principal
@@ -233,21 +299,57 @@ class Broker:
     def close(self) -> None:
         """The end: what waits is denied."""
         for open in list(self._open.values()):
-            self._silence(open, "host", "the host was closed")
+            if open.home:
+                self.drop(open.interaction.id, Decision(verdict="deny", by="host"))
+            else:
+                self._silence(open, "host", "the host was closed")
 
     # Answers
 
     async def decide(self, id: str, decision: Decision) -> bool:
         """Answer a question; False where somebody else was first, or nobody asks it any more.
 
+        What was decided before, :meth:`said` tells.
+
         Raises:
             AuditUnavailable: it was a yes, and cannot be written down.
+            StoreUnavailable: the other processes of the host cannot be told: nothing is decided.
         """
         open = self._open.get(id)
         if open is None or open.taken or not self._counts(open, decision):
             return False
-        await self._take(open, decision)
+        if self.shared is not None:
+            return await self.shared.decide(open, decision)
+        await self.take(open, decision)
         return True
+
+    # Questions of other processes
+
+    def find_open(self, id: str) -> OpenQuestion | None:
+        """A question that waits, with its state."""
+        return self._open.get(id)
+
+    def list_open(self) -> Sequence[OpenQuestion]:
+        """All questions that wait, with their states."""
+        return list(self._open.values())
+
+    def show(self, interaction: Interaction, home: str) -> None:
+        """Put a question of another process to the surfaces of this one."""
+        open = self._open[interaction.id] = OpenQuestion(interaction, home=home)
+        self.events.tell(QuestionAsked(interaction=interaction))
+        for approver in self._approvers:
+            self._offer(open, approver)
+
+    def drop(self, id: str, decision: Decision) -> None:
+        """Take a question off the surfaces: it was decided, or nobody asks any more."""
+        open = self._open.get(id)
+        if open is not None:
+            open.taken = True
+            self._end(open, decision)
+
+    def note_elsewhere(self, open: OpenQuestion, decision: Decision, detail: object) -> None:
+        """Write down what was decided here on a question of another process."""
+        self._audit.note(self._row(open, decision, detail=detail))
 
     def _counts(self, open: OpenQuestion, decision: Decision) -> bool:
         """Whether a surface may say that: a yes wants as much certainty as the rule demands."""
@@ -266,7 +368,7 @@ class Broker:
         self._audit.note(self._row(open, decision, detail={"does_not_count": wanted}))
         return False
 
-    async def _take(self, open: OpenQuestion, decision: Decision) -> None:
+    async def take(self, open: OpenQuestion, decision: Decision) -> None:
         """The first answer: written down, then told to who waits."""
         open.taken = True
         remember = open.interaction.trace.obligations.remember
@@ -309,6 +411,8 @@ class Broker:
         decision = Decision(verdict=verdict, by=by, reason=reason)
         self._audit.note(self._row(open, decision))
         self._end(open, decision)
+        if self.shared is not None:
+            self.shared.withdraw(open.interaction.id, decision)
 
     def _withdraw(self, open: OpenQuestion) -> None:
         """Take a question back that nobody waits for any more."""
@@ -395,7 +499,7 @@ class Broker:
 
     def _left(self, open: OpenQuestion) -> None:
         """One surface less: where none is left, nobody will answer."""
-        if open.offers:
+        if open.offers or open.home or self._is_attended_elsewhere:
             return
         if open.weak:
             wanted = open.interaction.trace.obligations.assurance

@@ -7,26 +7,28 @@ what it was before, and one whose members come in another order has not changed.
 
 import hashlib
 import zlib
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from isthmus.host.approvals.differences import compare_definitions
+from isthmus.host.approvals.fingerprint_storage import (
+    FingerprintStorage,
+    FingerprintTable,
+    KnownDefinition,
+    ToolKey,
+)
 from isthmus.host.model.errors import Exhausted
 from isthmus.wire import UNSET, Tool
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from isthmus.host.state.database import HostState
 
 MAX_TOOLS = 100_000  # a server that makes up names must not fill the memory
 MAX_TOOLS_OF_SERVER = 10_000
 MAX_DEFINITION_BYTES = 256 * 1024  # of a definition that is kept whole, to be shown beside another
 MAX_CACHED_FINGERPRINTS = 4_096
-
-ToolKey: TypeAlias = tuple[str, str, str]
 
 
 def encode_definition(tool: Tool) -> bytes:
@@ -83,15 +85,17 @@ class Fingerprints:
     """The definitions that are known, in the host's state.
 
     Args:
-        state: where they are kept.
+        state: where they are kept, unless ``storage`` says so.
+        storage: keeps them elsewhere: in a store that hosts share.
 
     Attributes:
-        releases: how often a changed tool was released since this was made.
+        releases: how often what is known has changed since this was made.
     """
 
-    def __init__(self, state: "HostState") -> None:
-        self._state = state
-        self._known: dict[ToolKey, tuple[str, bytes]] = {}
+    def __init__(self, state: "HostState", storage: "FingerprintStorage | None" = None) -> None:
+        self._storage = storage or FingerprintTable(state)
+        self._known: dict[ToolKey, KnownDefinition] = {}
+        self._unsure: set[ToolKey] = set()  # another process may have been first
         self._counts: dict[tuple[str, str], int] = {}
         self._made: dict[int, tuple[Tool, str]] = {}
         self.releases = 0
@@ -102,16 +106,22 @@ class Fingerprints:
         Raises:
             StoreUnavailable: it cannot be read.
         """
-        rows = await self._state.read(
-            lambda db: db.execute(
-                "SELECT server, identity, tool, hash, definition FROM fingerprint"
-            ).fetchall()
-        )
-        self._known = {(s, i, t): (hash, kept) for s, i, t, hash, kept in rows}
+        self._known = await self._storage.load()
+        self._unsure.clear()
         self._counts = {}
         for server, identity, _ in self._known:
             key = server, identity
             self._counts[key] = self._counts.get(key, 0) + 1
+
+    async def refresh(self) -> None:
+        """Read again where another process has released a tool since it was read.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        if await self._storage.has_changed():
+            await self.load()
+            self.releases += 1
 
     def check(self, server: str, identity: str, tool: Tool) -> str | ToolChange | None:
         """Compare a tool with what is known.
@@ -123,10 +133,11 @@ class Fingerprints:
 
         Returns:
             Its fingerprint where it is what is known; a change where it is not; None where the
-            tool was never seen: then :meth:`learn` it, or refuse it.
+            tool was never seen, or just now: then :meth:`learn` it, or refuse it.
         """
-        known = self._known.get((server, identity, tool.name))
-        if known is None:
+        place = server, identity, tool.name
+        known = self._known.get(place)
+        if known is None or place in self._unsure:
             return None
         now = self._fingerprint(tool)
         return now if now == known[0] else self._change(server, identity, tool, known)
@@ -137,68 +148,62 @@ class Fingerprints:
         One that was never seen is known from now on: what a model reads of a tool has its effect
         without any call of it. That is durable within milliseconds.
         """
-        found = self.check(server, identity, tool)
-        if found is None:
-            if self._full(server, identity):
-                return True
-            self._post(server, identity, tool)
-        return isinstance(found, ToolChange)
+        known = self._known.get((server, identity, tool.name))
+        if known is not None:
+            return self._fingerprint(tool) != known[0]
+        if self._full(server, identity):
+            return True
+        self._post(server, identity, tool)
+        return False
 
     def _post(self, server: str, identity: str, tool: Tool) -> None:
-        now, kept = self._fingerprint(tool), _make_kept_text(tool)
-        row = (server, identity, tool.name, now, int(self._state.clock() * 1_000_000), kept)
-        self._known[server, identity, tool.name] = now, kept
-        self._counts[server, identity] = self._counts.get((server, identity), 0) + 1
-        self._state.post(
-            lambda db: db.execute(
-                "INSERT INTO fingerprint (server, identity, tool, hash, first_us, definition) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                row,
-            )
-        )
+        place, now = (server, identity, tool.name), (self._fingerprint(tool), _make_kept_text(tool))
+        self._remember(place, now)
+        self._unsure.add(place)
+        self._storage.post(place, now, lambda first: self._take_first(place, now, first))
+
+    def _take_first(
+        self, place: ToolKey, posted: KnownDefinition, first: KnownDefinition | None
+    ) -> None:
+        """What counts is what the first process saw; None where nobody knows what it was."""
+        if first is None or place not in self._unsure:
+            return
+        self._remember(place, first)
+        if first[0] != posted[0]:
+            self.releases += 1  # lists that were made meanwhile are made again
+
+    def _remember(self, place: ToolKey, known: KnownDefinition) -> None:
+        if place not in self._known:
+            of_server = place[0], place[1]
+            self._counts[of_server] = self._counts.get(of_server, 0) + 1
+        self._known[place] = known
+        self._unsure.discard(place)
 
     def _full(self, server: str, identity: str) -> bool:
         of_server = self._counts.get((server, identity), 0)
         return of_server >= MAX_TOOLS_OF_SERVER or len(self._known) >= MAX_TOOLS
 
     async def learn(self, server: str, identity: str, tool: Tool) -> str | ToolChange:
-        """Know a tool that was never seen.
+        """Know a tool that was never seen, or see what other processes know of it.
 
-        It is durable when this returns. Where another process was first, that one counts.
+        It is durable when this returns. Where another process was first, that one counts; where
+        another one has released what this tool has become, it is no change any more.
 
         Raises:
             Exhausted: the server has made up more names than anybody needs.
             StoreUnavailable: it was not learned.
         """
         found = self.check(server, identity, tool)
-        if found is not None:
+        if isinstance(found, str):
             return found
-        if self._full(server, identity):
+        place, now = (server, identity, tool.name), self._fingerprint(tool)
+        if place not in self._known and self._full(server, identity):
             raise Exhausted(
                 f"server {server!r} has had more than {MAX_TOOLS_OF_SERVER} tools: nobody can know "
                 f"them all, and {tool.name[:80]!r} is not used"
             )
-        now, kept = self._fingerprint(tool), _make_kept_text(tool)
-        at_us = int(self._state.clock() * 1_000_000)
-
-        def work(db: "sqlite3.Connection") -> tuple[str, bytes]:
-            db.execute(
-                "INSERT INTO fingerprint (server, identity, tool, hash, first_us, definition) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (server, identity, tool.name, now, at_us, kept),
-            )
-            row: tuple[str, bytes] = db.execute(
-                "SELECT hash, definition FROM fingerprint "
-                "WHERE server = ? AND identity = ? AND tool = ?",
-                (server, identity, tool.name),
-            ).fetchone()
-            return row
-
-        known = await self._state.write(work)
-        place = server, identity, tool.name
-        if place not in self._known:
-            self._counts[server, identity] = self._counts.get((server, identity), 0) + 1
-        self._known[place] = known
+        known = await self._storage.insert(place, (now, _make_kept_text(tool)))
+        self._remember(place, known)
         return now if known[0] == now else self._change(server, identity, tool, known)
 
     async def release(self, change: ToolChange) -> str:
@@ -214,18 +219,9 @@ class Fingerprints:
         """
         kept = zlib.compress(_truncate_definition(change.after), 1)
         place = change.server, change.identity, change.tool
-        at_us = int(self._state.clock() * 1_000_000)
-        await self._state.write(
-            lambda db: (
-                db.execute(
-                    "INSERT INTO fingerprint (server, identity, tool, hash, first_us, definition) "
-                    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
-                    "SET hash = excluded.hash, definition = excluded.definition",
-                    (*place, change.fingerprint, at_us, kept),
-                ).rowcount
-            )
-        )
-        self._known[place] = (change.fingerprint, kept)
+        known = change.fingerprint, kept
+        await self._storage.replace(place, known)
+        self._remember(place, known)
         self.releases += 1
         return change.fingerprint
 
@@ -240,9 +236,7 @@ class Fingerprints:
         self._made[id(tool)] = (tool, now)
         return now
 
-    def _change(
-        self, server: str, identity: str, tool: Tool, known: tuple[str, bytes]
-    ) -> ToolChange:
+    def _change(self, server: str, identity: str, tool: Tool, known: KnownDefinition) -> ToolChange:
         return ToolChange(
             server=server,
             identity=identity,

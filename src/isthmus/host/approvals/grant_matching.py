@@ -93,12 +93,12 @@ class GrantMatcher:
     """Matches grants with attempts, for one life of a host.
 
     Args:
-        session: names that life.
+        session: names that life; it may change.
         is_over: says whether the time of a grant is over, by the time of the attempt.
     """
 
     def __init__(self, session: str, is_over: Callable[[Grant, float], bool]) -> None:
-        self._session = session
+        self.session = session
         self._is_over = is_over
         self._by_server: dict[tuple[str, str, str], list[Grant]] = {}
         self._shapes: dict[str, GrantShape] = {}
@@ -140,7 +140,7 @@ class GrantMatcher:
         """Whether a grant of this principal, action and server is one for the attempt."""
         if grant.identity != facts.identity or self._is_over(grant, facts.now):
             return False
-        if grant.session not in {"", self._session} or grant.run not in {"", attempt.run}:
+        if grant.session not in {"", self.session} or grant.run not in {"", attempt.run}:
             return False
         if grant.scope == "server_read_only":
             return is_read_only(facts)

@@ -1,4 +1,4 @@
-"""Grants: each a yes of the user that lasts, kept in the state of the host.
+"""Grants: each a yes of the user that lasts, kept in the state of the host or in a shared store.
 
 A grant is bound to what the server is and to what the tool was: under another program, or with
 another definition, it does not count. It turns a question into a yes and does nothing else; what is
@@ -7,33 +7,25 @@ denied, what a managed rule asks, and what would carry private data away it does
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
-from msgspec import structs
+from typing import TYPE_CHECKING
 
 from isthmus.host.approvals.grant_matching import Grant, GrantMatcher, bind_arguments, is_read_only
+from isthmus.host.approvals.grant_table import GrantsRead, GrantStorage, GrantTable
 from isthmus.host.model.attempt import Attempt, new_id
 from isthmus.host.model.errors import Exhausted
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision
 from isthmus.host.model.trace import Assurance, Remember
-from isthmus.host.state.database import decode_row
-from isthmus.host.state.presence import ProcessPresence
 from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from isthmus.host.state.database import HostState
 
-T = TypeVar("T")
 REFRESH_INTERVAL_S = 0.4  # between two looks at what other processes did
 STALE_AFTER_S = 1.0  # what was read counts no more then: a yes may have been taken back
 MAX_GRANTS = 10_000
-MAX_TIME_US = 2.0**62  # the latest time that a state can hold, since the epoch
 LEFTOVER_AGE_S = 7 * 86_400.0  # then grants of runs, and of hosts that are gone, are tidied away
 DEFAULT_GRANT_S = 86_400.0  # of a grant ``until`` where nobody said until when
 
@@ -42,15 +34,16 @@ SESSION_SCOPES: tuple[Remember, ...] = ("arguments", "shape", "session")
 
 
 class Grants:
-    """The grants of a host, in its state.
+    """The grants of a host.
 
     ``find`` does not wait; what changes something is durable when it returns. A grant that another
-    process takes back counts no more within a second, and where the state cannot be read, none does.
+    process takes back counts no more within a second, and where they cannot be read, none does.
 
     Args:
-        state: where they are kept.
+        state: where they are kept, unless ``storage`` says so.
         session: names this life of the host; a new name by default.
         steady: says seconds that only go forward, to know how old is what was read.
+        storage: keeps them elsewhere: in a store that hosts share.
     """
 
     def __init__(
@@ -59,17 +52,22 @@ class Grants:
         *,
         session: str = "",
         steady: Callable[[], float] = time.monotonic,
+        storage: "GrantStorage | None" = None,
     ) -> None:
-        self.session = session or new_id()
-        self._state = state
+        self._storage = storage or GrantTable(state, session)
+        self._clock = state.clock
         self._steady = steady
         self._known: dict[str, Grant] = {}
-        self._matcher = GrantMatcher(self.session, self._over)
+        self._matcher = GrantMatcher(self._storage.session, self._over)
         self._changes = -1
         self._seen = 0.0
         self._read_at = float("-inf")
         self._keeping_up: asyncio.Task[None] | None = None
-        self._presence = ProcessPresence(state.folder, f"grants {self.session}")
+
+    @property
+    def session(self) -> str:
+        """The name of this life of the host."""
+        return self._storage.session
 
     async def load(self) -> None:
         """Read what there is, and from now on keep up with what other processes do.
@@ -77,20 +75,17 @@ class Grants:
         Raises:
             StoreUnavailable: it cannot be read.
         """
-        with suppress(
-            OSError
-        ):  # then others take this life of the host for over, and it asks again
-            self._presence.begin()
+        await self._storage.open()
         await self.refresh()
         await self.end_dead()
-        long_ago = self._state.clock() - LEFTOVER_AGE_S
+        long_ago = self._clock() - LEFTOVER_AGE_S
         await self._end_all(
             lambda grant: (
                 grant.created < long_ago
                 and (bool(grant.run) or grant.session not in {"", self.session})
             )
         )
-        if self._state.folder is not None and self._keeping_up is None:
+        if self._storage.is_shared and self._keeping_up is None:
             self._keeping_up = asyncio.create_task(self._keep_up(), name="isthmus grants")
 
     async def close(self) -> None:
@@ -100,9 +95,10 @@ class Grants:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        with suppress(StoreUnavailable):  # they are bound to this session, and so end with it
-            await self._end_all(lambda grant: grant.session == self.session)
-        self._presence.end()
+        if not self._storage.outlives_process:
+            with suppress(StoreUnavailable):  # they are bound to this session, and so end with it
+                await self._end_all(lambda grant: grant.session == self.session)
+        await self._storage.close()
 
     async def end_dead(self) -> None:
         """End what was granted for lives of hosts that are over, also of those that were killed.
@@ -111,13 +107,13 @@ class Grants:
             StoreUnavailable: it cannot be written.
         """
         others = {grant.session for grant in self._known.values()} - {"", self.session}
-        dead = {one for one in others if self._presence.gone(f"grants {one}")}
+        dead = {one for one in others if self._storage.is_over(one)}
         await self._end_all(lambda grant: grant.session in dead)
 
     async def _end_all(self, which: "Callable[[Grant], bool]") -> None:
         over = [grant.id for grant in self._known.values() if which(grant)]
         if over:
-            await self._change(lambda db: _end_grants(db, over, "expired"))
+            await self._change(self._storage.end(over, "expired", self._see()))
 
     async def _keep_up(self) -> None:
         while True:
@@ -133,14 +129,7 @@ class Grants:
         """
         began = self._steady()
         await self._end_all(self._over)
-        known = self._changes
-
-        def look(db: "sqlite3.Connection") -> tuple[int, int, list[tuple[bytes, int | None]]]:
-            changes, seen = _read_clock(db)
-            return changes, seen, [] if changes == known else _read_holding(db)
-
-        changes, seen, rows = await self._state.read(look)
-        self._learned(changes, seen, None if changes == known else rows)
+        self._learn(await self._storage.read(self._changes))
         self._read_at = began
 
     async def fresh(self) -> None:
@@ -154,25 +143,26 @@ class Grants:
 
     @property
     def _stale(self) -> bool:
-        shared = self._state.folder is not None and self._known
+        shared = self._storage.is_shared and self._known
         return bool(shared) and self._steady() - self._read_at > STALE_AFTER_S
 
-    def _learned(
-        self, changes: int, seen_us: int, rows: list[tuple[bytes, int | None]] | None
-    ) -> None:
-        self._changes = changes
-        self._seen = max(self._seen, seen_us / 1e6, self._state.clock())
-        if rows is None:
-            return
-        grants = [structs.replace(grant, uses=uses) for grant, uses in decode_grants(rows)]
-        self._known = {grant.id: grant for grant in grants}
-        self._matcher.replace(grants)
+    def _learn(self, found: GrantsRead) -> None:
+        self._changes = found.changes
+        self._seen = max(self._seen, found.seen, self._clock())
+        self._matcher.session = self._storage.session
+        if found.grants is not None:
+            self._known = {grant.id: grant for grant in found.grants}
+            self._matcher.replace(found.grants)
+
+    def _see(self) -> float:
+        """The latest time that was seen."""
+        return max(self._seen, self._clock())
 
     def _over(self, grant: Grant, now: float = 0.0) -> bool:
         """Whether its time is over: once it was, no clock that is set back makes it new."""
         if grant.until is None:
             return False
-        self._seen = max(self._seen, now, self._state.clock())
+        self._seen = max(self._seen, now, self._clock())
         return grant.until <= self._seen
 
     def find(
@@ -197,6 +187,10 @@ class Grants:
             return None
         return self._matcher.find(attempt, facts, remember=remember, assurance=assurance)
 
+    def is_sure(self, id: str) -> bool:
+        """Whether a grant holds, as was read within the last second."""
+        return id in self._known and not self._stale
+
     def holds(self, id: str) -> bool:
         """Whether a grant holds, as far as this process knows: neither taken back nor used up."""
         return id in self._known
@@ -219,7 +213,7 @@ class Grants:
             return False
         if grant.uses is None:
             return True
-        return bool(await self._change(lambda db: _use_grant(db, id)))
+        return bool(await self._change(self._storage.use(id, self._see())))
 
     async def remember(
         self, attempt: Attempt, facts: Facts, decision: Decision, *, uses: int | None = None
@@ -248,23 +242,13 @@ class Grants:
             raise Exhausted(
                 f"{MAX_GRANTS} grants hold already: revoke some with isthmus grants revoke"
             )
-        body = msgspec.json.encode(structs.replace(grant, uses=None))
-        until_us = None if grant.until is None else int(min(grant.until * 1e6, MAX_TIME_US))
-        row = (grant.id, int(grant.created * 1e6), until_us, uses, body)
-        await self._change(
-            lambda db: (
-                db.execute(
-                    "INSERT INTO grant_ (id, created_us, until_us, uses, body) VALUES (?, ?, ?, ?, ?)",
-                    row,
-                ).rowcount
-            )
-        )
+        await self._change(self._storage.insert(grant, self._see()))
         return grant
 
     def _made(
         self, attempt: Attempt, facts: Facts, decision: Decision, uses: int | None
     ) -> Grant | None:
-        scope, now, until = decision.remember, self._state.clock(), decision.until
+        scope, now, until = decision.remember, self._clock(), decision.until
         if decision.verdict != "allow" or scope == "once":
             return None
         if until is None and scope == "until":
@@ -278,7 +262,7 @@ class Grants:
         if arguments is None:
             return None
         return Grant(
-            id=new_id(self._state.clock),
+            id=new_id(self._clock),
             scope=scope,
             principal=attempt.principal,
             action=attempt.action,
@@ -309,7 +293,7 @@ class Grants:
         known = self._known.pop(id, None)
         if known is not None:
             self._matcher.remove(known)
-        return bool(await self._change(lambda db: _end_grants(db, [id], "revoked")))
+        return bool(await self._change(self._storage.end([id], "revoked", self._see())))
 
     def all(self) -> Sequence[Grant]:
         """Those that hold, the newest first."""
@@ -322,67 +306,12 @@ class Grants:
         Raises:
             StoreUnavailable: it cannot be read.
         """
-        rows = await self._state.read(
-            lambda db: db.execute(
-                "SELECT body, uses, ended FROM grant_ ORDER BY created_us DESC, id DESC LIMIT ?",
-                (most,),
-            ).fetchall()
-        )
-        found = decode_grants((body, (uses, ended)) for body, uses, ended in rows)
-        return [structs.replace(grant, uses=uses, ended=ended) for grant, (uses, ended) in found]
+        return await self._storage.read_history(most)
 
-    async def _change(self, work: "Callable[[sqlite3.Connection], int]") -> int:
-        """Change something, tell other processes, and know what holds now."""
-        began, seen_us = self._steady(), int(max(self._seen, self._state.clock()) * 1e6)
-
-        def whole(
-            db: "sqlite3.Connection",
-        ) -> tuple[int, int, int, list[tuple[bytes, int | None]]]:
-            done = work(db)
-            if done:
-                db.execute(
-                    "INSERT INTO grant_clock (id, changes, seen_us) VALUES (1, 1, ?) "
-                    "ON CONFLICT DO UPDATE SET changes = changes + 1, "
-                    "seen_us = max(seen_us, excluded.seen_us)",
-                    (seen_us,),
-                )
-            return (done, *_read_clock(db), _read_holding(db))
-
-        done, changes, seen, rows = await self._state.write(whole)
-        self._learned(changes, seen, rows)
+    async def _change(self, work: "Awaitable[tuple[int, GrantsRead]]") -> int:
+        """Change something, and know what holds now."""
+        began = self._steady()
+        done, found = await work
+        self._learn(found)
         self._read_at = began
         return done
-
-
-def decode_grants(rows: Iterable[tuple[bytes, T]]) -> Iterator[tuple[Grant, T]]:
-    """The grants that can be read, each with what stands beside it."""
-    decoder = msgspec.json.Decoder(Grant)
-    for body, beside in rows:
-        grant = decode_row(decoder, body, "a grant")
-        if grant is not None:
-            yield grant, beside
-
-
-def _read_clock(db: "sqlite3.Connection") -> tuple[int, int]:
-    row = db.execute("SELECT changes, seen_us FROM grant_clock").fetchone()
-    return row or (0, 0)
-
-
-def _read_holding(db: "sqlite3.Connection") -> list[tuple[bytes, int | None]]:
-    return db.execute("SELECT body, uses FROM grant_ WHERE ended = ''").fetchall()
-
-
-def _end_grants(db: "sqlite3.Connection", ids: Sequence[str], why: str) -> int:
-    ended = 0
-    for id in ids:
-        sql = "UPDATE grant_ SET ended = ? WHERE id = ? AND ended = ''"
-        ended += db.execute(sql, (why, id)).rowcount
-    return ended
-
-
-def _use_grant(db: "sqlite3.Connection", id: str) -> int:
-    counted = db.execute(
-        "UPDATE grant_ SET uses = uses - 1 WHERE id = ? AND ended = '' AND uses > 0", (id,)
-    ).rowcount
-    db.execute("UPDATE grant_ SET ended = 'used up' WHERE id = ? AND uses = 0", (id,))
-    return counted

@@ -1,7 +1,7 @@
 """Entries of a configuration, once it is read: servers, and the options of the host."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -13,6 +13,7 @@ from isthmus.core.redaction.live_secrets import MIN_SECRET_CHARS
 __all__ = [
     "Advertise",
     "ConfigDiff",
+    "EntrySettings",
     "HostConfig",
     "HostOptions",
     "Labels",
@@ -400,3 +401,30 @@ def hide_secrets(text: str, secrets: Iterable[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN_TEXT)
     return text
+
+
+NO_LIMITS = ServerLimits()
+DEFAULT_INTERACTION_TIMEOUT_S = 600.0
+
+
+class EntrySettings:
+    """What the configuration in force says of servers, where the host is open.
+
+    Args:
+        find: finds the entry of a server; None while the host is not open.
+    """
+
+    def __init__(self, find: Callable[[str], ServerEntry | None]) -> None:
+        self._find = find
+
+    def find_limits(self, server: str) -> ServerLimits:
+        """The limits of a server."""
+        entry = self._find(server)
+        return NO_LIMITS if entry is None else entry.options.limits
+
+    def find_patience(self, server: str) -> float:
+        """Seconds that a person has to answer what concerns a server."""
+        entry = self._find(server)
+        if entry is None:
+            return DEFAULT_INTERACTION_TIMEOUT_S
+        return entry.options.timeouts.interaction

@@ -4,11 +4,15 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.entries import ServerLimits
 from isthmus.host.model.errors import Exhausted
-from isthmus.store.meter import MemoryMeter, Rate
+from isthmus.store.meter import MemoryMeter, Meter, Rate
+
+if TYPE_CHECKING:
+    from isthmus.store.store import Store
 
 MAX_WAITING_CALLS = 64  # of one principal at one server
 RETRY_AFTER_S = 1.0  # where too many wait: how long each takes is not known
@@ -95,9 +99,15 @@ class ServerGate:
     Args:
         limits: how much.
         clock: says seconds that never go back.
+        make_meter: makes a meter that all processes of the host share; None where it is one.
     """
 
-    def __init__(self, limits: ServerLimits, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        limits: ServerLimits,
+        clock: Callable[[], float],
+        make_meter: Callable[[str, Rate], Meter] | None = None,
+    ) -> None:
         self.limits = limits
         self.slots = ServerSlots(limits.concurrency)
         rates = (limits.calls, limits.tool_calls)
@@ -105,6 +115,27 @@ class ServerGate:
             None if rate is None else MemoryMeter(Rate(rate, RATE_WINDOW_S), clock=clock)
             for rate in rates
         )
+        self._make_meter = make_meter
+
+    async def spend_shared(self, attempt: Attempt) -> None:
+        """Count one more call at all processes of the host.
+
+        Raises:
+            Exhausted: it comes too soon.
+            StoreUnavailable: nobody can tell.
+        """
+        make, limits = self._make_meter, self.limits
+        for meter_name, amount, key, what in (
+            ("tool", limits.tool_calls, f"{attempt.principal}\0{attempt.object}", attempt.object),
+            ("server", limits.calls, "", ""),
+        ):
+            if make is None or amount is None:
+                continue
+            rate = Rate(amount, RATE_WINDOW_S)
+            wait = await make(f"host/{meter_name}/{attempt.server}", rate).take(key)
+            if wait:
+                whose = f"{what!r} of " if what else ""
+                raise make_rate_error(f"{whose}server {attempt.server!r}", rate, wait)
 
     def spend(self, attempt: Attempt) -> None:
         """Count one more call.
@@ -139,11 +170,18 @@ class CallLimits:
     Args:
         of: gives a server's.
         clock: says seconds that never go back.
+        store: where the processes of a host count together; None where it is one process. Places
+            at a server are of each process, as its connections are.
     """
 
     def __init__(
-        self, of: Callable[[str], ServerLimits], clock: Callable[[], float] = time.monotonic
+        self,
+        of: Callable[[str], ServerLimits],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        store: "Store | None" = None,
     ) -> None:
+        self._make_meter = None if store is None else store.meter
         self._of = of
         self._clock = clock
         self._places: dict[str, ServerGate] = {}
@@ -153,9 +191,9 @@ class CallLimits:
         limits = self._of(server)
         place = self._places.get(server)
         if place is None:
-            place = self._places[server] = ServerGate(limits, self._clock)
+            place = self._places[server] = ServerGate(limits, self._clock, self._make_meter)
         elif place.limits is not limits and place.limits != limits:
-            before, place = place, ServerGate(limits, self._clock)
+            before, place = place, ServerGate(limits, self._clock, self._make_meter)
             place.slots = before.slots  # those inside leave the places that they took
             place.slots.most = limits.concurrency
             self._places[server] = place
@@ -184,9 +222,12 @@ class CallLimits:
 
         Raises:
             Exhausted: it comes too soon, or too many wait.
+            StoreUnavailable: the processes of the host count together, and cannot.
         """
         place = self._place(attempt.server)
-        if not again:
+        if self._make_meter is not None and not again:
+            await place.spend_shared(attempt)
+        elif not again:
             place.spend(attempt)
         if self._is_inside(attempt):
             self._inside[attempt.id] = attempt.server

@@ -30,6 +30,7 @@ from isthmus.store.store import StoreUnavailable
 if TYPE_CHECKING:
     from isthmus.host.approvals.grants import Grants
     from isthmus.host.model.row import AuditRow
+    from isthmus.host.pipeline.shared_rules import SharedRules
 
 __all__ = ["CURRENT_ATTEMPT", "SERVER_ACTIONS", "Act", "ActOutcome", "Pipeline"]
 
@@ -79,6 +80,7 @@ class Pipeline:
         runs: what belongs together.
         limits: how much each server may be given.
         events: tells what goes on.
+        shared: the rules that the processes of the host have in common; None for one process.
         patience: seconds that a person has to answer, by server.
         clock: says the seconds since the epoch.
 
@@ -100,6 +102,7 @@ class Pipeline:
         events: HostEvents | None = None,
         patience: Callable[[str], float] = lambda _server: 600.0,
         clock: Callable[[], float] = time.time,
+        shared: "SharedRules | None" = None,
     ) -> None:
         self.policy = policy
         self.shadow = shadow
@@ -113,6 +116,38 @@ class Pipeline:
         self._limits = limits
         self._patience = patience
         self._clock = clock
+        self._shared = shared
+
+    # Rules that processes share
+
+    async def join_rules(self) -> None:
+        """Agree on the policy with the other processes of the host.
+
+        Raises:
+            StoreUnavailable: the store cannot be used.
+        """
+        if self._shared is not None:
+            self.policy = await self._shared.join(self.policy)
+
+    async def keep_rules(self) -> None:
+        """Keep up with what other processes change, until the end."""
+        if self._shared is not None:
+            await self._shared.keep_up(self._refresh_rules)
+
+    async def _refresh_rules(self) -> None:
+        """See that the policy is the one in force at all processes of the host.
+
+        Raises:
+            StoreUnavailable: nobody can tell, so nothing may be done.
+        """
+        if self._shared is None:
+            return
+        while not self._shared.is_sure(self.policy):
+            before = self.policy
+            agreed = await self._shared.agree(before)
+            if self.policy is before:  # a file may have been read meanwhile
+                self.policy = agreed
+                return
 
     async def run(self, attempt: Attempt, act: Act[T]) -> T:
         """Do something, if it may be done.
@@ -166,6 +201,8 @@ class Pipeline:
         passage.server = act.server
         passage.facts = self._facts(attempt, act)
         act.check(attempt)
+        if self._shared is not None:
+            await self._refresh_rules()
         if self.grants is not None:
             with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
                 await self.grants.fresh()
@@ -202,7 +239,8 @@ class Pipeline:
         again = False
         while True:
             attempt = passage.attempt
-            waits = self._limits.must_wait(attempt)
+            # where processes count together, others may take the last place while that is done
+            waits = self._shared is not None or self._limits.must_wait(attempt)
             slots = await self._limits.enter(attempt, again=again)
             if not waits:
                 return slots
@@ -436,10 +474,17 @@ class Pipeline:
         passage.intended = True
         await act.recheck(attempt, waited=passage.waited)
         # whatever took its time so far, the rules that hold now decide
-        if passage.judged[0] is not self.policy and not await self._may_still(passage, act):
+        if self._shared is not None:
+            await self._refresh_rules()
+        grant, grants = passage.trace.grant, self.grants
+        doubtful = (
+            grant and grants is not None and not passage.used_up and not grants.is_sure(grant)
+        )
+        changed = passage.judged[0] is not self.policy
+        if (changed or doubtful) and not await self._may_still(passage, act):
             raise Denied(
                 f"{attempt.action} {attempt.object!r} of server {attempt.server!r} has to be asked "
-                "about by rules that were changed while it was on its way: call again",
+                "about by rules or grants that were changed while it was on its way: call again",
                 rule=passage.trace.rule,
                 by="policy",
             )

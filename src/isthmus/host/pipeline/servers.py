@@ -258,7 +258,7 @@ class KnownServers:
         server, own, isolation = key
         entry, facts = self.entry(server), self.facts(server, isolation, own)
         found = self.fingerprints.check(server, facts.identity, tool)
-        if found is None:
+        if not isinstance(found, str):
             found = await self.fingerprints.learn(server, facts.identity, tool)
         if isinstance(found, ToolChange):
             await self._release(self, attempt, tool, found)

@@ -1,0 +1,87 @@
+"""Sharing: the parts of a host that several processes have in common, where there is a store."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from isthmus.errors import UsageError
+from isthmus.host.approvals.fingerprints import Fingerprints
+from isthmus.host.approvals.grants import Grants
+from isthmus.store.kv import loop_time
+
+if TYPE_CHECKING:
+    from isthmus.host.approvals.shared_questions import SharedQuestions
+    from isthmus.host.model.events import HostEvents
+    from isthmus.host.pipeline.shared_rules import SharedRules
+    from isthmus.host.state.database import HostState
+    from isthmus.host.state.shared_state import SharedState
+    from isthmus.store.store import Store
+
+MIN_HOST_SECRET_BYTES = 16
+
+
+def check_secrets(secret: bytes | Sequence[bytes] | None) -> tuple[bytes, ...]:
+    """The secrets of a host, the one that encrypts first.
+
+    Raises:
+        UsageError: one is too short.
+    """
+    secrets = (secret,) if isinstance(secret, bytes) else tuple(secret or ())
+    if any(len(one) < MIN_HOST_SECRET_BYTES for one in secrets):
+        raise UsageError(
+            f"the secret of a host needs {MIN_HOST_SECRET_BYTES} random bytes or more: make it by "
+            "os.urandom(32), kept where every process of this host finds it"
+        )
+    return secrets
+
+
+def make_shared_state(
+    target: "str | Store | None", name: str, secrets: Sequence[bytes]
+) -> "SharedState | None":
+    """What the processes of the host share; None where it is one process."""
+    if target is None:
+        return None
+    from isthmus.host.state.shared_state import SharedState
+    from isthmus.nodes.node import Node
+    from isthmus.store.store import open_store
+
+    store = open_store(target)
+    node = Node(store, kind="host", name=name, secrets=secrets)
+    return SharedState(node, store)
+
+
+def make_grants(state: "HostState", shared: "SharedState | None") -> Grants:
+    """The grants of this process, or of all processes of the host."""
+    if shared is None:
+        return Grants(state)
+    from isthmus.host.approvals.grant_records import GrantRecords
+
+    return Grants(state, steady=loop_time, storage=GrantRecords(shared, loop_time))
+
+
+def make_fingerprints(state: "HostState", shared: "SharedState | None") -> Fingerprints:
+    """The fingerprints that this process knows, or all processes of the host."""
+    if shared is None:
+        return Fingerprints(state)
+    from isthmus.host.approvals.fingerprint_storage import FingerprintRecords
+
+    return Fingerprints(state, FingerprintRecords(shared))
+
+
+def make_questions(shared: "SharedState | None") -> "SharedQuestions | None":
+    """The questions of all processes of the host; None where it is one process."""
+    if shared is None:
+        return None
+    from isthmus.host.approvals.shared_questions import SharedQuestions
+
+    return SharedQuestions(shared)
+
+
+def make_rules(
+    shared: "SharedState | None", fingerprints: Fingerprints, events: "HostEvents"
+) -> "SharedRules | None":
+    """The rules of all processes of the host; None where it is one process."""
+    if shared is None:
+        return None
+    from isthmus.host.pipeline.shared_rules import SharedRules
+
+    return SharedRules(shared, fingerprints, events, loop_time)
