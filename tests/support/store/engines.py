@@ -5,6 +5,7 @@ the folder of the test, and skips the test, with the reason, where the engine ca
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from isthmus.store.log import LogLimits
 from isthmus.store.memory_store import MemoryStore
 from isthmus.store.redis_store import RedisStore
+from isthmus.store.sqlite_store import SqliteStore
 from isthmus.store.store import Store
 from support.clock import ManualClock
 from support.store.redis_server import make_test_url
@@ -88,9 +90,24 @@ def make_memory_engine(folder: Path) -> Engine:
     return MemoryEngine()
 
 
+class SqliteEngine(Engine):
+    """The store in a file of a folder: each store has the file open for itself."""
+
+    span = 5.0
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder}/store.db"
+        self.clock = ManualClock(1_700_000_000.0)
+
+    def make_store(self, limits: LogLimits | None = None, *, real: bool = False) -> Store:
+        """A store of its own over the file."""
+        clock = time.time if real else self.clock
+        return SqliteStore(self.url, clock=clock, log_limits=limits)
+
+
 def make_sqlite_engine(folder: Path) -> Engine:
     """The engine in a file."""
-    pytest.skip("the SQLite engine is not there yet")
+    return SqliteEngine(folder)
 
 
 def make_redis_engine(folder: Path) -> Engine:
