@@ -66,6 +66,8 @@ SEEN_INTERVAL_S = 10.0  # after which an endpoint says that it is there
 
 MAX_UNSEEN_S = 60.0  # after which one is taken for gone that cannot be asked
 
+MAX_BIND_ATTEMPTS = 5
+
 MAX_SOCKET_PATH_BYTES = 100  # the shortest that a system allows is 104, with an end
 
 
@@ -95,15 +97,26 @@ class WakeSocket:
     """
 
     def __init__(self, path: str) -> None:
-        folder = make_private_folder(path)
-        self.path = str(folder / f"{os.getpid()}-{secrets.token_hex(4)}")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             self._socket.setblocking(False)
-            self._socket.bind(self.path)
+            self.path = self._bind(path)
         except BaseException:
             self._socket.close()
             raise
+
+    def _bind(self, path: str) -> str:
+        attempts = 1
+        while True:
+            name = str(make_private_folder(path) / f"{os.getpid()}-{secrets.token_hex(4)}")
+            try:
+                self._socket.bind(name)
+            except FileNotFoundError:  # the last to leave has deleted the folder just now
+                if attempts == MAX_BIND_ATTEMPTS:
+                    raise
+                attempts += 1
+            else:
+                return name
 
     def listen(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
         """Call a function whenever others wake this process."""
@@ -121,8 +134,9 @@ class WakeSocket:
         with suppress(OSError, NotImplementedError):
             loop.remove_reader(self._socket.fileno())
         self._socket.close()
-        with suppress(OSError):
-            os.unlink(self.path)  # noqa: PTH108
+        with suppress(OSError):  # the folder is deleted by the last to leave
+            Path(self.path).unlink()
+            Path(self.path).parent.rmdir()
 
 
 def make_private_folder(path: str) -> Path:
