@@ -301,7 +301,7 @@ async def _greet(address: "RedisAddress", made: RedisConnection) -> None:
         if isinstance(answer, RedisReplyError):
             raise _judge_greeting(address, str(answer)) from None
         if isinstance(answer, BaseException):
-            raise StoreUnavailable(f"{address.name} cannot be reached: {answer}") from None
+            raise StoreUnavailable(f"{address.name} cannot be reached: {made.lost}") from None
 
 
 def _judge_greeting(address: "RedisAddress", message: str) -> StoreUnavailable:

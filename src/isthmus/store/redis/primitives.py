@@ -118,6 +118,7 @@ class RedisKV:
 
     def _read_entry(self, key: str, found: bytes) -> KVEntry:
         """An entry as it lies in Redis; whatever else lies there is refused."""
+        found = found if type(found) is bytes else b""
         version = found[:VERSION_DIGITS]
         whole = VERSION_DIGITS <= len(found) <= VERSION_DIGITS + MAX_VALUE_BYTES
         if not whole or not version.isdigit():

@@ -1,0 +1,56 @@
+"""A Redis server that a test may stop, fill and kill."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from isthmus.store.redis_store import RedisStore
+from support.store.redis_server import RedisServer
+
+
+@pytest.fixture
+def folder():
+    """A folder whose name is short, as that of a socket must be."""
+    with TemporaryDirectory(prefix="isthmus-redis-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def start_redis(folder):
+    """Starts servers, each in a folder of its own; they end with the test."""
+    started = []
+
+    def start(**settings):
+        own = folder / str(len(started))
+        own.mkdir()
+        server = RedisServer(own, **settings)
+        started.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+@pytest.fixture
+def redis(start_redis):
+    """One server."""
+    return start_redis()
+
+
+@pytest.fixture
+async def open_store():
+    """Opens stores; they are closed after the test."""
+    opened = []
+
+    async def open_one(url, **options):
+        store = RedisStore(url)
+        opened.append(store)
+        await store.open(**options)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.close()
