@@ -512,6 +512,8 @@ class Server:
             declared = self._declared
             if self._settings.store is not None:
                 self._lifespan.enclose(self._settings.join_nodes, self._settings.leave_nodes)
+                if (share := getattr(self.auth, "share_proofs", None)) is not None:
+                    share(self._settings.store.kv, self.open)
             opened = [self._lifespan.open_first] if self._lifespan.needed else []
             self._settings.wrapped = bool(self._middleware)
             self._router = Router(

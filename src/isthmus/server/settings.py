@@ -91,7 +91,6 @@ class SharedSettings:
         self.max_rounds = max_rounds
         self.state_ttl = state_ttl
         self.limits = limits
-        self.limiters = Limiters(limits)
         self.sanitise = sanitise
         self.redact = redact
         self.task_store = task_store
@@ -105,6 +104,7 @@ class SharedSettings:
         self._secrets = _check_secrets(secret)
         self._derived: dict[str, list[bytes]] = {}
         self._store = _open_store(store)
+        self.limiters = Limiters(limits, self._store)
         self._node: Node | None = None
         self.on_join: list[Callable[[], Awaitable[None]]] = []
         self.has_joined = False
@@ -163,8 +163,9 @@ class SharedSettings:
                 setattr(self, name, settings[name])
         if "limits" in settings:
             self.limits = settings["limits"]
-            self.limiters = Limiters(self.limits)
             self.workers.limit_threads(self.limits.threads)
+        if "limits" in settings or "store" in settings:
+            self.limiters = Limiters(self.limits, self._store)
 
     @property
     def state(self) -> Any:

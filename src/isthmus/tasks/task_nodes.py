@@ -88,10 +88,10 @@ class TaskNodes:
     """
 
     def __init__(self, node: Node, kv: KV, restart: Restart) -> None:
-        if node.store is None or node.mailbox is None:
+        if node.bus is None or node.mailbox is None:
             raise StoreUnavailable("there is no store")
         self.id = node.id
-        self.news = TaskNews(node.store.bus)
+        self.news = TaskNews(node.bus)
         self.places = TaskPlaces(kv)
         self._mailbox = node.mailbox
         self._node = node

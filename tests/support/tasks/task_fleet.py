@@ -46,6 +46,10 @@ class Gate:
                 await asyncio.get_running_loop().create_future()
             await self._open.wait()
 
+    def lose_store(self):
+        """Every operation fails from now on."""
+        self.is_torn_down = True
+
     def pause(self):
         self._open.clear()
 
@@ -58,7 +62,7 @@ class Gate:
 
 
 class GatedKV:
-    """A key-value store behind a gate."""
+    """A key-value store, or a meter, behind a gate."""
 
     def __init__(self, kv, gate):
         self._kv = kv
@@ -109,7 +113,11 @@ class NodeStore:
         self.kv = GatedKV(store.kv, self.gate)
         self.log = store.log
         self.bus = GatedBus(store.bus, self.gate)
-        self.meter = store.meter
+        self._store = store
+
+    def meter(self, name, rate):
+        """A meter behind the gate."""
+        return GatedKV(self._store.meter(name, rate), self.gate)
 
     async def open(self, *, durable=False):
         """Nothing has to be opened."""

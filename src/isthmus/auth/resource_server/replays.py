@@ -2,10 +2,11 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol
 
 from isthmus.auth.tokens.secret import sha256_digest
+from isthmus.errors import LifespanFailed, StoreUnavailable
 from isthmus.store.sqlite import Database, DatabaseSchema
 
 if TYPE_CHECKING:
@@ -93,14 +94,31 @@ class KVReplays:
     Args:
         kv: where they are kept.
         clock: says the seconds since the epoch.
+        ready: waits until the store is open; not needed where it is open already.
     """
 
-    def __init__(self, kv: "KV", *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        kv: "KV",
+        *,
+        clock: Callable[[], float] = time.time,
+        ready: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._kv = kv
         self._clock = clock
+        self._ready = ready
 
     async def first(self, jkt: str, jti: str, until: float) -> bool:
-        """Remember a proof; see :meth:`ReplayStore.first`."""
+        """Remember a proof; see :meth:`ReplayStore.first`.
+
+        Raises:
+            StoreUnavailable: the store cannot be opened, or not be asked now.
+        """
+        if self._ready is not None:
+            try:
+                await self._ready()
+            except LifespanFailed as error:
+                raise StoreUnavailable("the server cannot start") from error
         key = f"dpop/{hash_proof(jkt, jti).hex()}"
         ttl = max(1.0, until - self._clock())
         return await self._kv.cas(key, b"", 0, ttl) is not None

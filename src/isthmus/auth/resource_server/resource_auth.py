@@ -36,6 +36,8 @@ from isthmus.transports.http.reply import Scope
 if TYPE_CHECKING:
     from isthmus.auth.resource_server.replays import ReplayStore
     from isthmus.auth.tokens.dpop import DpopProof, Nonces
+    from isthmus.store.kv import KV
+
 # ``(principal, name)``: the way to a service behind the server; see ``ctx.upstream``.
 FindUpstream = Callable[[Principal, str], Awaitable[Any]]
 
@@ -129,7 +131,8 @@ class ResourceAuth:
         dpop: whether tokens may, or must, be bound to a key (RFC 9449).
         nonces: has proofs carry a nonce of the server's; none is asked for if not given.
         replays: remembers proofs for other processes and for the next start, as
-            ``SQLiteReplays(path)`` does; without it this process remembers its own.
+            ``SQLiteReplays(path)`` does. Without it the store of ``Server(store=…)`` does, and
+            where there is none, this process remembers its own.
         list_visibility: ``"granted"`` lists only what its reader may use.
         alone: the only server on its origin, so that its metadata is at the root as well.
         sse: the URL of the stream of HTTP+SSE as clients of 2024-11-05 know it, where they log in,
@@ -367,6 +370,20 @@ class ResourceAuth:
         if self._path.endswith(whole.rstrip("/")):
             return self.resource
         return f"{self._origin}{whole}"
+
+    def share_proofs(self, kv: "KV", ready: Callable[[], Awaitable[None]]) -> None:
+        """Remember proofs in a store that all nodes have, unless ``replays`` remembers them.
+
+        Args:
+            kv: the store of the nodes.
+            ready: waits until it is open.
+        """
+        if self._stored_replays is None and self._dpop != "off":
+            from isthmus.auth.resource_server.replays import KVReplays  # few tokens are bound
+
+            self._stored_replays = KVReplays(kv, clock=self._clock, ready=ready)
+        if self.sse is not None:
+            self.sse.share_proofs(kv, ready)
 
     # What
 

@@ -10,8 +10,9 @@ from _thread import get_ident
 from collections import deque
 from typing import Any
 
+from isthmus.errors import StoreUnavailable
 from isthmus.runtime.inbound import Inbound
-from isthmus.server.guard.limits import Limiters
+from isthmus.server.guard.limits import Limiter, Limiters
 from isthmus.wire import LOG_LEVELS, LogLevel, LogMessageParams, ProgressParams
 from isthmus.wire.struct import Wire
 
@@ -159,12 +160,18 @@ class CallNotifications:
             return False
         limit.spare -= 1
         # spec 2026-07-28 server/utilities/logging#implementation-considerations: SHOULD rate limit
-        if limit.spare >= 0 or not await limit.excess(self._inbound):
+        if limit.spare >= 0 or not await self._exceeds(limit):
             return False
         if message.level in ERROR_LEVELS and self._excess_errors < MAX_EXCESS_ERRORS:
             self._excess_errors += 1
             return False
         return True
+
+    async def _exceeds(self, limit: Limiter) -> bool:
+        try:
+            return bool(await limit.excess(self._inbound))
+        except StoreUnavailable:  # nobody can tell, and nothing is counted in silence
+            return True
 
     def _put(self, method: str, params: Any) -> None:
         if self.over:

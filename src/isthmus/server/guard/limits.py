@@ -3,6 +3,8 @@
 import math
 import time
 from collections.abc import Callable
+from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +14,9 @@ from isthmus.errors import Refuse, UsageError
 from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.runtime.inbound import Inbound
 from isthmus.store.meter import MemoryMeter, Meter, Rate
+
+if TYPE_CHECKING:
+    from isthmus.store.store import Store
 
 NUMERIC_LIMITS = (
     *("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size"),
@@ -28,8 +33,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     Rates are counted for each caller: for the principal who authenticated; otherwise for the
     session, up to 2025-11-25, or for the connection. A caller beyond one of the first two gets
-    the error -31429, with ``data.retryAfterMs``. In place of a :class:`~isthmus.store.meter.Rate`,
-    which counts in this process, stands a :class:`~isthmus.store.meter.Meter` that processes share.
+    the error -31429, with ``data.retryAfterMs``. A rate below 10,000 is counted for all processes
+    together where they share a store (``Server(store=…)``), and otherwise in this process; in place of
+    a :class:`~isthmus.store.meter.Rate` may stand a :class:`~isthmus.store.meter.Meter` of one's own.
     The rate of ``progress`` is counted in each call.
 
     Attributes:
@@ -101,7 +107,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"Limits({name}={figure}): it must be greater than 0, or None")
 
 
-HIGH_RATE_AMOUNT = 10_000  # from it on, the half that all callers take first is not counted
+# From it on, the half that all callers take first is not counted, and no store is asked.
+HIGH_RATE_AMOUNT = 10_000
+
+CALLER_DIGEST_BYTES = 16
+
+SHARED_SESSION_TRANSPORTS = frozenset({"http", "http+sse"})  # any node may serve their sessions
 
 
 class Limiter:
@@ -116,13 +127,16 @@ class Limiter:
         setting: which limit it is, for the message.
         rate: how much, or what measures it.
         clock: says the time in seconds.
+        shared: measures what callers do whom several nodes may serve, or None.
 
     Attributes:
         spare: what may happen before anything need be counted; whoever takes subtracts one, and
             asks :meth:`check` when it is below zero.
     """
 
-    __slots__ = ("_clock", "_free", "_meter", "_rate", "_setting", "_since", "_what", "spare")
+    __slots__ = (
+        *("_clock", "_free", "_meter", "_rate", "_setting", "_shared", "_since", "_what", "spare"),
+    )
 
     def __init__(
         self,
@@ -130,7 +144,9 @@ class Limiter:
         setting: str,
         rate: Rate | Meter,
         clock: Callable[[], float] = time.monotonic,
+        shared: Meter | None = None,
     ) -> None:
+        self._shared = shared
         self._what = what
         self._setting = setting
         self._clock = clock
@@ -146,13 +162,21 @@ class Limiter:
         self.spare = self._free
 
     async def excess(self, inbound: Inbound) -> float:
-        """Take one for the caller of a request; the seconds to wait if that is too much."""
+        """Take one for the caller of a request; the seconds to wait if that is too much.
+
+        Raises:
+            StoreUnavailable: that cannot be told now, and nothing is counted.
+        """
         if self._free and self._rate is not None:
             now = self._clock()
             if now - self._since >= self._rate.seconds:
                 self._since, self.spare = now, self._free - 1
                 return 0.0
         self.spare = 0
+        if self._shared is not None and is_known_to_all_nodes(inbound):
+            # who somebody is need not stand in a store in plain text, nor a session's id
+            name = blake2b(identify_caller(inbound).encode(), digest_size=CALLER_DIGEST_BYTES)
+            return await self._shared.take(name.hexdigest())
         return await self._meter.take(identify_caller(inbound))
 
     async def check(self, inbound: Inbound) -> None:
@@ -160,6 +184,7 @@ class Limiter:
 
         Raises:
             Refuse: that is too much; it says how long to wait.
+            StoreUnavailable: that cannot be told now.
         """
         wait = await self.excess(inbound)
         if wait > 0:
@@ -187,11 +212,20 @@ def identify_caller(inbound: Inbound) -> str:
     return f"link {id(inbound.link)}"
 
 
+def is_known_to_all_nodes(inbound: Inbound) -> bool:
+    """Whether the caller of a request has the same name at all nodes; a connection ends at one."""
+    if owner_of(inbound.principal) is not None:
+        return True
+    origin = inbound.origin
+    return origin.session is not None and origin.transport in SHARED_SESSION_TRANSPORTS
+
+
 class Limiters:
     """The limits of one server that are rates.
 
     Args:
         limits: the server's limits.
+        store: what the processes of the server share, or None.
 
     Attributes:
         tool_calls: holds back calls of tools, or None.
@@ -202,12 +236,21 @@ class Limiters:
 
     __slots__ = ("completions", "log_messages", "progress", "tool_calls")
 
-    def __init__(self, limits: Limits) -> None:
-        self.tool_calls = _make_limiter("tool calls", "tool_calls", limits.tool_calls)
-        self.completions = _make_limiter("completions", "completions", limits.completions)
-        self.log_messages = _make_limiter("log messages", "log_messages", limits.log_messages)
+    def __init__(self, limits: Limits, store: "Store | None" = None) -> None:
+        self.tool_calls = _make_limiter("tool calls", "tool_calls", limits.tool_calls, store)
+        self.completions = _make_limiter("completions", "completions", limits.completions, store)
+        self.log_messages = _make_limiter(
+            "log messages", "log_messages", limits.log_messages, store
+        )
         self.progress = limits.progress
 
 
-def _make_limiter(what: str, setting: str, rate: Rate | Meter | None) -> Limiter | None:
-    return None if rate is None else Limiter(what, setting, rate)
+def _make_limiter(
+    what: str, setting: str, rate: Rate | Meter | None, store: "Store | None"
+) -> Limiter | None:
+    if rate is None:
+        return None
+    shared = None
+    if store is not None and isinstance(rate, Rate) and rate.amount < HIGH_RATE_AMOUNT:
+        shared = store.meter(f"limits/{setting}", rate)
+    return Limiter(what, setting, rate, shared=shared)
