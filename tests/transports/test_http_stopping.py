@@ -76,7 +76,7 @@ if __name__ == "__main__":
     asyncio.run(main())
 """
 )
-FORMS = {"plain": PLAIN, "mounted": MOUNTED, "by the loop": OTHER}
+FORMS = {"plain": PLAIN, "mounted": MOUNTED, "by the loop": OTHER, "without lifespan": PLAIN}
 TOOLS = ["ask", "wait", "block", "sleep"]
 
 
@@ -131,7 +131,8 @@ class Running:
 async def under_uvicorn(folder, form="plain"):
     """An app under plain uvicorn, started by its command or by a program."""
     (folder / "served.py").write_text(FORMS[form], "utf-8")
-    command = ["-m", "uvicorn", "--port", "0", "served:app"]
+    lifespan = "off" if form == "without lifespan" else "auto"
+    command = ["-m", "uvicorn", "--port", "0", "--lifespan", lifespan, "served:app"]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *(["served.py"] if form == "by the loop" else command),
@@ -196,12 +197,14 @@ async def test_a_stream_of_http_sse_holds_no_server_up(tmp_path):
         writer.close()
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(
+    ("tool", "form"), [*((tool, "plain") for tool in TOOLS), ("ask", "without lifespan")]
+)
 @pytest.mark.parametrize("stays", [True, False])
-async def test_a_legacy_call_that_does_not_end_holds_no_server_up(tmp_path, tool, stays):
+async def test_a_legacy_call_that_does_not_end_holds_no_server_up(tmp_path, tool, form, stays):
     """Ours: a question whose asker has gone, and a function that blocks its thread."""
     call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool}}
-    async with under_uvicorn(tmp_path) as running:
+    async with under_uvicorn(tmp_path, form) as running:
         session = await running.session()
         _, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(request(legacy_head(session), call))

@@ -227,6 +227,10 @@ class HttpOptions(TypedDict, total=False):
     sse: str | None
     messages: str
     websocket: bool
+    health: str | None
+    ready: str | None
+    drain: float
+    drain_lead: float
 
 
 class SocketOptions(TypedDict, total=False):

@@ -27,12 +27,18 @@ from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log
 from isthmus.store.store import StoreUnavailable
 from isthmus.transports.http.asgi_exchange import AsgiExchange, inner_path
-from isthmus.transports.http.asgi_lifespan import StopSignals, attach_routes, serve_lifespan
+from isthmus.transports.http.asgi_lifespan import (
+    DRAIN_TIMEOUT_S,
+    AppDrain,
+    attach_routes,
+    serve_lifespan,
+)
 from isthmus.transports.http.origin_guard import (
     OriginGuard,
     is_foreign,
     make_cors_headers,
 )
+from isthmus.transports.http.probes import HealthProbes
 from isthmus.transports.http.refusals import (
     BATCH_WITHOUT_SESSION,
     HTTP_TOO_OLD,
@@ -56,7 +62,7 @@ from isthmus.transports.http.request import (
     HttpRequest,
 )
 from isthmus.transports.http.request_watch import RequestWatch
-from isthmus.transports.http.response import ResponseChannel
+from isthmus.transports.http.response import SERVER_STOPPING, ResponseChannel
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.seal import SessionSeal, make_lone_node
 from isthmus.transports.http.sessions.session import HttpSession, SessionBook
@@ -76,8 +82,6 @@ LifespanHook = Callable[[], Awaitable[None]]
 
 NO_ENVELOPE = Envelope()
 OTHER_PATH: Any = object()
-# Seconds after a signal to stop in which requests that still come in are refused
-REFUSAL_PERIOD_S = 5.0
 
 
 class HttpApp(ExchangeApp):
@@ -112,6 +116,14 @@ class HttpApp(ExchangeApp):
         sse: where clients of 2024-11-05 listen, or None not to serve them.
         messages: where they send their messages.
         websocket: take WebSockets, too, in all revisions.
+        health: the path that says that the process lives, or None for no such path. Like ``ready``
+            it is open to everybody, and tells nothing else.
+        ready: the path that says whether new clients are welcome (200): not while the server starts
+            or drains, nor while its store cannot be reached (503).
+        drain: seconds that calls in flight get to finish once the server is told to stop; then
+            they are answered by an error.
+        drain_lead: seconds after a signal to stop in which the server goes on as before, except
+            that ``ready`` says no: balancers need some to notice.
         auth: says who may ask for what; None lets everybody ask for everything.
         node: this process among those that serve together; one that is alone by default.
         session_keys: gives the secrets that session ids are sealed with, the one that seals first;
@@ -128,11 +140,8 @@ class HttpApp(ExchangeApp):
 
     _request_watch: RequestWatch
     _book: SessionBook
-    _signals: StopSignals
     _loop: asyncio.AbstractEventLoop | None = None
     failure: str | None = None
-    _closing: asyncio.Task[None] | None = None
-    _resting_until = 0.0
     _unavailable = NOT_STARTED
 
     def __init__(
@@ -159,6 +168,10 @@ class HttpApp(ExchangeApp):
         sse: str | None = "/sse",
         messages: str = "/messages",
         websocket: bool = False,
+        health: str | None = "/health",
+        ready: str | None = "/ready",
+        drain: float = DRAIN_TIMEOUT_S,
+        drain_lead: float = 0.0,
         auth: "Authorizer | None" = None,
         node: "Node | None" = None,
         session_keys: Callable[[], Sequence[bytes]] | None = None,
@@ -177,23 +190,20 @@ class HttpApp(ExchangeApp):
             allowed_origins=allowed_origins,
             resource=None if auth is None else auth.resource,
         )
-        self.head_limit = head_limit
-        self.target_limit = target_limit
+        self.head_limit, self.target_limit = head_limit, target_limit
         self._body_limit = body_limit
         self._bodies = BodyReader(body_limit, upload_budget, idle=body_idle, total=body_timeout)
-        self._retry = retry
-        self._stream_log = stream_log
+        self._retry, self._stream_log = retry, stream_log
         self._admission = None if auth is None else _make_admission(auth, router, head_limit)
+        self._probes = HealthProbes(self, health, ready, self.node.store)
+        self.drain = AppDrain(self._stop, drain, drain_lead)
         self._sse = self._make_sse_server(sse, messages)
         self.sockets = self._make_websockets(max_sessions) if websocket else None
-        self._session_idle = session_idle
+        self._session_idle, self._max_sessions = session_idle, max_sessions
         name = "" if router.server is None else router.server.name
         self._seal = SessionSeal(session_keys, name, self.node.id, session_life, clock)
-        self._max_sessions = max_sessions
-        self._heartbeat = heartbeat
-        self._stream_answers = stream_answers
-        self._on_start = on_start
-        self._on_stop = on_stop
+        self._heartbeat, self._stream_answers = heartbeat, stream_answers
+        self._on_start, self._on_stop = on_start, on_stop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
@@ -252,7 +262,7 @@ class HttpApp(ExchangeApp):
         return self._begin_post(exchange, body)
 
     async def _start_and_begin(self, exchange: Exchange) -> None:
-        if self._loop is exchange.loop or await self._ensure_started():
+        if self._loop is exchange.loop or await self.ensure_started():
             await self._begin_admitted(exchange)
         else:
             await exchange.refuse(self._unavailable)
@@ -278,6 +288,8 @@ class HttpApp(ExchangeApp):
     def _begin_other_path(self, exchange: Exchange) -> Awaitable[Any]:
         """A request to another path than the endpoint's."""
         older, path = self._sse, exchange.request.path
+        if path in self._probes.paths:
+            return self._probes.begin(exchange)
         if self._admission is not None and path in self._admission.routes:
             return self._admission.serve_page(exchange, self._guard)
         if older is None or path not in older.paths:
@@ -297,8 +309,8 @@ class HttpApp(ExchangeApp):
             await exchange.preflight()
         elif older.admission is not None and not await older.admission.admit(exchange):
             return
-        elif self._loop is not exchange.loop and not await self._ensure_started():
-            await exchange.refuse(self._unavailable)
+        elif (lack := await self._find_unavailable(request.path == older.listening)) is not None:
+            await exchange.refuse(lack)
         elif request.path == older.listening:
             await older.listen(exchange, self._request_watch, self._max_sessions)
         elif (session := await older.find_session(exchange)) is not None:
@@ -307,6 +319,12 @@ class HttpApp(ExchangeApp):
                 body = await self._bodies.read(exchange, self._request_watch)
             if body is not None:
                 await older.post(exchange, session, body)
+
+    async def _find_unavailable(self, opens_stream: bool) -> Refusal | None:
+        """Why a request cannot be served now, or None; starts the app where nobody did."""
+        if not self.has_started and not await self.ensure_started():
+            return self._unavailable
+        return SHUTTING_DOWN if opens_stream and self.drain.has_begun else None
 
     # One request
 
@@ -383,9 +401,9 @@ class HttpApp(ExchangeApp):
         if frame.id is UNSET:
             self.router.note(inbound.method, inbound.params, inbound)
             return reply.end(202)
-        if frame.method == "subscriptions/listen" and not takes.events:
+        if frame.method == "subscriptions/listen" and (self.drain.has_begun or not takes.events):
             no_stream = NEEDS_STREAM if exchange.takes_streams else HTTP_TOO_OLD
-            return exchange.refuse(no_stream, inbound.id)
+            return exchange.refuse(SHUTTING_DOWN if self.drain.has_begun else no_stream, inbound.id)
         return channel.serve(self.router, self._request_watch, inbound)
 
     def _begin_legacy(
@@ -441,6 +459,9 @@ class HttpApp(ExchangeApp):
 
     async def _listen(self, exchange: Exchange, session: HttpSession) -> None:
         last_id = exchange.request.head.last_event_id
+        if self.drain.has_begun and last_id is None:
+            await exchange.refuse(SHUTTING_DOWN)
+            return
         try:
             await session.listen(exchange, GetRequest(exchange), last_id)
         except Forgotten as error:
@@ -497,45 +518,38 @@ class HttpApp(ExchangeApp):
             )
             if self._admission is not None:
                 self._admission.watch(self._request_watch, self.sockets)
-            self._signals, self._closing = StopSignals(loop, self._hear_stop_signal), None
+            self.drain.listen(loop)
             self._loop = loop
 
-    async def close(self, drain: float = 1.0) -> None:
+    @property
+    def has_started(self) -> bool:
+        """Whether requests are served on this event loop."""
+        return self._loop is asyncio.get_running_loop()
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it was told to stop."""
+        return self.drain.is_draining
+
+    async def close(self, drain: float | None = None) -> None:
         """Stop: end the streams, let calls finish, end the sessions. It can start again later.
 
         Args:
-            drain: seconds that calls in flight get before they are cut short.
+            drain: seconds that calls in flight get before they are cut short; those of
+                ``HttpApp(drain=…)`` if not given.
         """
-        loop, me = asyncio.get_running_loop(), asyncio.current_task()
-        closing = self._closing
-        if closing is None or closing.done() or closing.get_loop() is not loop:
-            if self._loop is not loop:
-                return
-            closing = self._closing = loop.create_task(self._stop(drain, me))
-        if closing is not me:  # which is what on_stop runs in
-            await asyncio.shield(closing)
-
-    def _hear_stop_signal(self) -> None:
-        """The server got a signal: end what it would wait for, and begin nothing anew."""
-        loop = asyncio.get_running_loop()
-        if self._loop is loop and (self._closing is None or self._closing.done()):
-            self._resting_until = loop.time() + REFUSAL_PERIOD_S
-            self._closing = loop.create_task(self._stop(1.0, None))
+        await self.drain.close(drain, has_started=self.has_started)
 
     async def _stop(self, drain: float, closer: "asyncio.Task[Any] | None") -> None:
-        self._signals.close()
-        if self._admission is not None:
-            self._admission.close()
         if self.sockets is not None:
             self.sockets.stop()
         for one in self._request_watch.all():
             one.farewell()
-        tasks = {one.task for one in self._request_watch.all() if one.task is not None}
-        tasks.discard(closer)  # a tool may end its own server
-        if tasks:
-            await asyncio.wait(tasks, timeout=drain)
+        await self.drain.wait_for_calls(self._list_tasks, drain, closer)
+        if self._admission is not None:
+            self._admission.close()
         for one in self._request_watch.all():
-            one.cut()
+            one.cut(SERVER_STOPPING)
         if self.sockets is not None:
             await self.sockets.close()
         await self._book.close()
@@ -544,9 +558,16 @@ class HttpApp(ExchangeApp):
         if self._on_stop is not None:
             await self._on_stop()
 
-    async def _ensure_started(self) -> bool:
+    def _list_tasks(self) -> "set[asyncio.Task[Any]]":
+        """The tasks of all calls and streams."""
+        sockets = () if self.sockets is None else self.sockets.all()
+        running = (one.task for one in (*self._request_watch.all(), *sockets))
+        return {task for task in running if task is not None}
+
+    async def ensure_started(self) -> bool:
+        """Start where that has not happened; False where it cannot, or has stopped just now."""
         self._unavailable = SHUTTING_DOWN
-        if asyncio.get_running_loop().time() < self._resting_until:
+        if asyncio.get_running_loop().time() < self.drain.refuses_until:
             return False
         self._unavailable = NOT_STARTED
         try:
@@ -560,7 +581,7 @@ class HttpApp(ExchangeApp):
         if scope["type"] == "lifespan":
             await serve_lifespan(self, receive, send)
         elif self.sockets is not None and inner_path(scope) in self._paths:
-            if self._loop is asyncio.get_running_loop() or await self._ensure_started():
+            if self._loop is asyncio.get_running_loop() or await self.ensure_started():
                 await self.sockets.serve(scope, receive, send)
             else:
                 await send({"type": "websocket.close"})

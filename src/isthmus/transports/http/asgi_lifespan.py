@@ -1,12 +1,22 @@
-"""ASGI lifespan of an HTTP app, its routes in another application, and the signals that stop it."""
+"""Lifespan of an HTTP app: ASGI's, its routes in another application, the signals to stop and the drain.
+
+The drain is what happens between a signal and the end, and for how long.
+"""
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
 from isthmus.transports.http.reply import Receive, Send
+
+DRAIN_TIMEOUT_S = 1.0  # seconds that calls in flight get, where nobody says more
+
+CALL_LOOK_S = 0.1  # between looks at what is still in flight
+
+# Seconds after a signal to stop in which requests that still come in are refused
+REFUSAL_PERIOD_S = 5.0
 
 
 class AppLifespan(Protocol):
@@ -86,12 +96,22 @@ class StopSignals:
 
     Args:
         loop: the event loop that the app lives on.
-        stop: called on it with the first signal.
+        stop: called on it with each signal, and how many there have been.
+        holds: the server hears of the first signal when :meth:`release` is called, or by the second.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        stop: Callable[[int], object],
+        *,
+        holds: bool = False,
+    ) -> None:
         self._loop = loop
         self._stop = stop
+        self._holds = holds
+        self._held: int | None = None
+        self._count = 0
         self._own: dict[int, Any] = {}
         if not callable(signal.getsignal(signal.SIGTERM)):
             return
@@ -110,12 +130,139 @@ class StopSignals:
                     return
 
     def _hear(self, number: int, frame: Any) -> None:
+        self._count += 1
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._stop)
-        self._own[number](number, frame)
+            self._loop.call_soon_threadsafe(self._stop, self._count)
+        if self._holds and self._count == 1 and not self._loop.is_closed():
+            self._held = number
+        else:
+            self._own[number](number, frame)
+
+    def release(self) -> None:
+        """Tell the server of the signal that was held back."""
+        held, self._held = self._held, None
+        if held is not None and self._count == 1:
+            self._own[held](held, None)
 
     def close(self) -> None:
         """Leave the signals to the server, unless somebody has taken them meanwhile."""
         for number, own in self._own.items():
             if signal.getsignal(number) == self._hear:
                 signal.signal(number, own)
+
+
+class AppDrain:
+    """The end of an app: first a lead for balancers, then the time for calls in flight.
+
+    Args:
+        stop: stops the app, within so many seconds for calls in flight; the task that asked for it,
+            which is not waited for, is the second argument.
+        seconds: those, where nobody says otherwise.
+        lead: seconds after a signal in which all goes on as before.
+
+    Attributes:
+        seconds: as given.
+        is_draining: the app was told to stop.
+        is_hurried: a second signal came: nothing is waited for.
+        refuses_until: the loop's time until which the app does not start again.
+    """
+
+    def __init__(
+        self,
+        stop: "Callable[[float, asyncio.Task[Any] | None], Coroutine[Any, Any, None]]",
+        seconds: float,
+        lead: float,
+    ) -> None:
+        self.seconds = seconds
+        self.is_draining = False
+        self.is_hurried = False
+        self.refuses_until = 0.0
+        self._stop = stop
+        self._lead = lead
+        self._signals: StopSignals | None = None
+        self._leading: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether streams have been ended, so that no further ones are begun."""
+        return self._closing is not None and not self._closing.done()
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Hear the signals from now on: the app has started."""
+        self.is_draining = self.is_hurried = False
+        self._closing = None
+        self._signals = StopSignals(loop, self._hear_signal, holds=self._lead > 0)
+
+    async def close(self, seconds: float | None, *, has_started: bool) -> None:
+        """Stop the app, or wait until it has stopped that was told to before.
+
+        Args:
+            seconds: for calls in flight; the usual ones if not given.
+            has_started: there is something to stop.
+        """
+        loop, me = asyncio.get_running_loop(), asyncio.current_task()
+        closing = self._closing
+        if closing is None or closing.done() or closing.get_loop() is not loop:
+            if not has_started:
+                return
+            closing = self._begin(self.seconds if seconds is None else seconds, me)
+        if closing is not me:  # which is what runs at the app's end
+            await asyncio.shield(closing)
+
+    def hurry(self) -> None:
+        """Wait no longer for calls in flight."""
+        self.is_hurried = True
+
+    async def wait_for_calls(
+        self,
+        list_tasks: "Callable[[], set[asyncio.Task[Any]]]",
+        seconds: float,
+        closer: "asyncio.Task[Any] | None",
+    ) -> None:
+        """Wait until nothing is in flight any more, as long as that may take.
+
+        Args:
+            list_tasks: gives the tasks of what is in flight now.
+            seconds: the most to wait.
+            closer: a task that is not waited for, since a tool may end its own server.
+        """
+        loop = asyncio.get_running_loop()
+        left, until = seconds, loop.time() + seconds
+        while (tasks := list_tasks() - {closer}) and not self.is_hurried:
+            await asyncio.wait(tasks, timeout=min(max(left, 0.0), CALL_LOOK_S))
+            left = until - loop.time()
+            if left <= 0:
+                break
+        if self._signals is not None:
+            self._signals.close()
+
+    # The signals
+
+    def _hear_signal(self, count: int) -> None:
+        """The server that runs the app got a signal."""
+        if count > 1:
+            self.hurry()
+        if self.has_begun:
+            return
+        self.is_draining = True
+        if count == 1 and self._lead > 0:
+            loop = asyncio.get_running_loop()
+            self._leading = loop.call_later(self._lead, self._end_lead)
+        else:
+            self._end_lead()
+
+    def _end_lead(self) -> None:
+        """Balancers have noticed: stop, and let the server that runs the app do so."""
+        if not self.has_begun:
+            self.refuses_until = asyncio.get_running_loop().time() + REFUSAL_PERIOD_S
+            self._begin(self.seconds, None)
+        if self._signals is not None:
+            self._signals.release()
+
+    def _begin(self, seconds: float, closer: "asyncio.Task[Any] | None") -> "asyncio.Task[None]":
+        self.is_draining = True
+        if self._leading is not None:
+            self._leading.cancel()
+        self._closing = asyncio.get_running_loop().create_task(self._stop(seconds, closer))
+        return self._closing

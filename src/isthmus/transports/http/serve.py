@@ -8,7 +8,7 @@ collector that stays out of the way, and the address on stderr.
 import asyncio
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectFailed, LifespanFailed
@@ -19,9 +19,15 @@ from isthmus.transports.shutdown import choose_loop_factory, run_to_end
 from isthmus.transports.tuning import tune_memory
 
 if TYPE_CHECKING:
+    from socket import socket
+
     import uvicorn
 
-DRAIN_TIMEOUT_S = 1.0  # seconds that calls in flight get to finish once the server is told to stop
+# Of the time to drain: how long a connection without a request stays open for the next one, so that
+# a client which is about to send it does not lose it
+IDLE_DRAIN_SHARE = 0.1
+MAX_IDLE_DRAIN_S = 2.0
+IDLE_LOOK_S = 0.05
 
 OnBound = Callable[[str], None]
 """Called with the server's URL (or socket path) once it accepts connections."""
@@ -33,8 +39,10 @@ async def serve(
     port: int = 8000,
     *,
     uds: str | None = None,
+    sockets: "Sequence[socket] | None" = None,
     on_bound: OnBound | None = None,
     tune: bool = False,
+    announce: bool = True,
 ) -> None:
     """Serve until cancelled, or until SIGINT or SIGTERM where this is the main thread.
 
@@ -43,24 +51,26 @@ async def serve(
         host: the address to listen on; the default is reachable from this machine only.
         port: the TCP port; 0 takes a free one.
         uds: the path of a Unix socket to listen on instead.
+        sockets: sockets that listen already, to be used instead; they are closed in the end.
         on_bound: called with the URL once connections are accepted.
         tune: freeze the garbage collector and raise its thresholds once started, and keep the
             memory that large messages took.
+        announce: say on standard error where this is.
 
     Raises:
         LifespanFailed: what has to be opened before the first request raised.
         SystemExit: the address cannot be listened on; uvicorn has logged why.
     """
-    server = _make_server(app, host, port, uds, on_bound, tune=tune)
+    server = _make_server(app, host, port, uds, on_bound, tune=tune, announce=announce)
     try:
-        await server.serve()
+        await server.serve(None if sockets is None else [*sockets])
     except SystemExit:
         if app.failure is not None:  # the address is free: it was not the listening that failed
             raise LifespanFailed(app.failure) from None
         raise
     except asyncio.CancelledError:
         server.should_exit = True
-        await server.shutdown()
+        await server.shutdown(None if sockets is None else [*sockets])
         raise
 
 
@@ -70,23 +80,36 @@ def run(
     port: int = 8000,
     *,
     uds: str | None = None,
+    sockets: "Sequence[socket] | None" = None,
     on_bound: OnBound | None = None,
+    announce: bool = True,
 ) -> None:
-    """Serve from synchronous code until SIGINT or SIGTERM; returns at most 2 s later.
+    """Serve from synchronous code until SIGINT or SIGTERM; returns soon after the app's drain.
 
     Args:
         app: what to serve.
         host: the address to listen on; the default is reachable from this machine only.
         port: the TCP port; 0 takes a free one.
         uds: the path of a Unix socket to listen on instead.
+        sockets: as for :func:`serve`.
         on_bound: called with the URL once connections are accepted.
+        announce: as for :func:`serve`.
     """
-    main = serve(app, host, port, uds=uds, on_bound=on_bound, tune=True)
+    main = serve(
+        app, host, port, uds=uds, sockets=sockets, on_bound=on_bound, tune=True, announce=announce
+    )
     run_to_end(main, choose_loop_factory())
 
 
 def _make_server(
-    app: HttpApp, host: str, port: int, uds: str | None, on_bound: OnBound | None, *, tune: bool
+    app: HttpApp,
+    host: str,
+    port: int,
+    uds: str | None,
+    on_bound: OnBound | None,
+    *,
+    tune: bool,
+    announce: bool,
 ) -> "uvicorn.Server":
     import uvicorn
 
@@ -95,20 +118,25 @@ def _make_server(
     class Server(uvicorn.Server):
         """Says where it listens, and ends streams before it waits for connections."""
 
-        async def startup(self, sockets: list[Any] | None = None) -> None:
+        async def startup(self, sockets: "list[socket] | None" = None) -> None:
             await super().startup(sockets)
             where = uds or _make_url(self.servers[0].sockets[0].getsockname(), app.path)
             if tune:
                 gc.collect()
                 tune_memory()
-            sys.stderr.write(f"isthmus serves on {where} (Ctrl-C to stop)\n")
+            if announce:
+                sys.stderr.write(f"isthmus serves on {where} (Ctrl-C to stop)\n")
             if on_bound is not None:
                 on_bound(where)
 
-        async def shutdown(self, sockets: list[Any] | None = None) -> None:
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            self.force_exit = self.should_exit  # the second one waits for nothing
+            super().handle_exit(sig, frame)
+
+        async def shutdown(self, sockets: "list[socket] | None" = None) -> None:
             for listener in self.servers:
                 listener.close()
-            await app.close(drain=DRAIN_TIMEOUT_S)
+            await drain_connections(app, self.server_state)
             await super().shutdown(sockets)
 
     return Server(
@@ -128,6 +156,29 @@ def _make_server(
             timeout_graceful_shutdown=1,
         )
     )
+
+
+async def drain_connections(app: HttpApp, state: Any) -> None:
+    """Stop an app while its clients are told, answer by answer, to use other connections.
+
+    A connection that is closed between two requests may lose the one that is on its way. So those
+    stay open for a while, and each is closed by its next answer.
+
+    Args:
+        app: what is served.
+        state: uvicorn's record of the server.
+    """
+    loop = asyncio.get_running_loop()
+    context = getattr(state, "isthmus_context", None)
+    if context is not None:
+        context.drain()
+    closing = loop.create_task(app.close())
+    until = loop.time() + min(app.drain.seconds * IDLE_DRAIN_SHARE, MAX_IDLE_DRAIN_S)
+    while state.connections and not app.drain.is_hurried and (left := until - loop.time()) > 0:  # noqa: ASYNC110 - uvicorn's set has no event
+        await asyncio.sleep(min(left, IDLE_LOOK_S))
+    for connection in [*state.connections]:
+        connection.shutdown()
+    await closing
 
 
 def load_websocket_protocol() -> Any:

@@ -34,8 +34,6 @@ SUBPROTOCOL = "mcp"
 
 CLOSE_TIMEOUT_S = 1.0  # seconds that the closing frame may take to leave
 
-DRAIN_TIMEOUT_S = 1.0  # seconds that calls in hand get at the end, before their connections are cut
-
 NORMAL, GOING_AWAY, UNSUPPORTED, TOO_BIG = 1000, 1001, 1003, 1009
 # As registered for a connection whose other side has not authenticated, or no longer
 UNAUTHORIZED_CLOSE_CODE = 3000
@@ -114,12 +112,10 @@ class WebSockets:
             channel.stop()
 
     async def close(self) -> None:
-        """Stop, and cut what has not finished soon."""
+        """Stop, and cut what has not finished."""
         self.stop()
-        tasks = {task for task in self._open if task is not None}
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=DRAIN_TIMEOUT_S)
-            for task in late:
+        for task in self._open:
+            if task is not None:
                 task.cancel()
 
     def _judge(self, scope: Scope) -> Refusal | None:

@@ -256,6 +256,8 @@ class HttpConnection(asyncio.Protocol):
     def take(self, request: WireRequest) -> ConnectionExchange:
         """A head is complete: its request is served when those before it are."""
         exchange = ConnectionExchange(self, request)
+        if self.context.is_draining:
+            exchange.keeps_alive = False
         self._queue.append(exchange)
         return exchange
 
@@ -452,6 +454,13 @@ class HttpConnection(asyncio.Protocol):
             self.transport.close()
         else:
             self._exchange.keeps_alive = False
+
+    def end_after_answer(self) -> None:
+        """Close with the answer that is being given; one to be begun yet says so, as a next one does."""
+        if self._exchange is not None:
+            self._exchange.keeps_alive = bool(self._queue)
+        if self._queue:
+            self._queue[-1].keeps_alive = False
 
     def look(self, tick: int) -> None:
         """Close where nothing comes for too long."""

@@ -70,6 +70,7 @@ class ServerContext:
         find_known: gives the request that begins with some bytes, on an address of ours; or None.
         tick: how often the sweep has looked.
         state: uvicorn's record of the server.
+        is_draining: each connection ends with its next answer.
         rendered: those of its default headers that were rendered last.
         json_head: the head of a JSON answer, up to its length.
     """
@@ -85,8 +86,18 @@ class ServerContext:
         self.state = state
         self._unread: dict[Any, tuple[int, int]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self.is_draining = False
         self.rendered: Any = None
         self.json_head = self._fields = b""
+
+    def drain(self) -> None:
+        """Have each connection end with the answer to the request that it has, or gets next."""
+        self.is_draining = True
+        self._known.clear()  # so that every head is parsed, and looked at there
+        for connection in [*self.state.connections]:
+            end_after_answer = getattr(connection, "end_after_answer", None)
+            if end_after_answer is not None:
+                end_after_answer()
 
     # Known heads
 
@@ -107,7 +118,8 @@ class ServerContext:
         head, length = data[:end], len(data) - end
         names = [name for name, _ in request.fields]
         if (
-            end > MAX_KNOWN_HEAD_BYTES
+            self.is_draining
+            or end > MAX_KNOWN_HEAD_BYTES
             or not head.startswith(b"POST ")
             or request.version != "1.1"
             or head.count(b"\n") != len(names) + 2

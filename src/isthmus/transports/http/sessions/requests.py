@@ -16,7 +16,8 @@ from isthmus.transports.http.reply import (
 from isthmus.transports.http.request import EVENTS_ONLY, Exchange
 from isthmus.transports.http.request_watch import WatchedRequest
 from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
-from isthmus.wire.jsonrpc import ErrorBody
+from isthmus.wire.jsonrpc import ErrorBody, encode_error
+from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
     from isthmus.transports.http.sessions.stream_carrier import CarriedStream
@@ -111,6 +112,18 @@ class PostRequest(WatchedRequest):
         """Another heartbeat's time has passed."""
         if self.reply.beat(loop):
             self.reply.drop()
+
+    async def answer_cut(self, id: Id | None, usual: ErrorBody) -> None:
+        """Answer after :meth:`cut`.
+
+        Args:
+            id: the call; None for several.
+            usual: the error where nobody gave another: that the session has ended (404).
+        """
+        why = self.why(usual)
+        # spec 2025-11-25 basic/transports#session-management: 404 has a client begin a new session
+        status = 404 if why is usual else 503
+        await self.reply.answer(encode_error(id, why, null_id=False), status)
 
     def finish(self) -> None:
         """The request is over: let go of everything that belongs to it."""

@@ -182,7 +182,7 @@ class HttpSession:
         except asyncio.CancelledError:
             if not post.was_cut():
                 raise
-            await post.reply.answer(encode_error(id, post.why(SESSION_ENDED)), 404)
+            await post.answer_cut(id, SESSION_ENDED)
         finally:
             self._book.request_watch.leave(post)
             self._posts.pop(id, None)
@@ -217,7 +217,7 @@ class HttpSession:
         except asyncio.CancelledError:
             if not post.was_cut():
                 raise
-            await post.reply.answer(encode_error(None, post.why(SESSION_ENDED), null_id=False), 404)
+            await post.answer_cut(None, SESSION_ENDED)
         finally:
             self._book.request_watch.leave(post)
             for inbound in calls:
