@@ -506,6 +506,11 @@ class Server:
         return self._settings.auth
 
     @property
+    def store(self) -> "Store | None":
+        """What the processes of this server share; None where there is one process."""
+        return self._settings.store
+
+    @property
     def router(self) -> Router:
         """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
         if self._router is None:

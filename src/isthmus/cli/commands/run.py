@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 app = CommandSet()
 
 DEFAULT_HOST = "127.0.0.1"
+ORDERS_VARIABLE = "ISTHMUS_WORKER"  # by which a supervisor tells its workers what to serve on
 LOADING_GC_THRESHOLD = 50_000  # objects; the server has thresholds of its own when it serves
 
 
@@ -38,6 +39,21 @@ def run(
         bool, Option("--exposed", help="Let other machines reach the TCP socket.")
     ] = False,
     reload: Annotated[bool, Option("--reload", help="Restart when a file changes.")] = False,
+    workers: Annotated[
+        str | None, Option(metavar="N", help="Serve HTTP in N processes that share a store.")
+    ] = None,
+    store: Annotated[
+        str | None,
+        Option(metavar="URL", help="What processes share: redis://HOST:6379/0, sqlite:///PATH."),
+    ] = None,
+    drain: Annotated[
+        str | None,
+        Option(metavar="SECONDS", help="For calls in flight after SIGTERM: 1; 30 with --workers."),
+    ] = None,
+    drain_lead: Annotated[
+        str | None,
+        Option(metavar="SECONDS", help="Before that, for balancers to see that /ready says no."),
+    ] = None,
 ) -> None:
     """Serve the isthmus Server in a Python file: over stdio, or where an option says."""
 
@@ -45,8 +61,13 @@ def run(
         place = ListenOptions.of(
             exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp
         )
+        ends = read_http_options(place, store, drain, drain_lead)
+        if workers is not None:
+            from isthmus.cli.commands.run_workers import supervise
+
+            return supervise(file, place, parse_count(workers), ends, reload=reload)
         if not reload:
-            serve_file(file, place)
+            serve_file(file, place, ends)
             return None
         from pathlib import Path
 
@@ -55,9 +76,85 @@ def run(
         folder = Path(split_server_path(file)[0]).resolve().parent
         if place is None:
             return reload_stdio(file, folder)
-        return reload_listening(file, folder, place.words())
+        return reload_listening(file, folder, [*place.words(), *ends.words()])
 
     finish(work)
+
+
+class HttpRunOptions(NamedTuple):
+    """Options of a server that listens for HTTP, beside its address; None where they are not given.
+
+    Attributes:
+        store: the URL of what processes share.
+        drain: seconds for calls in flight.
+        drain_lead: seconds before that.
+    """
+
+    store: str | None = None
+    drain: float | None = None
+    drain_lead: float | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments for ``Server.run`` and ``Server.asgi``."""
+        given = {"drain": self.drain, "drain_lead": self.drain_lead}
+        return {name: seconds for name, seconds in given.items() if seconds is not None}
+
+    def words(self) -> list[str]:
+        """The options as another ``isthmus run`` is told of them."""
+        given = {"store": self.store, "drain": self.drain, "drain-lead": self.drain_lead}
+        return [
+            word
+            for name, value in given.items()
+            if value is not None
+            for word in (f"--{name}", str(value))
+        ]
+
+
+NO_OPTIONS = HttpRunOptions()
+
+
+def read_http_options(
+    place: "ListenOptions | None", store: str | None, drain: str | None, drain_lead: str | None
+) -> HttpRunOptions:
+    """The options of a command line.
+
+    Raises:
+        UsageError: one is no number, or the server does not listen for HTTP.
+    """
+    given = {"--store": store, "--drain": drain, "--drain-lead": drain_lead}
+    named = [name for name, text in given.items() if text is not None]
+    if named and (place is None or place.transport not in {"http", "websocket"}):
+        raise UsageError(f"{named[0]} goes with --http or --websocket")
+    return HttpRunOptions(
+        store, parse_seconds(drain, "--drain"), parse_seconds(drain_lead, "--drain-lead")
+    )
+
+
+MAX_WORKERS = 512
+
+
+def parse_seconds(text: str | None, option: str) -> float | None:
+    """A number of seconds, 0 or more; None for None.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if text is None:
+        return None
+    if not text.replace(".", "", 1).isdecimal():
+        raise UsageError(f"{option} {text}: write a number of seconds, for example 30")
+    return float(text)
+
+
+def parse_count(text: str) -> int:
+    """A number of workers.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_WORKERS:
+        raise UsageError(f"--workers {text}: write a number from 1 to {MAX_WORKERS}")
+    return int(text)
 
 
 def split_server_path(text: str) -> tuple[str, str]:
@@ -132,12 +229,15 @@ def parse_address(text: str, option: str = "http") -> tuple[str, int]:
     return host.strip("[]") or DEFAULT_HOST, int(port)
 
 
-def serve_file(file: str, place: ListenOptions | None) -> None:
+def serve_file(
+    file: str, place: ListenOptions | None, options: HttpRunOptions = NO_OPTIONS
+) -> None:
     """Serve what is in a file until it ends or is told to.
 
     Args:
         file: ``FILE.py`` or ``FILE.py:OBJECT``.
         place: where to listen, or None for stdio.
+        options: more about HTTP.
 
     Raises:
         UsageError: there is no such file, it fails to load, or has not one server.
@@ -146,15 +246,25 @@ def serve_file(file: str, place: ListenOptions | None) -> None:
     # Nearly all that imports and declarations make stays: looking for garbage in it finds none.
     gc.set_threshold(LOADING_GC_THRESHOLD)
     path, name = split_server_path(file)
+    worker = None
+    if place is not None and ORDERS_VARIABLE in os.environ:
+        from isthmus.server.serve.worker import join_supervisor
+
+        worker = join_supervisor(os.environ)
     # Over stdio, standard output belongs to the protocol: what the file prints goes elsewhere.
     with contextlib.redirect_stdout(sys.stderr):
         server = find_server(load_module(path), name)
     if place is None:
         server.run()
         return
+    if options.store is not None:
+        server.configure(store=options.store)
+    if worker is not None:
+        worker.serve(server, {**options.arguments(), "websocket": place.transport == "websocket"})
+        return
     try:
         serve: Any = server.run  # which of its forms is meant, only the command line knows
-        serve(place.transport, **place.arguments())
+        serve(place.transport, **place.arguments(), **options.arguments())
     except SystemExit as error:  # uvicorn's way of saying so; its log has the reason
         raise ConnectFailed(f"cannot listen on {place.text}") from error
 

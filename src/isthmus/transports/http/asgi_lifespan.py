@@ -162,6 +162,7 @@ class AppDrain:
 
     Attributes:
         seconds: as given.
+        lead: as given.
         is_draining: the app was told to stop.
         is_hurried: a second signal came: nothing is waited for.
         refuses_until: the loop's time until which the app does not start again.
@@ -178,9 +179,9 @@ class AppDrain:
         self.is_hurried = False
         self.refuses_until = 0.0
         self._stop = stop
-        self._lead = lead
+        self.lead = lead
         self._signals: StopSignals | None = None
-        self._leading: asyncio.TimerHandle | None = None
+        self.leading: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -192,7 +193,7 @@ class AppDrain:
         """Hear the signals from now on: the app has started."""
         self.is_draining = self.is_hurried = False
         self._closing = None
-        self._signals = StopSignals(loop, self._hear_signal, holds=self._lead > 0)
+        self._signals = StopSignals(loop, self._hear_signal, holds=self.lead > 0)
 
     async def close(self, seconds: float | None, *, has_started: bool) -> None:
         """Stop the app, or wait until it has stopped that was told to before.
@@ -246,9 +247,9 @@ class AppDrain:
         if self.has_begun:
             return
         self.is_draining = True
-        if count == 1 and self._lead > 0:
+        if count == 1 and self.lead > 0:
             loop = asyncio.get_running_loop()
-            self._leading = loop.call_later(self._lead, self._end_lead)
+            self.leading = loop.call_later(self.lead, self._end_lead)
         else:
             self._end_lead()
 
@@ -262,7 +263,7 @@ class AppDrain:
 
     def _begin(self, seconds: float, closer: "asyncio.Task[Any] | None") -> "asyncio.Task[None]":
         self.is_draining = True
-        if self._leading is not None:
-            self._leading.cancel()
+        if self.leading is not None:
+            self.leading.cancel()
         self._closing = asyncio.get_running_loop().create_task(self._stop(seconds, closer))
         return self._closing
