@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from isthmus.errors import ConnectFailed, UsageError
+from isthmus.errors import ConnectFailed, IsthmusError, UsageError
 from isthmus.server.serve.worker import (
     DRAIN_ORDER,
     HURRY_ORDER,
@@ -254,7 +254,7 @@ class WorkerSupervisor:
         self._has_served = False
         self._is_stopping = False
         self._is_hurried = False
-        self._failure: Exception | None = None
+        self._failure: tuple[type[IsthmusError], str] | None = None
         self._starting: set[WorkerProcess] = set()
 
     async def run(self) -> None:
@@ -289,7 +289,8 @@ class WorkerSupervisor:
             for number in handlers:
                 loop.remove_signal_handler(number)
         if self._failure is not None:
-            raise self._failure
+            kind, why = self._failure
+            raise kind(why)
 
     def _stop(self) -> None:
         """SIGTERM or SIGINT came: the second one waits for nothing."""
@@ -377,11 +378,14 @@ class WorkerSupervisor:
         self._quick_deaths = self._quick_deaths + 1 if is_quick else 0
         words = "\n".join(worker.last_words)
         if code == USAGE_EXIT_CODE and not self._has_served:
-            self._failure = UsageError(words.removeprefix("isthmus: "))
+            self._failure = UsageError, words.removeprefix("isthmus: ")
         elif self._quick_deaths >= MAX_QUICK_DEATHS:
-            self._failure = ConnectFailed(
-                f"the workers end again and again, the last one{describe_exit(code)}; "
-                f"it said:\n{words}"
+            self._failure = (
+                ConnectFailed,
+                (
+                    f"the workers end again and again, the last one{describe_exit(code)}; "
+                    f"it said:\n{words}"
+                ),
             )
         if self._failure is not None:
             return None

@@ -4,6 +4,7 @@ A line (a socket pair) connects the two. The worker says on it when it serves, a
 drain; where the supervisor is gone, killed or not, the line ends, and the worker drains by itself.
 """
 
+import asyncio
 import os
 import signal
 import socket
@@ -16,7 +17,6 @@ import msgspec
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import MutableMapping
 
     from isthmus.server.server import Server
@@ -81,8 +81,6 @@ class WorkerLine:
 
     def report_ready(self, app: "HttpApp", url: str) -> None:
         """Tell the supervisor that this worker serves; on its event loop."""
-        import asyncio
-
         self._app, self._loop = app, asyncio.get_running_loop()
         with suppress(OSError):  # it is gone: the thread sees that
             self._socket.sendall(url.encode() + b"\n")
