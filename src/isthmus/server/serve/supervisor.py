@@ -290,7 +290,9 @@ class WorkerSupervisor:
                 loop.remove_signal_handler(number)
         if self._failure is not None:
             kind, why = self._failure
-            raise kind(why)
+            if kind is UsageError:
+                raise UsageError(why)
+            raise ConnectFailed(f"the workers end again and again, the last one {why}")
 
     def _stop(self) -> None:
         """SIGTERM or SIGINT came: the second one waits for nothing."""
@@ -380,13 +382,8 @@ class WorkerSupervisor:
         if code == USAGE_EXIT_CODE and not self._has_served:
             self._failure = UsageError, words.removeprefix("isthmus: ")
         elif self._quick_deaths >= MAX_QUICK_DEATHS:
-            self._failure = (
-                ConnectFailed,
-                (
-                    f"the workers end again and again, the last one{describe_exit(code)}; "
-                    f"it said:\n{words}"
-                ),
-            )
+            ended = describe_exit(code).strip()
+            self._failure = ConnectFailed, f"{ended}; it said:\n{words}"
         if self._failure is not None:
             return None
         if self._quick_deaths < 2:
