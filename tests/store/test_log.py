@@ -1,4 +1,4 @@
-"""The log of streams: in order, without holes, and bounded in every way."""
+"""The log in memory: what it holds in all; what holds for all engines is in contract/."""
 
 import pytest
 
@@ -26,25 +26,6 @@ async def test_what_came_after_an_entry_is_given_in_order():
     assert [(3, b"2"), (4, b"3"), (5, b"4")] == await log.read("s", 2, 10)
     assert [(1, b"0"), (2, b"1")] == await log.read("s", 0, 2)
     assert [] == await log.read("s", 5, 10)
-
-
-async def test_streams_are_apart():
-    """Ours: each has ids and entries of its own."""
-    log = MemoryLog(ManualClock())
-    assert (1, 1) == (log.add("a", b"a"), log.add("b", b"b"))
-
-    assert [b"a"] == values(await log.read("a", 0, 10))
-    assert [b"b"] == values(await log.read("b", 0, 10))
-
-
-@pytest.mark.parametrize("after", [-1, 2, 99])
-async def test_an_entry_that_never_was_is_an_error(after):
-    """Ours: never an empty answer to a question that makes no sense."""
-    log = MemoryLog(ManualClock())
-    log.add("s", b"one")
-
-    with pytest.raises(Forgotten, match=f"after {after}"):
-        await log.read("s", after, 10)
 
 
 async def test_an_unknown_stream_is_an_error_and_so_is_a_forgotten_one():
@@ -80,23 +61,6 @@ async def test_a_stream_is_bounded_by_bytes_and_keeps_its_newest_entry():
     log.add("s", b"x" * 50)
     assert [5] == [id for id, _ in await log.read("s", 4, 10)]
     assert 50 == log.size
-
-
-async def test_entries_grow_old():
-    """Ours: an hour, by default."""
-    clock = ManualClock()
-    log = MemoryLog(clock, age=60.0)
-    log.add("s", b"old")
-    clock.now += 30
-    log.add("s", b"young")
-    clock.now += 30
-
-    assert [b"young"] == values(await log.read("s", 1, 10))
-    with pytest.raises(Forgotten):
-        await log.read("s", 0, 10)
-    clock.now += 60
-    assert [] == await log.read("s", 2, 10)
-    assert 0 == log.size
 
 
 async def test_streams_that_nobody_adds_to_are_emptied_when_they_are_old():

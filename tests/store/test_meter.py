@@ -1,4 +1,4 @@
-"""Meters: so much in so much time, key by key, in bounded memory."""
+"""Meters in memory: exact, and bounded; what holds for all engines is in contract/."""
 
 import pytest
 
@@ -18,41 +18,6 @@ async def test_a_quiet_key_may_take_all_at_once_and_then_waits(time):
     meter = MemoryMeter(Rate(3, 6), clock=time)
 
     assert [0.0, 0.0, 0.0, 2.0] == [await meter.take("a") for _ in range(4)]
-
-
-async def test_who_waits_as_long_as_was_said_is_let_through(time):
-    """Ours: a retry after that time is never refused for the same reason."""
-    meter = MemoryMeter(Rate(2, 1), clock=time)
-    for _ in range(2):
-        await meter.take("a")
-    time.now += await meter.take("a")
-
-    assert 0.0 == await meter.take("a")
-    assert 0.0 < await meter.take("a")
-
-
-async def test_a_refusal_costs_nothing(time):
-    """Ours: whoever keeps on asking does not wait the longer for it."""
-    meter = MemoryMeter(Rate(1, 1), clock=time)
-    await meter.take("a")
-
-    assert {1.0} == {await meter.take("a") for _ in range(50)}
-
-
-async def test_keys_do_not_know_of_each_other(time):
-    """Ours: what one takes, no other lacks."""
-    meter = MemoryMeter(Rate(1, 1), clock=time)
-    await meter.take("a")
-
-    assert 0.0 == await meter.take("b")
-
-
-async def test_more_than_there_ever_is_is_never_given(time):
-    """Ours: a cost beyond the rate waits for ever, in steps that are told."""
-    meter = MemoryMeter(Rate(2, 1), clock=time)
-
-    assert 0.5 == await meter.take("a", cost=3)
-    assert 0.0 == await meter.take("a", cost=2)
 
 
 async def test_memory_is_bounded_and_the_quiet_are_forgotten_first(time):

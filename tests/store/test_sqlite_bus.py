@@ -193,11 +193,24 @@ async def test_a_process_that_was_taken_for_gone_comes_back(folder, open_store, 
     heard, gaps = asyncio.Queue(), asyncio.Queue()
     await one.bus.subscribe("news", heard.put_nowait)
     one.bus.on_gap(lambda: gaps.put_nowait(1))
+    for path in find_sockets(folder):
+        path.unlink()
     clock.now += MAX_UNSEEN_S
     await other.bus.subscribe("other", bool)
     assert [] == ask(folder, "SELECT * FROM listener WHERE channel = CAST('news' AS BLOB)")
 
     assert 1 == await gaps.get()
+    assert await other.bus.publish("news", b"a")
+    assert b"a" == await heard.get()
+
+
+async def test_a_process_with_a_socket_is_there_whatever_the_time(folder, open_store, clock):
+    """Ours: a clock that is set forward makes nobody seem to be gone."""
+    one, other, heard = await open_store(), await open_store(), asyncio.Queue()
+    await one.bus.subscribe("news", heard.put_nowait)
+    clock.now += 10 * MAX_UNSEEN_S
+    await other.bus.subscribe("other", bool)
+
     assert await other.bus.publish("news", b"a")
     assert b"a" == await heard.get()
 

@@ -157,8 +157,10 @@ class Node:
             await self.mailbox.close()
         lease, self._lease = self._lease, None
         try:
-            if lease is not None:
-                await self.leases.release(lease)
+            if lease is not None and not await self.leases.release(lease):
+                # A renewal was under way, and nobody knows of the version that it made.
+                name = self._lease_name(self.id)
+                await self.leases.release(await self.leases.take_over(name, self.id, self._ttl))
         except IsthmusError as error:
             log_failure("leaving the other nodes", error)
         finally:

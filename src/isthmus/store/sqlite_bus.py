@@ -252,9 +252,12 @@ class SqliteBus:
         if endpoint:
             with suppress(StoreUnavailable):  # others find out that it is gone
                 await self._database.write(lambda db: _delete_endpoint(db, endpoint))
-        if self._sender is not None:
-            self._sender.close()
-            self._sender = None
+
+    def close_sender(self) -> None:
+        """Wake nobody any more; for when the store's thread has ended."""
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close()
 
     # Being there
 
@@ -276,12 +279,9 @@ class SqliteBus:
 
     def _insert_endpoint(self, db: "sqlite3.Connection") -> None:
         now = self._clock()
-        old = db.execute("SELECT id, socket FROM endpoint WHERE seen <= ?", (now - MAX_UNSEEN_S,))
-        for id, path in old.fetchall():
-            _delete_endpoint(db, id)
-            self._unlink(path)
-        for id, path in db.execute("SELECT id, socket FROM endpoint").fetchall():
-            if path is not None and not self._wake_other(path):  # it was killed
+        known = db.execute("SELECT id, socket, seen FROM endpoint").fetchall()
+        for id, path, seen in known:
+            if self._is_gone(path, now - seen):
                 _delete_endpoint(db, id)
                 self._unlink(path)
         path = None if self._socket is None else self._socket.path
@@ -292,6 +292,12 @@ class SqliteBus:
             [(name, self._endpoint) for name in tuple(self._channels)],
         )
         self._position = _find_last_message(db)
+
+    def _is_gone(self, path: str | None, unseen: float) -> bool:
+        """Whether a process is there no more: its socket knows, and where there is none, time."""
+        if path is not None and os.path.exists(path):  # noqa: PTH110
+            return not self._wake_other(path)
+        return unseen >= MAX_UNSEEN_S
 
     async def _stay_seen(self) -> bool:
         """Say that this process is there; False where the others took it for gone."""

@@ -121,6 +121,7 @@ class SqliteStore:
         await self.bus.close()
         with suppress(StoreUnavailable):
             await self._database.close()
+        self.bus.close_sender()
 
 
 def _touch(db: "sqlite3.Connection") -> None:

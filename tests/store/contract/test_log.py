@@ -132,7 +132,7 @@ async def test_a_stream_may_begin_late(store):
         await store.log.read("s", 0, 10)
 
 
-@pytest.mark.parametrize("after", [2, 99])
+@pytest.mark.parametrize("after", [-1, 2, 99])
 async def test_an_entry_that_never_was_is_an_error(store, after):
     """Ours: never an empty answer to a question that makes no sense."""
     await store.log.write("s", 1, [b"one"])
