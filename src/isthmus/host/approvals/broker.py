@@ -347,9 +347,9 @@ class Broker:
             open.taken = True
             self._end(open, decision)
 
-    def note_elsewhere(self, open: OpenQuestion, decision: Decision, detail: object) -> None:
+    def note_elsewhere(self, asked: Interaction, decision: Decision, detail: object) -> None:
         """Write down what was decided here on a question of another process."""
-        self._audit.note(self._row(open, decision, detail=detail))
+        self._audit.note(self._row(OpenQuestion(asked), decision, detail=detail))
 
     def _counts(self, open: OpenQuestion, decision: Decision) -> bool:
         """Whether a surface may say that: a yes wants as much certainty as the rule demands."""

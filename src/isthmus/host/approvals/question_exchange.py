@@ -130,7 +130,7 @@ class QuestionExchange:
         if not open.home:
             await self._broker.take(open, decision)
             return True
-        self._broker.note_elsewhere(open, decision, {"waits_at": open.home})
+        self._broker.note_elsewhere(open.interaction, decision, {"waits_at": open.home})
         counts = await self._records.tell_home(record) or decision
         self._broker.drop(id, counts)
         return counts.verdict == decision.verdict and counts.by == decision.by
@@ -171,6 +171,7 @@ class QuestionExchange:
             await self._reconcile(id, record)
 
     async def _keep_looking(self) -> None:
+        failing = False
         while True:
             try:
                 async with asyncio.timeout(LOOK_INTERVAL_S):
@@ -180,8 +181,11 @@ class QuestionExchange:
             self._must_look.clear()
             try:
                 await self._look()
+                failing = False
             except StoreUnavailable as error:
-                log_warning("questions of other processes cannot be read: %s", error)
+                if not failing:
+                    log_warning("questions of other processes cannot be read: %s", error)
+                failing = True
             except Exception as error:  # noqa: BLE001 - the next look may succeed
                 log_failure("a look at the questions of other processes", error)
 
@@ -221,6 +225,14 @@ class QuestionExchange:
             await self._take(open, record)
         elif open is not None and record.state == "withdrawn":
             self._broker.drop(id, record.decision or HOME_GONE)
+        elif open is not None and record.decision is not None and self._is_idle(open):
+            # It was taken here, and the store's word on that was lost.
+            await self._broker.take(open, record.decision)
+
+    def _is_idle(self, open: "OpenQuestion") -> bool:
+        """Whether nobody is just about to go on with a question of this process."""
+        id = open.interaction.id
+        return not (open.taken or id in self._taking or id in self._deciding)
 
     async def _reconcile_other(self, id: str, record: QuestionRecord) -> None:
         """Follow the record of a question that is asked at another process."""
@@ -235,12 +247,9 @@ class QuestionExchange:
 
     async def _end_orphan(self, id: str, record: QuestionRecord) -> None:
         """Withdraw a question whose process has ended; one of the others writes it down."""
-        if self._broker.find_open(id) is None:
-            self._broker.show(record.interaction, record.node)
-        open = self._broker.find_open(id)
-        if open is not None and await self._records.withdraw(id, HOME_GONE):
+        if await self._records.withdraw(id, HOME_GONE):
             detail = {"waited_at": record.node, "was": record.state}
-            self._broker.note_elsewhere(open, HOME_GONE, detail)
+            self._broker.note_elsewhere(record.interaction, HOME_GONE, detail)
         self._broker.drop(id, HOME_GONE)
 
     # Surfaces

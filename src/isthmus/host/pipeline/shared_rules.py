@@ -90,11 +90,15 @@ class SharedRules:
 
     async def keep_up(self, refresh: Callable[[], Awaitable[None]]) -> None:
         """Have the rules read again and again, until the end."""
+        failing = False
         while True:
             try:
                 await refresh()
+                failing = False
             except IsthmusError as error:  # whoever calls is refused, and told why
-                log_warning("the rules of the host cannot be read: %s", error)
+                if not failing:
+                    log_warning("the rules of the host cannot be read: %s", error)
+                failing = True
             await asyncio.sleep(RULES_REFRESH_INTERVAL_S)
 
     def is_sure(self, policy: Policy) -> bool:
