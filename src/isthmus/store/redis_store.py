@@ -39,6 +39,9 @@ class RedisStore:
         self.log = RedisLog(self._client, address.prefix, log_limits or LogLimits())
         self.bus = RedisBus(self._client, address.prefix)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def meter(self, name: str, rate: Rate) -> RedisMeter:
         """As of a Store."""
         known = self._meters.get(name)

@@ -1,12 +1,26 @@
 """A Redis server that a test may stop, fill and kill."""
 
+import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import uvloop
 
 from isthmus.store.redis_store import RedisStore
 from support.store.redis_server import RedisServer
+
+
+def pytest_asyncio_loop_factories(config, item):
+    """Both event loops that servers run on: they tell of ends and errors in their own ways."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": new_uvloop}
+
+
+def new_uvloop():
+    """A loop that ends by itself: the alarm of pytest-timeout does not get through to it."""
+    loop = uvloop.new_event_loop()
+    loop.call_later(18, loop.stop)
+    return loop
 
 
 @pytest.fixture

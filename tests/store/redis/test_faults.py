@@ -299,3 +299,29 @@ async def test_a_store_that_is_closed_while_it_connects_leaves_nothing(redis, op
     await store.open()
 
     assert await store.kv.get("a") is None
+
+
+async def test_a_server_that_became_a_replica_is_left_and_tried_anew(redis, open_store):
+    """Ours: after a failover the name may lead to another server, which the next call finds."""
+    store = await open_store(redis.url)
+    version = await store.kv.put("a", b"1")
+    redis.ask("REPLICAOF", "192.0.2.7", "6390")
+    redis.ask("CONFIG", "SET", "replica-serve-stale-data", "yes")
+    before = store._client._connection
+    with pytest.raises(StoreUnavailable, match="READONLY"):
+        await store.kv.put("a", b"2")
+    assert before.lost
+    redis.ask("REPLICAOF", "NO", "ONE")
+
+    assert KVEntry(b"1", version) == await store.kv.get("a")
+    assert version < await store.kv.put("a", b"2")
+
+
+async def test_a_server_with_too_many_clients_is_told_of(start_redis, open_store):
+    """Ours: whoever is not let in reads why."""
+    server = start_redis(maxclients="2")
+    await open_store(server.url)
+    await open_store(server.url)
+
+    with pytest.raises(StoreUnavailable, match="max number of clients"):
+        await open_store(server.url)

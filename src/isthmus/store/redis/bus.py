@@ -11,7 +11,7 @@ from collections.abc import Callable
 from isthmus.runtime.failures import log_failure, log_info, log_warning
 from isthmus.store.bus import Hear, Unsubscribe
 from isthmus.store.redis.client import RedisClient
-from isthmus.store.redis.connection import RedisConnection, RedisReplyError, connect, pack
+from isthmus.store.redis.connection import RedisConnection, RedisReplyError, connect
 from isthmus.store.store import StoreUnavailable
 
 PING_INTERVAL_S = 1.0  # at which a connection that is silent is tried
@@ -116,18 +116,18 @@ class RedisBus:
     async def _ask(self, connection: RedisConnection, *names: bytes) -> None:
         """Subscribe; each name has an answer of its own."""
         try:
-            await asyncio.gather(*[connection.send(pack(("SUBSCRIBE", name))) for name in names])
+            await asyncio.gather(*[connection.send(("SUBSCRIBE", name)) for name in names])
         except RedisReplyError as error:
             raise StoreUnavailable(f"{self._client.name} lets nobody subscribe: {error}") from None
 
     def _drop_channel(self, name: bytes) -> None:
         if self._connection is not None and not self._connection.lost:
-            self._connection.send(pack(("UNSUBSCRIBE", name))).add_done_callback(_take_result)
+            self._connection.send(("UNSUBSCRIBE", name)).add_done_callback(_take_result)
 
     def _try(self) -> None:
         """See that the connection lives: it is silent where nobody publishes."""
         if self._connection is not None:
-            self._connection.send(pack(("PING",))).add_done_callback(_take_result)
+            self._connection.send(("PING",)).add_done_callback(_take_result)
             self._ping = asyncio.get_running_loop().call_later(PING_INTERVAL_S, self._try)
 
     def _lose(self, lost: RedisConnection, reason: str) -> None:

@@ -18,7 +18,6 @@ from isthmus.store.redis.connection import (
     Reply,
     Word,
     connect,
-    pack,
 )
 from isthmus.store.redis.scripts import SCRIPTS, RedisScript
 from isthmus.store.store import StoreUnavailable
@@ -136,7 +135,7 @@ class RedisClient:
 
     async def _send(self, words: tuple[Word, ...]) -> Reply:
         connection = self._connection or await self._connect()
-        return await connection.send(pack(words))
+        return await connection.send(words)
 
     async def _connect(self) -> RedisConnection:
         """The connection; all who wait for it wait for one attempt."""
@@ -173,7 +172,7 @@ class RedisClient:
             self._connection = None
 
     async def _load_scripts(self, made: RedisConnection) -> None:
-        await asyncio.gather(*(made.send(pack(("SCRIPT", "LOAD", each.text))) for each in SCRIPTS))
+        await asyncio.gather(*(made.send(("SCRIPT", "LOAD", each.text)) for each in SCRIPTS))
 
     def _judge_script_error(self, message: str) -> StoreUnavailable:
         if message.startswith("NOPERM"):

@@ -75,6 +75,7 @@ class RedisConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._protocol_error = hiredis.ProtocolError
         self._reader = hiredis.Reader(replyError=RedisReplyError)
+        self._pack = cast("Callable[[tuple[Word, ...]], bytes]", hiredis.pack_command)
         self._transport: asyncio.Transport | None = None
         self._under_way: deque[tuple[float, asyncio.Future[Reply]]] = deque()
         self._out: list[bytes] = []
@@ -84,11 +85,11 @@ class RedisConnection(asyncio.Protocol):
         self._late: object = None
         self.lost = ""
 
-    def send(self, command: bytes) -> "asyncio.Future[Reply]":
+    def send(self, words: tuple[Word, ...]) -> "asyncio.Future[Reply]":
         """Send a command together with all others of this turn of the loop.
 
         Args:
-            command: as :func:`pack` makes it.
+            words: the command and its arguments.
 
         Returns:
             What will be its answer, or raise RedisReplyError, RedisCut or StoreUnavailable.
@@ -104,7 +105,7 @@ class RedisConnection(asyncio.Protocol):
         future: asyncio.Future[Reply] = loop.create_future()
         if not self._out:
             loop.call_soon(self._flush)
-        self._out.append(command)
+        self._out.append(self._pack(words))
         self._under_way.append((loop.time() + COMMAND_TIMEOUT_S, future))
         if self._watchdog is None:
             self._watchdog = loop.call_later(COMMAND_TIMEOUT_S - GRACE_S, self._watch)
@@ -210,13 +211,6 @@ class RedisConnection(asyncio.Protocol):
         self._watchdog = self._loop.call_later(left - GRACE_S, self._watch)
 
 
-def pack(words: tuple[Word, ...]) -> bytes:
-    """A command as it goes over the wire."""
-    import hiredis
-
-    return cast("bytes", hiredis.pack_command(words))  # type: ignore[arg-type]
-
-
 async def connect(
     address: "RedisAddress", on_lost: OnLost, hear: HearMessage | None = None
 ) -> RedisConnection:
@@ -291,11 +285,11 @@ async def _greet(address: "RedisAddress", made: RedisConnection) -> None:
     asked: list[asyncio.Future[Reply]] = []
     if address.password:
         user = (address.username,) if address.username else ()
-        asked.append(made.send(pack(("AUTH", *user, address.password))))
+        asked.append(made.send(("AUTH", *user, address.password)))
     if address.db:
-        asked.append(made.send(pack(("SELECT", address.db))))
-    asked.append(made.send(pack(("PING",))))
-    named = made.send(pack(("CLIENT", "SETNAME", CLIENT_NAME)))
+        asked.append(made.send(("SELECT", address.db)))
+    asked.append(made.send(("PING",)))
+    named = made.send(("CLIENT", "SETNAME", CLIENT_NAME))
     done = await asyncio.gather(*asked, named, return_exceptions=True)
     for answer in done[:-1]:  # some services do not know names
         if isinstance(answer, RedisReplyError):
