@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from isthmus.store.bus import Bus, MemoryBus
     from isthmus.store.kv import KV, MemoryKV
     from isthmus.store.lease import Lease, Leases
-    from isthmus.store.log import Log, MemoryLog
+    from isthmus.store.log import Log, LogLimits, MemoryLog
     from isthmus.store.mailbox import Mailbox
     from isthmus.store.memory_store import MemoryStore
     from isthmus.store.meter import MemoryMeter, Meter, Rate
+    from isthmus.store.sqlite_store import SqliteStore
     from isthmus.store.store import Store, StoreUnavailable, open_store
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Lease",
     "Leases",
     "Log",
+    "LogLimits",
     "Mailbox",
     "MemoryBus",
     "MemoryKV",
@@ -28,6 +30,7 @@ __all__ = [
     "MemoryStore",
     "Meter",
     "Rate",
+    "SqliteStore",
     "Store",
     "StoreUnavailable",
     "open_store",
@@ -39,6 +42,7 @@ _HOMES = {
     "Lease": "isthmus.store.lease",
     "Leases": "isthmus.store.lease",
     "Log": "isthmus.store.log",
+    "LogLimits": "isthmus.store.log",
     "Mailbox": "isthmus.store.mailbox",
     "MemoryBus": "isthmus.store.bus",
     "MemoryKV": "isthmus.store.kv",
@@ -47,6 +51,7 @@ _HOMES = {
     "MemoryStore": "isthmus.store.memory_store",
     "Meter": "isthmus.store.meter",
     "Rate": "isthmus.store.meter",
+    "SqliteStore": "isthmus.store.sqlite_store",
     "Store": "isthmus.store.store",
     "StoreUnavailable": "isthmus.store.store",
     "open_store": "isthmus.store.store",
