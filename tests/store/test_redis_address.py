@@ -76,6 +76,10 @@ def test_every_part_of_a_url_is_read(url, expected):
         ("redis://u:s3cret@[h", "cannot be read"),
         ("redis://u:s3cret@h?x", "cannot be read"),
         ("redis://u:s3cret@h?x=1", "option 'x'"),
+        *(
+            (f"redis://{password}@h/0", "cannot be read")
+            for password in (":1/s3cret", ":1?s3cret=1", ":1#s3cret", "?:s3cret", ":1/?x=s3cret")
+        ),
         ("redis://u:s3cret@h/name", "has a number"),
         ("redis://u:s3cret@h/-1", "has a number"),
         ("redis://u:s3cret@h/1234567", "has a number"),
@@ -102,3 +106,11 @@ def test_a_password_is_not_shown():
 
     assert "s3cret" == address.password
     assert "s3cret" not in f"{address!r}{address}{[address]}"
+
+
+def test_a_password_for_another_engine_is_not_shown():
+    """Ours: nor that of an engine that there is not."""
+    with pytest.raises(UsageError, match="is no store") as refused:
+        open_store("postgres://u:s3cret@h/db")
+
+    assert "s3cret" not in str(refused.value)

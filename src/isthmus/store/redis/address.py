@@ -66,11 +66,14 @@ def parse_redis_url(url: str) -> RedisAddress:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT
         options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+        is_whole = not parts.fragment and "@" not in parts.path + parts.query
     except ValueError:
+        is_whole = False
+    if not is_whole:  # what stands where may be a part of a password, and must not be shown
         raise UsageError(
             "the URL of the Redis store cannot be read: write redis://HOST:6379/0, and in a "
-            "password write %40 for @, %3A for : and %2F for /"
-        ) from None
+            "password write %40 for @, %3A for :, %2F for /, %3F for ? and %23 for #"
+        )
     _check_options(options, tls := parts.scheme in {"rediss", "valkeys"})
     unix = parts.scheme == "unix"
     username = unquote(parts.username or "") or options.get("username", "")
