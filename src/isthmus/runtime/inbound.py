@@ -1,6 +1,6 @@
 """Inbound request, as the router and every feature see it, and the link back to its sender."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -11,6 +11,10 @@ from isthmus.runtime.channel import LOCAL, Origin
 from isthmus.wire.struct import Id, Wire
 
 R = TypeVar("R")
+
+RestoreSession = Callable[[Any, Sequence[str], bool], None]
+"""``(link, resources, stale) -> None``: go on with a session that was opened elsewhere, as after
+``notifications/initialized``; it subscribed to ``resources``, and was told of no change if ``stale``."""
 
 
 class Link(Protocol):
@@ -74,3 +78,18 @@ class Inbound(msgspec.Struct, gc=True):
         """The principal who authenticated with this very request, or else when the connection was opened."""
         known = self.origin.principal
         return self.caller.principal if known is None else known
+
+    async def remember(self, change: Callable[[Any], Any]) -> None:
+        """Keep what a client has set for as long as its session lasts, beyond this process.
+
+        Args:
+            change: makes the new record of the session out of the old one; see
+                ``transports/http/sessions/records.py``. A pipe, which lasts as long as its process,
+                has none.
+
+        Raises:
+            Refuse: it cannot be kept now; nothing has changed.
+        """
+        remember = getattr(getattr(self.link, "channel", None), "remember", None)
+        if remember is not None:
+            await remember(change, self.id)

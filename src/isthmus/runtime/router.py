@@ -22,7 +22,7 @@ from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept
 from isthmus.revisions.codes import UNAVAILABLE_CODE, permitted_code
 from isthmus.revisions.projection import find_receiving_cut
 from isthmus.runtime.failures import log_request_failure, log_warning
-from isthmus.runtime.inbound import Inbound
+from isthmus.runtime.inbound import Inbound, RestoreSession
 from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
 from isthmus.wire import CallToolParams, Implementation
@@ -98,6 +98,7 @@ class Router:
         in_flight: the most requests served at once on one connection, or None for any number.
         needs: what requests take to be served, by method, where that is not nothing.
         known_scopes: gives every scope that anything here takes, whoever asks.
+        restore: told of each session that was opened elsewhere, and of those that changed there.
 
     Attributes:
         server: who we are, or None on the client side.
@@ -118,7 +119,9 @@ class Router:
         in_flight: int | None = MAX_IN_FLIGHT,
         needs: Mapping[str, Needs] = NO_NEEDS,
         known_scopes: Callable[[], frozenset[str]] = frozenset,
+        restore: RestoreSession = lambda _link, _resources, _stale: None,
     ) -> None:
+        self.restore = restore
         self.known_scopes = known_scopes
         self._needs = needs
         self.supported = tuple(supported)

@@ -537,6 +537,7 @@ class Server:
                 in_flight=self._settings.limits.in_flight,
                 needs=declared.needs,
                 known_scopes=declared.known_scopes,
+                restore=self._restore_session,
             )
             declared.settle()
         return self._router
@@ -626,7 +627,12 @@ class Server:
 
     def _add_session(self, params: InitializedParams, inbound: Inbound) -> None:
         self._changes.add_session(params, inbound)
-        self._pings.add_session(inbound)
+        self._pings.watch(inbound.link)
+
+    def _restore_session(self, link: Any, resources: Sequence[str], stale: bool) -> None:
+        """As :meth:`_add_session`, for a session that was opened elsewhere."""
+        self._changes.restore_session(link, resources, stale=stale)
+        self._pings.watch(link)
 
     def _make_completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
         """The function itself, with a decorator for completers on it."""

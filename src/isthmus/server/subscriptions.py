@@ -11,7 +11,7 @@ one holds up nobody else: what waits for it is a set, so it is never longer than
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -309,13 +309,33 @@ class Subscriptions:
         if topic not in listener.topics:
             resources = [one for one in listener.topics if one[0] == RESOURCE_UPDATED]
             self._check_count([*resources, topic])
+            await inbound.remember(lambda record: _add_subscription(record, params.uri))
             self._topics.join(listener, topic)
         return EmptyResult()
 
     async def unsubscribe(self, params: UnsubscribeParams, inbound: Inbound) -> EmptyResult:
         """Handle ``resources/unsubscribe``; what was never subscribed to is no mistake."""
-        self._topics.leave(self._get_session(inbound.link), (RESOURCE_UPDATED, params.uri))
+        listener, topic = self._get_session(inbound.link), (RESOURCE_UPDATED, params.uri)
+        if topic in listener.topics:
+            await inbound.remember(lambda record: _drop_subscription(record, params.uri))
+            self._topics.leave(listener, topic)
         return EmptyResult()
+
+    def restore_session(self, link: Any, resources: Sequence[str], *, stale: bool) -> None:
+        """Go on with a session that was opened elsewhere: it hears of changes from now on.
+
+        Args:
+            link: the way to its client.
+            resources: the URIs it has subscribed to, there and here.
+            stale: what changed until now was told to nobody.
+        """
+        listener = self._get_session(link)
+        wanted = {(RESOURCE_UPDATED, uri) for uri in resources}
+        gone = [one for one in listener.topics if one[0] == RESOURCE_UPDATED and one not in wanted]
+        self._topics.leave(listener, *gone)
+        self._topics.join(listener, *wanted)
+        if stale:
+            listener.hear_gap()
 
     def add_page(self, link: Any, elicitation_id: str) -> None:
         """A session's user was sent to a page, and may want to know when it was dealt with."""
@@ -434,6 +454,17 @@ class Subscriptions:
             resources_list_changed=select(wanted.resources_list_changed, RESOURCES_CHANGED),
             resource_subscriptions=uris if uris and RESOURCES_CHANGED in self._offered else UNSET,
         )
+
+
+def _add_subscription(record: Any, uri: str) -> Any:
+    if uri in record.subscriptions:
+        return record
+    return structs.replace(record, subscriptions=(*record.subscriptions, uri))
+
+
+def _drop_subscription(record: Any, uri: str) -> Any:
+    rest = tuple(one for one in record.subscriptions if one != uri)
+    return structs.replace(record, subscriptions=rest)
 
 
 def _select_list_methods(granted: SubscriptionFilter) -> list[str]:

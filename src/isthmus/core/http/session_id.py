@@ -8,7 +8,6 @@ Randomness and time arrive as arguments, as everywhere in the core.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -27,8 +26,6 @@ MAX_NAME_BYTES = 64  # of a client's name, and of its version, where there is no
 
 MARK_BYTES = 10
 
-OWNER_DIGEST_BYTES = 16
-
 ID_KIND = b"\x21"
 
 # What msgpack cannot carry, though JSON can: of that, nothing fits
@@ -42,7 +39,8 @@ class SessionFacts(msgspec.Struct, frozen=True, array_like=True):
         revision: the revision agreed on, by name.
         capabilities: what the client can do.
         info: who it says it is.
-        owner: a digest of the principal it belongs to, from :func:`digest_owner`; None for nobody.
+        owner: a digest of the principal it belongs to, from
+            :func:`~isthmus.core.principal.digest_owner`; None for nobody.
         mark: random: names its streams and records, and is no secret.
         birth: when it was opened, in seconds since the epoch.
         node: the node that opened it.
@@ -59,17 +57,6 @@ class SessionFacts(msgspec.Struct, frozen=True, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SessionFacts).decode
-
-
-def digest_owner(owner: str | None) -> bytes | None:
-    """A digest of the principal that a session belongs to; None for nobody.
-
-    Args:
-        owner: from :func:`~isthmus.core.principal.owner_of`.
-    """
-    if owner is None:
-        return None
-    return sha256(owner.encode("utf-8", "surrogatepass")).digest()[:OWNER_DIGEST_BYTES]
 
 
 def seal_session_id(facts: SessionFacts, keys: Sequence[bytes], nonce: bytes, server: str) -> str:

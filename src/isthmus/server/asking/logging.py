@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ DEFAULT_LEVEL: LogLevel = "info"
 
 async def set_level(params: SetLevelParams, inbound: Inbound) -> EmptyResult:
     """Handle ``logging/setLevel``: from now on, this session gets that level and above."""
+    await inbound.remember(partial(structs.replace, log_level=params.level))
     inbound.link.agree(structs.replace(inbound.caller, log_level=params.level))
     return EmptyResult()
 

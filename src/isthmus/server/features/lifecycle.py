@@ -151,14 +151,16 @@ class Pings:
         self.every = every
         self.misses = misses
         self._tasks: set[asyncio.Task[None]] = set()
+        self._watched: set[Any] = set()  # a client may say twice that it is initialized
 
-    def add_session(self, inbound: Inbound) -> None:
+    def watch(self, peer: Any) -> None:
         """A session has opened: ping its client for as long as it lasts."""
-        if self.every is None:
+        if self.every is None or peer in self._watched:
             return
         from isthmus.runtime.pings import keep_pinging  # most servers do not ping
 
-        peer = inbound.link
+        self._watched.add(peer)
+        peer.on_close(partial(self._watched.discard, peer))
         pinging = keep_pinging(
             peer, partial(_send_ping, peer), self.every, self.misses, whom="client"
         )

@@ -12,6 +12,7 @@ in :meth:`HttpApp.begin`. A modern request is served by a
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
@@ -48,7 +49,6 @@ from isthmus.transports.http.refusals import (
     SHUTTING_DOWN,
     STORE_LOST,
     TOO_MANY_SESSIONS,
-    UNKNOWN_SESSION,
     find_request_id,
     refuse_resumption,
 )
@@ -98,9 +98,11 @@ class HttpApp(ExchangeApp):
         head_limit: the most bytes a request's head may have, where ``isthmus run``, ``Server.run``
             or :class:`~isthmus.transports.http.connections.Connection` reads it.
         target_limit: the same of its first line, with method and path.
-        session_idle: seconds without a request or an open stream until a session ends.
+        session_idle: seconds without a request or an open stream until a session's memory is given
+            back; its client finds it as it was. One that would lose something ends instead:
+            without a ``store``, a log level or subscriptions.
         session_life: seconds from its beginning that a session's id is good for.
-        max_sessions: the most sessions there may be; the idlest gives way to a new one.
+        max_sessions: the most sessions in memory; the idlest gives way to a new one.
         heartbeat: seconds between comments on an open stream; a client that takes none of four in
             a row counts as gone.
         stream_answers: answer legacy requests with a stream even where JSON would do.
@@ -367,7 +369,8 @@ class HttpApp(ExchangeApp):
             return exchange.refuse(BATCH_WITHOUT_SESSION)
         session = self._book.find(verdict.session_id, exchange.principal)
         if session is None:
-            return exchange.refuse(UNKNOWN_SESSION)
+            again = partial(self._begin_batch, exchange, members, body)
+            return self._adopt(exchange, verdict.session_id, None, again)
         if wrong := find_batch_flaw(members, accepted=session.peer.session.batches):
             return exchange.refuse(Refusal(400, -32600, wrong))
         if self._admission is not None:
@@ -418,7 +421,8 @@ class HttpApp(ExchangeApp):
         if session_id is not None:
             session = self._book.find(session_id, exchange.principal)
             if session is None:
-                return exchange.refuse(UNKNOWN_SESSION, find_request_id(frame))
+                again = partial(self._begin_legacy, exchange, session_id, frame, envelope, body)
+                return self._adopt(exchange, session_id, find_request_id(frame), again)
         elif frame.method != "initialize" or frame.id is UNSET:
             return exchange.refuse(NO_SESSION, find_request_id(frame))
         if self._admission is not None and (
@@ -445,17 +449,36 @@ class HttpApp(ExchangeApp):
             return exchange.refuse(NO_SESSION)
         session = self._book.find(session_id, exchange.principal)
         if session is None:
-            return exchange.refuse(UNKNOWN_SESSION)
+            again = partial(self._begin_get_or_delete, exchange, session_id)
+            return self._adopt(exchange, session_id, None, again)
         if self._admission is not None and (
             lack := self._admission.find_refusal(exchange.principal, (), modern=False)
         ):
             return exchange.refuse(lack)
         if exchange.request.method == "DELETE":
-            self._book.end(session)
-            return exchange.send_whole(200, b"", exchange.extra)
+            return self._end_session(exchange, session)
         if not exchange.takes_streams:
             return exchange.refuse(HTTP_TOO_OLD)
         return self._listen(exchange, session)
+
+    async def _adopt(
+        self,
+        exchange: Exchange,
+        session_id: str,
+        id: Id | None,
+        again: Callable[[], Awaitable[Any]],
+    ) -> None:
+        """Take over the session of a request that this process does not know, and serve it then."""
+        refusal = await self._book.adopt(session_id, exchange.origin(session_id))
+        await (again() if refusal is None else exchange.refuse(refusal, id))
+
+    async def _end_session(self, exchange: Exchange, session: HttpSession) -> None:
+        try:
+            await self._book.end_for_good(session)
+        except StoreUnavailable:
+            await exchange.refuse(STORE_LOST)
+        else:
+            await exchange.send_whole(200, b"", exchange.extra)
 
     async def _listen(self, exchange: Exchange, session: HttpSession) -> None:
         last_id = exchange.request.head.last_event_id

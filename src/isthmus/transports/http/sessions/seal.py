@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from isthmus.core.caller import Caller
 from isthmus.core.http.session_id import (
     SessionFacts,
-    digest_owner,
     seal_session_id,
     unseal_session_id,
 )
-from isthmus.core.principal import owner_of
+from isthmus.core.principal import digest_owner, owner_of
 from isthmus.core.sealing import NONCE_BYTES, SealBroken
 
 if TYPE_CHECKING:
@@ -44,13 +43,14 @@ class SessionSeal:
         self.life = life
         self._keys = keys or _make_keys()
         self._server = server
-        self._clock = clock
+        self.clock = clock
 
-    def make_id(self, mark: str, caller: Caller, principal: Any) -> str:
-        """The id of a session that opens now.
+    def make_id(self, mark: str, birth: int, caller: Caller, principal: Any) -> str:
+        """The id of a session that opens.
 
         Args:
             mark: names its streams and records.
+            birth: when that is, in seconds since the epoch.
             caller: what its handshake settled.
             principal: who it belongs to, or None.
         """
@@ -60,7 +60,7 @@ class SessionSeal:
             caller.info,
             digest_owner(owner_of(principal)),
             mark,
-            int(self._clock()),
+            birth,
             self.node,
         )
         return seal_session_id(facts, self._keys(), urandom(NONCE_BYTES), self._server)
@@ -71,7 +71,7 @@ class SessionSeal:
             facts = unseal_session_id(id, self._keys(), self._server)
         except SealBroken:
             return None
-        lives = facts.birth + self.life > self._clock()
+        lives = facts.birth + self.life > self.clock()
         return facts if lives and facts.owner == digest_owner(owner_of(principal)) else None
 
 

@@ -6,25 +6,38 @@ all sessions together.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from itertools import islice
 from os import urandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
+from isthmus.core.caller import Caller
 from isthmus.core.calls import CallIds
-from isthmus.core.http.session_id import MARK_BYTES
+from isthmus.core.http.rules import Refusal
+from isthmus.core.http.session_id import MARK_BYTES, SessionFacts
+from isthmus.core.phases import Phase
 from isthmus.core.principal import owner_of
-from isthmus.errors import ConnectionLost
-from isthmus.revisions import Feature
+from isthmus.errors import ConnectionLost, Refuse
+from isthmus.revisions import BY_NAME, Feature
 from isthmus.runtime.channel import CLOSED, Delivery, Origin, Outgoing
+from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log
+from isthmus.store.store import StoreUnavailable
+from isthmus.transports.http.refusals import STORE_LOST, TOO_MANY_SESSIONS, UNKNOWN_SESSION
 from isthmus.transports.http.reply import EventSink, EventWriter
 from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.http.sessions.records import (
+    BLANK,
+    EndedMarks,
+    RecordChange,
+    SessionRecord,
+    SessionRecords,
+)
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.transports.http.sessions.seal import SessionSeal
@@ -64,10 +77,15 @@ class HttpSession:
         book: where it is found and ended.
         principal: who opened it, or None; nobody else may use it.
         caller: whose share of all sessions it counts in.
+
+    Attributes:
+        birth: when it was opened, in seconds since the epoch.
+        birth_node: the node that opened it.
+        record: what its client has changed since, as far as this node knows.
     """
 
-    __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "caller", "id", "mark", "over",
-                 "peer", "principal", "touched")  # fmt: skip
+    __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "birth", "birth_node", "caller",
+                 "id", "mark", "over", "peer", "principal", "record", "touched")  # fmt: skip
 
     def __init__(
         self, id: str, mark: str, book: "SessionBook", principal: Any = None, caller: str = ""
@@ -77,6 +95,9 @@ class HttpSession:
         self.principal = principal
         self.caller = caller
         self.touched = 0.0
+        self.birth = 0
+        self.birth_node = book.node.id
+        self.record = BLANK
         self.over = False
         self.peer = Peer(self, book.router, side="server", call_ids=book.call_ids)
         self._book = book
@@ -368,9 +389,45 @@ class HttpSession:
         """False: only a ``notifications/cancelled`` tells the client."""
         return False
 
+    async def remember(self, change: RecordChange, id: Id) -> None:
+        """Change what nodes that adopt the session must know; see ``sessions/records.py``.
+
+        Args:
+            change: makes the new record.
+            id: the request that says so.
+
+        Raises:
+            Refuse: it cannot be kept now; nothing has changed.
+        """
+        try:
+            await self._book.change_record(self, change)
+        except StoreUnavailable:
+            post = self._posts.get(id)
+            if post is not None:
+                retry = [(name.encode(), value.encode()) for name, value in STORE_LOST.headers]
+                post.reply.extra = (*post.reply.extra, *retry)
+                error = encode_error(id, STORE_LOST.error())
+                await post.reply.answer(error, STORE_LOST.status)
+            raise Refuse(STORE_LOST.code, STORE_LOST.message) from None
+
+    def take_record(self, record: SessionRecord) -> None:
+        """Act on a record that another node has written."""
+        self.record = record
+        peer = self.peer
+        level: Any = record.log_level
+        if level != peer.caller.log_level:
+            peer.agree(structs.replace(peer.caller, log_level=level))
+        self._book.router.restore(peer, record.subscriptions, False)
+
+    def begin_elsewhere(self, facts: SessionFacts, caller: Caller) -> None:
+        """Go on with a session that was opened at another node, or in a process before this one."""
+        self.birth, self.birth_node = facts.birth, facts.node
+        self.peer.agree(caller)
+        self.peer.session.phase = Phase.OPEN
+
     async def close(self) -> None:
         """End the session; its id is unknown from now on."""
-        self._book.end(self)
+        await self._book.end_for_good(self)
 
     def stop(self) -> None:
         """Cut everything short that goes on in this session."""
@@ -378,12 +435,28 @@ class HttpSession:
         for request in (*self._posts.values(), *self._gets):
             request.cut()
 
-    async def settle(self) -> None:
-        """Settle what it still waits for, and forget what was said in it."""
+    async def settle(self, *, forget: bool = True) -> None:
+        """Settle what it still waits for, and forget what was said in it.
+
+        Args:
+            forget: nobody can ask for it any more, at other nodes either.
+        """
         await self.peer.finish()
         self.peer.channel = CLOSED  # each would keep the other, and wait for the collector
-        if self._streams is not None:
+        if self._streams is not None and forget:
             await self._streams.close()
+
+
+class SessionTeller(Protocol):
+    """Tells other nodes of a session."""
+
+    async def tell(self, session: HttpSession, kind: Literal["changed", "ended"]) -> None:
+        """Tell all other nodes that hold a session that its record has changed, or that it ended."""
+        ...
+
+
+def _mark_ended(record: SessionRecord) -> SessionRecord:
+    return structs.replace(record, ended=True)
 
 
 def _name_caller(origin: Origin) -> str:
@@ -405,6 +478,9 @@ class SessionBook:
     newcomers give way to newcomers first. And a caller that has more than its share and goes on
     opening sessions pushes out its own.
 
+    An id says what its session is. So the book is only what this node has in memory: a session that
+    nobody uses is released, and adopted when its client comes back, here or at another node.
+
     Args:
         router: serves the requests of all sessions.
         request_watch: watches over calls and streams that last.
@@ -413,7 +489,7 @@ class SessionBook:
         seal: makes and opens their ids.
         log: keeps what is said on streams.
         letters: tell other nodes of streams, where the log is one that nodes share.
-        idle: seconds without a request or an open stream until a session ends.
+        idle: seconds without a request or an open stream until a session is released.
         limit: the most sessions there may be.
         retry: seconds that a client is asked to wait before it comes back for the rest of a
             stream.
@@ -440,6 +516,7 @@ class SessionBook:
         self.log = log
         self.letters = letters
         self.retry = retry
+        self.mail: SessionTeller | None = None
         self._loop = loop
         self._seal = seal
         self._idle = idle
@@ -447,6 +524,9 @@ class SessionBook:
         self._newcomers: dict[str, HttpSession] = {}
         self._settled: dict[str, HttpSession] = {}
         self._callers: dict[str, dict[str, HttpSession]] = {}
+        self._marks: dict[str, HttpSession] | None = None if node.store is None else {}
+        self._records = None if node.store is None else SessionRecords(node.store.kv)
+        self._ended = EndedMarks(seal.life, loop.time)
         self._timer: asyncio.TimerHandle | None = None
         self._endings: set[asyncio.Task[None]] = set()
 
@@ -492,9 +572,115 @@ class SessionBook:
             post.finish()
             if not kept:
                 self.end(session)
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._idle, self._expire_idle)
+        self._watch_idle()
         return True
+
+    async def adopt(self, id: str, origin: Origin) -> Refusal | None:
+        """Take over a session that this node does not hold, and whose id says that there is one.
+
+        Args:
+            id: as the client sent it.
+            origin: where it came from.
+
+        Returns:
+            Why there is no session for it, or None: it is found from now on.
+        """
+        facts = self._seal.open_id(id, origin.principal)
+        revision = None if facts is None else BY_NAME.get(facts.revision)
+        if facts is None or facts.mark in self._ended or revision not in self.router.supported:
+            # spec 2025-11-25 basic/transports#session-management: MUST respond with 404
+            return UNKNOWN_SESSION
+        record = BLANK
+        if self._records is not None:
+            try:
+                record = await self._records.load(facts.mark)
+            except StoreUnavailable:
+                return STORE_LOST
+            if record.ended or facts.mark in self._ended:
+                return UNKNOWN_SESSION
+            if self.find(id, origin.principal) is not None:
+                return None  # another request of the same client was faster
+        return self._take_over(id, facts, record, origin)
+
+    def _take_over(
+        self, id: str, facts: SessionFacts, record: SessionRecord, origin: Origin
+    ) -> Refusal | None:
+        name, principal = _name_caller(origin), origin.principal
+        if len(self) >= self._limit and not self._make_room(name):
+            return TOO_MANY_SESSIONS
+        session = HttpSession(id, facts.mark, self, principal, name)
+        level: Any = record.log_level
+        caller = Caller(BY_NAME[facts.revision], facts.capabilities, facts.info, level, principal)
+        session.begin_elsewhere(facts, caller)
+        session.record = record
+        session.touched = self._loop.time()
+        self._keep(session)
+        # Where there is no store, nobody has told its client of changes meanwhile.
+        stale = self._records is None
+        self.router.restore(session.peer, record.subscriptions, stale)
+        self._watch_idle()
+        return None
+
+    async def change_record(self, session: HttpSession, change: RecordChange) -> None:
+        """Change the record of a session, here and in the store.
+
+        Raises:
+            StoreUnavailable: it cannot be written now; nothing has changed.
+        """
+        if self._records is None:
+            session.record = change(session.record)
+            return
+        before = session.record
+        session.record = await self._records.change(session.mark, self._rest_of(session), change)
+        if session.record != before:
+            await self._tell(session, "changed")
+
+    def _rest_of(self, session: HttpSession) -> float:
+        """Seconds for which a session's id is still good."""
+        return session.birth + self._seal.life - self._seal.clock()
+
+    async def _tell(self, session: HttpSession, kind: Literal["changed", "ended"]) -> None:
+        """Tell all other nodes that hold a session."""
+        if self.mail is not None:
+            await self.mail.tell(session, kind)
+
+    # What other nodes tell
+
+    def find_marked(self, mark: str) -> HttpSession | None:
+        """The session of a mark, where nodes share a store."""
+        return None if self._marks is None else self._marks.get(mark)
+
+    def hear_end(self, session: HttpSession) -> None:
+        """Another node has ended a session."""
+        self._ended.add(session.mark)
+        self.end(session)
+
+    def hear_change(self, session: HttpSession) -> None:
+        """Another node has changed the record of a session: read it."""
+        self._start(self._read_records([session]))
+
+    def hear_gap(self) -> None:
+        """What other nodes told may have been missed: read the records of all sessions."""
+        self._start(self._read_records([*self._all()]))
+
+    async def _read_records(self, sessions: Sequence[HttpSession]) -> None:
+        for session in sessions:
+            if session.over or self._records is None:
+                continue
+            try:
+                record = await self._records.load(session.mark)
+            except StoreUnavailable as error:
+                log_warning("the record of a session cannot be read: %s", error)
+                return  # the bus tells of another gap when the store is back
+            self._act_on(session, record)
+
+    def _act_on(self, session: HttpSession, record: SessionRecord) -> None:
+        if session.over or record == session.record:
+            return
+        if record.ended:
+            self.hear_end(session)
+        else:
+            session.take_record(record)
 
     def name(self, session: HttpSession) -> None:
         """Give a session its id, now that its handshake has settled what the id says.
@@ -502,17 +688,24 @@ class SessionBook:
         It is found by it before the answer leaves: the client may use it at once.
         """
         self._drop(session)
-        session.id = self._seal.make_id(session.mark, session.peer.caller, session.principal)
+        session.birth = int(self._seal.clock())
+        session.id = self._seal.make_id(
+            session.mark, session.birth, session.peer.caller, session.principal
+        )
         if not session.over:
             self._keep(session)
 
     def _keep(self, session: HttpSession) -> None:
         self._newcomers[session.id] = session
         self._callers.setdefault(session.caller, {})[session.id] = session
+        if self._marks is not None:
+            self._marks[session.mark] = session
 
     def _drop(self, session: HttpSession) -> None:
         self._settled.pop(session.id, None)
         self._newcomers.pop(session.id, None)
+        if self._marks is not None:
+            self._marks.pop(session.mark, None)
         theirs = self._callers.get(session.caller, {})
         theirs.pop(session.id, None)
         if not theirs:
@@ -524,25 +717,50 @@ class SessionBook:
         if self._settled.pop(session.id, None) or self._newcomers.pop(session.id, None):
             self._settled[session.id] = session
 
-    def end(self, session: HttpSession) -> None:
-        """Forget a session, cut short what goes on in it, and settle what it waits for."""
+    async def end_for_good(self, session: HttpSession) -> None:
+        """End a session whose id would open again: it is unknown from now on, at all nodes.
+
+        Raises:
+            StoreUnavailable: the other nodes cannot be told; the session goes on.
+        """
         if session.over:
             return
-        self._drop(session)
-        session.stop()
-        ending = self._loop.create_task(session.settle())
-        self._endings.add(ending)
-        ending.add_done_callback(self._endings.discard)
+        if self._records is not None:
+            await self._records.change(session.mark, self._rest_of(session), _mark_ended)
+        self._ended.add(session.mark)
+        self.end(session)
+        await self._tell(session, "ended")
+
+    def end(self, session: HttpSession) -> None:
+        """Forget a session, cut short what goes on in it, and settle what it waits for."""
+        self._let_go(session, forget=True)
+
+    def _release(self, session: HttpSession) -> None:
+        """Give back the memory of a session whose client may come back, here or elsewhere."""
+        if self._records is None and session.record != BLANK:
+            self._ended.add(session.mark)  # what it had is lost, and its client must know that
+        self._let_go(session, forget=self._records is None)
+
+    def _let_go(self, session: HttpSession, *, forget: bool) -> None:
+        if not session.over:
+            self._drop(session)
+            session.stop()
+            self._start(session.settle(forget=forget))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
 
     async def close(self) -> None:
-        """End all sessions and wait until they are settled."""
+        """Release all sessions and wait until they are settled: their clients may come back."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self.letters is not None:
             self.letters.is_closing = True  # clients come back for their streams at other nodes
         for session in [*self._all()]:
-            self.end(session)
+            self._release(session)
         if self._endings:
             await asyncio.wait(self._endings)
         if self.letters is not None:
@@ -554,34 +772,40 @@ class SessionBook:
         yield from self._settled.values()
 
     def _make_room(self, caller: str) -> bool:
-        """End a session for one that a caller opens; False where none may be ended for that."""
+        """Release a session for one that a caller opens; False where none may be released."""
         theirs, callers = self._callers.get(caller, {}), self._callers
         if not callers:
             return False  # there may be no session at all
         if len(callers) > 1 and len(theirs) * len(callers) >= self._limit:
-            return self._end_idlest(theirs)  # more than a fair share: others have no part in this
+            return self._release_idlest(
+                theirs
+            )  # more than a fair share: others have no part in this
         largest = max(callers.values(), key=len)
         return (
-            self._end_idlest(self._newcomers)
-            or (len(largest) * len(callers) > self._limit and self._end_idlest(largest))
-            or self._end_idlest(self._settled)
+            self._release_idlest(self._newcomers)
+            or (len(largest) * len(callers) > self._limit and self._release_idlest(largest))
+            or self._release_idlest(self._settled)
         )
 
-    def _end_idlest(self, sessions: Mapping[str, HttpSession]) -> bool:
-        """End a session that nobody waits for: one that was never used, or longest ago."""
+    def _release_idlest(self, sessions: Mapping[str, HttpSession]) -> bool:
+        """Release a session that nobody waits for: one that was never used, or longest ago."""
         idle = [one for one in islice(sessions.values(), MAX_EVICTION_CANDIDATES) if not one.busy]
         if idle:
-            self.end(min(idle, key=lambda one: (one.id not in self._newcomers, one.touched)))
+            self._release(min(idle, key=lambda one: (one.id not in self._newcomers, one.touched)))
         return bool(idle)
 
+    def _watch_idle(self) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._idle, self._expire_idle)
+
     def _expire_idle(self) -> None:
-        """End the sessions that are idle for too long, and come again when the next may be."""
+        """Release the sessions that are idle for too long, and come again when the next may be."""
         now = self._loop.time()
         for session in [*self._all()]:
             if session.busy:
                 session.touched = now
             elif session.touched + self._idle <= now:
-                self.end(session)
+                self._release(session)
         oldest = min((session.touched for session in self._all()), default=None)
         if oldest is None:
             self._timer = None
