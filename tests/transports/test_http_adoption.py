@@ -388,3 +388,22 @@ async def test_a_record_that_nobody_can_read_ends_its_session():
     assert 404 == (await call(apps[1], session)).status
     for app in apps:
         await app.close()
+
+
+async def test_streams_of_an_adopted_session_have_names_of_their_own():
+    """Ours: a node that adopts a session again never says two things under one event id."""
+    app = make_app(options={"session_idle": 0.01})
+    session = await open_session(app)
+    first = begin_get(app, session)
+    await first.started.wait()
+    before = first.ids[0]
+    first.leave()
+    ended = asyncio.Event()
+    app._book.find(session).peer.on_close(ended.set)
+    await ended.wait()
+    await call(app, session)
+
+    again = await fetch(app, method="GET", headers={**head(session), "last-event-id": before})
+
+    assert 400 == again.status
+    await app.close()

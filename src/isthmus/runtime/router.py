@@ -99,9 +99,6 @@ class Router:
         needs: what requests take to be served, by method, where that is not nothing.
         known_scopes: gives every scope that anything here takes, whoever asks.
         restore: told of each session that was opened elsewhere, and of those that changed there.
-
-    Attributes:
-        server: who we are, or None on the client side.
     """
 
     def __init__(

@@ -469,12 +469,12 @@ class HttpApp(ExchangeApp):
         again: Callable[[], Awaitable[Any]],
     ) -> None:
         """Take over the session of a request that this process does not know, and serve it then."""
-        refusal = await self._book.adopt(session_id, exchange.origin(session_id))
+        refusal = await self._book.shared.adopt(session_id, exchange.origin(session_id))
         await (again() if refusal is None else exchange.refuse(refusal, id))
 
     async def _end_session(self, exchange: Exchange, session: HttpSession) -> None:
         try:
-            await self._book.end_for_good(session)
+            await self._book.shared.end_for_good(session)
         except StoreUnavailable:
             await exchange.refuse(STORE_LOST)
         else:

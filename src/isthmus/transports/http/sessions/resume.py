@@ -11,7 +11,8 @@ plain JSON has no stream and costs none of this.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from os import urandom
 
 from isthmus.core.http.sse import encode_event, make_event_id, make_stream_name, parse_event_id
@@ -246,6 +247,7 @@ class SessionStreams:
         node: the id of this process.
         letters: tell other nodes of streams, where the log is one that nodes share.
         find_calls: finds the requests that a response answers; where nodes share the log.
+        numbers: gives each stream its number; 1, 2, 3 by default.
 
     Attributes:
         mark: what the ids of this session's events begin with.
@@ -253,7 +255,7 @@ class SessionStreams:
         stale: what the log can forget.
     """
 
-    __slots__ = ("_count", "_find_calls", "_streams", "letters", "log", "mark", "memory", "node",
+    __slots__ = ("_find_calls", "_numbers", "_streams", "letters", "log", "mark", "memory", "node",
                  "primes", "session", "stale")  # fmt: skip
 
     def __init__(
@@ -266,6 +268,7 @@ class SessionStreams:
         node: str = LONE_NODE,
         letters: StreamLetters | None = None,
         find_calls: Callable[[object], tuple[Id, ...]] | None = None,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self.session = session
         self.log = log
@@ -276,14 +279,14 @@ class SessionStreams:
         self.letters = letters
         self.stale: list[str] = []
         self._find_calls = find_calls
-        self._count = 0
+        self._numbers = count(1) if numbers is None else numbers
         self._streams: dict[int, ResumableStream | SharedStream] = {}
 
     def open(
         self, carrier: StreamCarrier, *, standing: bool = False
     ) -> ResumableStream | SharedStream:
         """Begin a stream."""
-        self._count = number = self._count + 1
+        number = next(self._numbers)
         if len(self._streams) >= MAX_KEPT_STREAMS:
             self._make_room()
         stream: ResumableStream | SharedStream
@@ -328,8 +331,12 @@ class SessionStreams:
         for key in stale:
             await self.log.forget(key)
 
-    async def close(self) -> None:
-        """Forget all streams; the log keeps them where this node alone ends."""
+    async def close(self, *, forget: bool = True) -> None:
+        """Forget all streams.
+
+        Args:
+            forget: so does the log; it keeps them in any case where this node alone ends.
+        """
         self._find_calls = None  # each would keep the other, and wait for the collector
         letters, streams = self.letters, [*self._streams.values()]
         self._streams.clear()
@@ -337,7 +344,7 @@ class SessionStreams:
             if isinstance(stream, SharedStream):
                 await stream.flush()
                 stream.close()
-        if letters is not None and letters.is_closing:
+        if not forget or (letters is not None and letters.is_closing):
             return
         self.stale += [stream.key for stream in streams]
         await self.sweep()

@@ -65,13 +65,17 @@ class SessionSeal:
         )
         return seal_session_id(facts, self._keys(), urandom(NONCE_BYTES), self._server)
 
+    def find_rest(self, birth: int) -> float:
+        """Seconds for which the id of a session that was opened then is still good."""
+        return birth + self.life - self.clock()
+
     def open_id(self, id: str, principal: Any) -> SessionFacts | None:
         """The facts in an id; None where it is none of ours, is too old, or somebody else's."""
         try:
             facts = unseal_session_id(id, self._keys(), self._server)
         except SealBroken:
             return None
-        lives = facts.birth + self.life > self.clock()
+        lives = self.find_rest(facts.birth) > 0
         return facts if lives and facts.owner == digest_owner(owner_of(principal)) else None
 
 

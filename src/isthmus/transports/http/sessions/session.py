@@ -6,41 +6,38 @@ all sessions together.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Coroutine, Iterator, Mapping
+from itertools import count, islice
 from os import urandom
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET, structs
 
 from isthmus.core.caller import Caller
 from isthmus.core.calls import CallIds
-from isthmus.core.http.rules import Refusal
 from isthmus.core.http.session_id import MARK_BYTES, SessionFacts
 from isthmus.core.phases import Phase
 from isthmus.core.principal import owner_of
 from isthmus.errors import ConnectionLost, Refuse
 from isthmus.revisions import BY_NAME, Feature
 from isthmus.runtime.channel import CLOSED, Delivery, Origin, Outgoing
-from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log
 from isthmus.store.store import StoreUnavailable
-from isthmus.transports.http.refusals import STORE_LOST, TOO_MANY_SESSIONS, UNKNOWN_SESSION
+from isthmus.transports.http.refusals import STORE_LOST
 from isthmus.transports.http.reply import EventSink, EventWriter
 from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch
 from isthmus.transports.http.sessions.records import (
     BLANK,
-    EndedMarks,
     RecordChange,
     SessionRecord,
-    SessionRecords,
 )
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.transports.http.sessions.seal import SessionSeal
+from isthmus.transports.http.sessions.shared_sessions import SharedSessions
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
@@ -48,6 +45,7 @@ from isthmus.wire.struct import Id
 if TYPE_CHECKING:
     from isthmus.nodes.node import Node
     from isthmus.transports.http.sessions.stream_letters import StreamLetters
+    from isthmus.wire import LogLevel
 
 SESSION_ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
 ID_IN_FLIGHT = ErrorBody(code=-32600, message="Invalid request: this id is in flight already")
@@ -63,6 +61,9 @@ SWEEPS_PER_IDLE_TIME = 8
 
 MAX_EVICTION_CANDIDATES = 64  # sessions looked at for one that may give way to a new one
 
+
+# Of the streams of sessions that were adopted: one that comes back must not use a number again
+FIRST_ADOPTED_STREAM = 1_000_000
 
 # What an id begins with until the handshake has gone well: no header can carry it
 UNNAMED = "\0"
@@ -81,11 +82,12 @@ class HttpSession:
     Attributes:
         birth: when it was opened, in seconds since the epoch.
         birth_node: the node that opened it.
+        is_adopted: this node did not open it, or has released it since.
         record: what its client has changed since, as far as this node knows.
     """
 
     __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "birth", "birth_node", "caller",
-                 "id", "mark", "over", "peer", "principal", "record", "touched")  # fmt: skip
+                 "id", "is_adopted", "mark", "over", "peer", "principal", "record", "touched")  # fmt: skip
 
     def __init__(
         self, id: str, mark: str, book: "SessionBook", principal: Any = None, caller: str = ""
@@ -97,6 +99,7 @@ class HttpSession:
         self.touched = 0.0
         self.birth = 0
         self.birth_node = book.node.id
+        self.is_adopted = False
         self.record = BLANK
         self.over = False
         self.peer = Peer(self, book.router, side="server", call_ids=book.call_ids)
@@ -131,6 +134,7 @@ class HttpSession:
                 node=self._book.node.id,
                 letters=self._book.letters,
                 find_calls=self._find_calls,
+                numbers=self._book.stream_numbers if self.is_adopted else None,
             )
         return self._streams
 
@@ -400,7 +404,7 @@ class HttpSession:
             Refuse: it cannot be kept now; nothing has changed.
         """
         try:
-            await self._book.change_record(self, change)
+            await self._book.shared.change_record(self, change)
         except StoreUnavailable:
             post = self._posts.get(id)
             if post is not None:
@@ -421,13 +425,13 @@ class HttpSession:
 
     def begin_elsewhere(self, facts: SessionFacts, caller: Caller) -> None:
         """Go on with a session that was opened at another node, or in a process before this one."""
-        self.birth, self.birth_node = facts.birth, facts.node
+        self.birth, self.birth_node, self.is_adopted = facts.birth, facts.node, True
         self.peer.agree(caller)
         self.peer.session.phase = Phase.OPEN
 
     async def close(self) -> None:
         """End the session; its id is unknown from now on."""
-        await self._book.end_for_good(self)
+        await self._book.shared.end_for_good(self)
 
     def stop(self) -> None:
         """Cut everything short that goes on in this session."""
@@ -443,20 +447,8 @@ class HttpSession:
         """
         await self.peer.finish()
         self.peer.channel = CLOSED  # each would keep the other, and wait for the collector
-        if self._streams is not None and forget:
-            await self._streams.close()
-
-
-class SessionTeller(Protocol):
-    """Tells other nodes of a session."""
-
-    async def tell(self, session: HttpSession, kind: Literal["changed", "ended"]) -> None:
-        """Tell all other nodes that hold a session that its record has changed, or that it ended."""
-        ...
-
-
-def _mark_ended(record: SessionRecord) -> SessionRecord:
-    return structs.replace(record, ended=True)
+        if self._streams is not None:
+            await self._streams.close(forget=forget)
 
 
 def _name_caller(origin: Origin) -> str:
@@ -516,19 +508,18 @@ class SessionBook:
         self.log = log
         self.letters = letters
         self.retry = retry
-        self.mail: SessionTeller | None = None
-        self._loop = loop
-        self._seal = seal
+        self.seal = seal
+        self.stream_numbers = count(FIRST_ADOPTED_STREAM)
+        self.loop = loop
         self._idle = idle
         self._limit = limit
         self._newcomers: dict[str, HttpSession] = {}
         self._settled: dict[str, HttpSession] = {}
         self._callers: dict[str, dict[str, HttpSession]] = {}
         self._marks: dict[str, HttpSession] | None = None if node.store is None else {}
-        self._records = None if node.store is None else SessionRecords(node.store.kv)
-        self._ended = EndedMarks(seal.life, loop.time)
         self._timer: asyncio.TimerHandle | None = None
         self._endings: set[asyncio.Task[None]] = set()
+        self.shared = SharedSessions(self)
 
     def __len__(self) -> int:
         return len(self._newcomers) + len(self._settled)
@@ -552,13 +543,13 @@ class SessionBook:
             False when there is no room for another session; nothing was sent then.
         """
         caller = _name_caller(delivery.origin)
-        if len(self) >= self._limit and not self._make_room(caller):
+        if not self._make_room(caller):
             return False
         mark = urandom(MARK_BYTES).hex()
         session = HttpSession(UNNAMED + mark, mark, self, delivery.origin.principal, caller)
         post.task = post.exchange.task
         self.request_watch.enter(post)
-        session.touched = self._loop.time()
+        session.touched = self.loop.time()
         self._keep(session)  # it counts from now on, and is found as soon as it has a name
         kept = False
         try:
@@ -575,112 +566,9 @@ class SessionBook:
         self._watch_idle()
         return True
 
-    async def adopt(self, id: str, origin: Origin) -> Refusal | None:
-        """Take over a session that this node does not hold, and whose id says that there is one.
-
-        Args:
-            id: as the client sent it.
-            origin: where it came from.
-
-        Returns:
-            Why there is no session for it, or None: it is found from now on.
-        """
-        facts = self._seal.open_id(id, origin.principal)
-        revision = None if facts is None else BY_NAME.get(facts.revision)
-        if facts is None or facts.mark in self._ended or revision not in self.router.supported:
-            # spec 2025-11-25 basic/transports#session-management: MUST respond with 404
-            return UNKNOWN_SESSION
-        record = BLANK
-        if self._records is not None:
-            try:
-                record = await self._records.load(facts.mark)
-            except StoreUnavailable:
-                return STORE_LOST
-            if record.ended or facts.mark in self._ended:
-                return UNKNOWN_SESSION
-            if self.find(id, origin.principal) is not None:
-                return None  # another request of the same client was faster
-        return self._take_over(id, facts, record, origin)
-
-    def _take_over(
-        self, id: str, facts: SessionFacts, record: SessionRecord, origin: Origin
-    ) -> Refusal | None:
-        name, principal = _name_caller(origin), origin.principal
-        if len(self) >= self._limit and not self._make_room(name):
-            return TOO_MANY_SESSIONS
-        session = HttpSession(id, facts.mark, self, principal, name)
-        level: Any = record.log_level
-        caller = Caller(BY_NAME[facts.revision], facts.capabilities, facts.info, level, principal)
-        session.begin_elsewhere(facts, caller)
-        session.record = record
-        session.touched = self._loop.time()
-        self._keep(session)
-        # Where there is no store, nobody has told its client of changes meanwhile.
-        stale = self._records is None
-        self.router.restore(session.peer, record.subscriptions, stale)
-        self._watch_idle()
-        return None
-
-    async def change_record(self, session: HttpSession, change: RecordChange) -> None:
-        """Change the record of a session, here and in the store.
-
-        Raises:
-            StoreUnavailable: it cannot be written now; nothing has changed.
-        """
-        if self._records is None:
-            session.record = change(session.record)
-            return
-        before = session.record
-        session.record = await self._records.change(session.mark, self._rest_of(session), change)
-        if session.record != before:
-            await self._tell(session, "changed")
-
-    def _rest_of(self, session: HttpSession) -> float:
-        """Seconds for which a session's id is still good."""
-        return session.birth + self._seal.life - self._seal.clock()
-
-    async def _tell(self, session: HttpSession, kind: Literal["changed", "ended"]) -> None:
-        """Tell all other nodes that hold a session."""
-        if self.mail is not None:
-            await self.mail.tell(session, kind)
-
-    # What other nodes tell
-
     def find_marked(self, mark: str) -> HttpSession | None:
         """The session of a mark, where nodes share a store."""
         return None if self._marks is None else self._marks.get(mark)
-
-    def hear_end(self, session: HttpSession) -> None:
-        """Another node has ended a session."""
-        self._ended.add(session.mark)
-        self.end(session)
-
-    def hear_change(self, session: HttpSession) -> None:
-        """Another node has changed the record of a session: read it."""
-        self._start(self._read_records([session]))
-
-    def hear_gap(self) -> None:
-        """What other nodes told may have been missed: read the records of all sessions."""
-        self._start(self._read_records([*self._all()]))
-
-    async def _read_records(self, sessions: Sequence[HttpSession]) -> None:
-        for session in sessions:
-            if session.over or self._records is None:
-                continue
-            try:
-                record = await self._records.load(session.mark)
-            except StoreUnavailable as error:
-                log_warning("the record of a session cannot be read: %s", error)
-                return  # the bus tells of another gap when the store is back
-            self._act_on(session, record)
-
-    def _act_on(self, session: HttpSession, record: SessionRecord) -> None:
-        if session.over or record == session.record:
-            return
-        if record.ended:
-            self.hear_end(session)
-        else:
-            session.take_record(record)
 
     def name(self, session: HttpSession) -> None:
         """Give a session its id, now that its handshake has settled what the id says.
@@ -688,12 +576,29 @@ class SessionBook:
         It is found by it before the answer leaves: the client may use it at once.
         """
         self._drop(session)
-        session.birth = int(self._seal.clock())
-        session.id = self._seal.make_id(
+        session.birth = int(self.seal.clock())
+        session.id = self.seal.make_id(
             session.mark, session.birth, session.peer.caller, session.principal
         )
         if not session.over:
             self._keep(session)
+
+    def adopt(self, id: str, facts: SessionFacts, record: SessionRecord, origin: Origin) -> bool:
+        """Hold a session that was opened elsewhere; False where there is no room for it."""
+        name, principal, level = _name_caller(origin), origin.principal, record.log_level
+        if not self._make_room(name):
+            return False
+        session = HttpSession(id, facts.mark, self, principal, name)
+        revision, log_level = BY_NAME[facts.revision], cast("LogLevel | None", level)
+        caller = Caller(revision, facts.capabilities, facts.info, log_level, principal)
+        session.begin_elsewhere(facts, caller)
+        session.record = record
+        session.touched = self.loop.time()
+        self._keep(session)
+        # Where there is no store, nobody has told its client of changes meanwhile.
+        self.router.restore(session.peer, record.subscriptions, self.node.store is None)
+        self._watch_idle()
+        return True
 
     def _keep(self, session: HttpSession) -> None:
         self._newcomers[session.id] = session
@@ -713,23 +618,9 @@ class SessionBook:
 
     def touch(self, session: HttpSession) -> None:
         """Note that a session was used just now."""
-        session.touched = self._loop.time()
+        session.touched = self.loop.time()
         if self._settled.pop(session.id, None) or self._newcomers.pop(session.id, None):
             self._settled[session.id] = session
-
-    async def end_for_good(self, session: HttpSession) -> None:
-        """End a session whose id would open again: it is unknown from now on, at all nodes.
-
-        Raises:
-            StoreUnavailable: the other nodes cannot be told; the session goes on.
-        """
-        if session.over:
-            return
-        if self._records is not None:
-            await self._records.change(session.mark, self._rest_of(session), _mark_ended)
-        self._ended.add(session.mark)
-        self.end(session)
-        await self._tell(session, "ended")
 
     def end(self, session: HttpSession) -> None:
         """Forget a session, cut short what goes on in it, and settle what it waits for."""
@@ -737,18 +628,18 @@ class SessionBook:
 
     def _release(self, session: HttpSession) -> None:
         """Give back the memory of a session whose client may come back, here or elsewhere."""
-        if self._records is None and session.record != BLANK:
-            self._ended.add(session.mark)  # what it had is lost, and its client must know that
-        self._let_go(session, forget=self._records is None)
+        self.shared.note_release(session)
+        self._let_go(session, forget=self.node.store is None)
 
     def _let_go(self, session: HttpSession, *, forget: bool) -> None:
         if not session.over:
             self._drop(session)
             session.stop()
-            self._start(session.settle(forget=forget))
+            self.start(session.settle(forget=forget))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have something done that :meth:`close` waits for."""
+        task = self.loop.create_task(work)
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
 
@@ -759,20 +650,22 @@ class SessionBook:
             self._timer = None
         if self.letters is not None:
             self.letters.is_closing = True  # clients come back for their streams at other nodes
-        for session in [*self._all()]:
+        for session in [*self.list_all()]:
             self._release(session)
         if self._endings:
             await asyncio.wait(self._endings)
         if self.letters is not None:
             await self.letters.close()
 
-    def _all(self) -> Iterator[HttpSession]:
+    def list_all(self) -> Iterator[HttpSession]:
         """Every session, the ones likeliest to be abandoned first."""
         yield from self._newcomers.values()
         yield from self._settled.values()
 
     def _make_room(self, caller: str) -> bool:
-        """Release a session for one that a caller opens; False where none may be released."""
+        """Have room for another session of a caller; False where none may be released for it."""
+        if len(self) < self._limit:
+            return True
         theirs, callers = self._callers.get(caller, {}), self._callers
         if not callers:
             return False  # there may be no session at all
@@ -796,19 +689,19 @@ class SessionBook:
 
     def _watch_idle(self) -> None:
         if self._timer is None:
-            self._timer = self._loop.call_later(self._idle, self._expire_idle)
+            self._timer = self.loop.call_later(self._idle, self._expire_idle)
 
     def _expire_idle(self) -> None:
         """Release the sessions that are idle for too long, and come again when the next may be."""
-        now = self._loop.time()
-        for session in [*self._all()]:
+        now = self.loop.time()
+        for session in [*self.list_all()]:
             if session.busy:
                 session.touched = now
-            elif session.touched + self._idle <= now:
+            elif session.touched + self._idle <= now or self.seal.find_rest(session.birth) <= 0:
                 self._release(session)
-        oldest = min((session.touched for session in self._all()), default=None)
+        oldest = min((session.touched for session in self.list_all()), default=None)
         if oldest is None:
             self._timer = None
         else:
             then = max(oldest + self._idle, now + self._idle / SWEEPS_PER_IDLE_TIME)
-            self._timer = self._loop.call_at(then, self._expire_idle)
+            self._timer = self.loop.call_at(then, self._expire_idle)

@@ -1,0 +1,169 @@
+"""Sessions as all nodes know them: adopted by their ids, with a record of what has changed since.
+
+A node holds in memory what its clients use (:class:`~isthmus.transports.http.sessions.session.SessionBook`).
+This is the other side of it: any node may adopt any session, and what one of them changes or ends is
+changed and ended for all.
+"""
+
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from msgspec import structs
+
+from isthmus.core.http.rules import Refusal
+from isthmus.revisions import BY_NAME
+from isthmus.runtime.channel import Origin
+from isthmus.runtime.failures import log_warning
+from isthmus.store.store import StoreUnavailable
+from isthmus.transports.http.refusals import STORE_LOST, TOO_MANY_SESSIONS, UNKNOWN_SESSION
+from isthmus.transports.http.sessions.records import (
+    BLANK,
+    EndedMarks,
+    RecordChange,
+    SessionRecord,
+    SessionRecords,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isthmus.transports.http.sessions.session import HttpSession, SessionBook
+
+
+class SessionTeller(Protocol):
+    """Tells other nodes of a session."""
+
+    async def tell(self, session: "HttpSession", kind: Literal["changed", "ended"]) -> None:
+        """Tell all other nodes that hold a session that its record has changed, or that it ended."""
+        ...
+
+
+class SharedSessions:
+    """Adopts sessions that a node does not hold, and keeps the records of those that it does.
+
+    Args:
+        book: the sessions that the node holds.
+
+    Attributes:
+        mail: tells other nodes, where there are some.
+    """
+
+    def __init__(self, book: "SessionBook") -> None:
+        store = book.node.store
+        self.mail: SessionTeller | None = None
+        self._book = book
+        self._records = None if store is None else SessionRecords(store.kv)
+        self._ended = EndedMarks(book.seal.life, book.loop.time)
+
+    async def adopt(self, id: str, origin: Origin) -> Refusal | None:
+        """Take over a session that this node does not hold, and whose id says that there is one.
+
+        Args:
+            id: as the client sent it.
+            origin: where it came from.
+
+        Returns:
+            Why there is no session for it, or None: it is found from now on.
+        """
+        facts = self._book.seal.open_id(id, origin.principal)
+        revision = None if facts is None else BY_NAME.get(facts.revision)
+        if (
+            facts is None
+            or facts.mark in self._ended
+            or revision not in self._book.router.supported
+        ):
+            # spec 2025-11-25 basic/transports#session-management: MUST respond with 404
+            return UNKNOWN_SESSION
+        record = BLANK
+        if self._records is not None:
+            try:
+                record = await self._records.load(facts.mark)
+            except StoreUnavailable:
+                return STORE_LOST
+            if record.ended or facts.mark in self._ended:
+                return UNKNOWN_SESSION
+            if self._book.find(id, origin.principal) is not None:
+                return None  # another request of the same client was faster
+        return None if self._book.adopt(id, facts, record, origin) else TOO_MANY_SESSIONS
+
+    async def change_record(self, session: "HttpSession", change: RecordChange) -> None:
+        """Change the record of a session, here and in the store.
+
+        Raises:
+            StoreUnavailable: it cannot be written now; nothing has changed.
+        """
+        if self._records is None:
+            session.record = change(session.record)
+            return
+        before = session.record
+        session.record = await self._records.change(
+            session.mark, self._book.seal.find_rest(session.birth), change
+        )
+        if session.record != before:
+            await self._tell(session, "changed")
+
+    async def _tell(self, session: "HttpSession", kind: Literal["changed", "ended"]) -> None:
+        """Tell all other nodes that hold a session; those that miss it read the record later."""
+        if self.mail is not None:
+            try:
+                await self.mail.tell(session, kind)
+            except StoreUnavailable as error:
+                log_warning("other nodes are not told of a session: %s", error)
+
+    def note_release(self, session: "HttpSession") -> None:
+        """The memory of a session is given back: what would be lost without a word ends it."""
+        if self._records is None and session.record != BLANK:
+            self._ended.add(session.mark)
+
+    async def end_for_good(self, session: "HttpSession") -> None:
+        """End a session whose id would open again: it is unknown from now on, at all nodes.
+
+        Raises:
+            StoreUnavailable: the other nodes cannot be told; the session goes on.
+        """
+        if session.over:
+            return
+        if self._records is not None:
+            await self._records.change(
+                session.mark, self._book.seal.find_rest(session.birth), _mark_ended
+            )
+        self._ended.add(session.mark)
+        self._book.end(session)
+        await self._tell(session, "ended")
+
+    # From other nodes
+
+    def hear_end(self, session: "HttpSession") -> None:
+        """Another node has ended a session."""
+        self._ended.add(session.mark)
+        self._book.end(session)
+
+    def hear_change(self, session: "HttpSession") -> None:
+        """Another node has changed the record of a session: read it."""
+        self._book.start(self._read_records([session]))
+
+    def hear_gap(self) -> None:
+        """What other nodes told may have been missed: read the records of all sessions."""
+        self._book.start(self._read_records([*self._book.list_all()]))
+
+    async def _read_records(self, sessions: "Sequence[HttpSession]") -> None:
+        for session in sessions:
+            if session.over or self._records is None:
+                continue
+            try:
+                record = await self._records.load(session.mark)
+            except StoreUnavailable as error:
+                log_warning("the record of a session cannot be read: %s", error)
+                return  # the bus tells of another gap when the store is back
+            self._act_on(session, record)
+
+    def _act_on(self, session: "HttpSession", record: SessionRecord) -> None:
+        if session.over or record == session.record:
+            return
+        if record.ended:
+            self.hear_end(session)
+        else:
+            session.take_record(record)
+
+
+def _mark_ended(record: SessionRecord) -> SessionRecord:
+    return structs.replace(record, ended=True)
