@@ -370,7 +370,7 @@ class HttpApp(ExchangeApp):
         session = self._book.find(verdict.session_id, exchange.principal)
         if session is None:
             again = partial(self._begin_batch, exchange, members, body)
-            return self._adopt(exchange, verdict.session_id, None, again)
+            return self._book.shared.serve_adopted(exchange, verdict.session_id, None, again)
         if wrong := find_batch_flaw(members, accepted=session.peer.session.batches):
             return exchange.refuse(Refusal(400, -32600, wrong))
         if self._admission is not None:
@@ -422,7 +422,9 @@ class HttpApp(ExchangeApp):
             session = self._book.find(session_id, exchange.principal)
             if session is None:
                 again = partial(self._begin_legacy, exchange, session_id, frame, envelope, body)
-                return self._adopt(exchange, session_id, find_request_id(frame), again)
+                return self._book.shared.serve_adopted(
+                    exchange, session_id, find_request_id(frame), again
+                )
         elif frame.method != "initialize" or frame.id is UNSET:
             return exchange.refuse(NO_SESSION, find_request_id(frame))
         if self._admission is not None and (
@@ -450,35 +452,16 @@ class HttpApp(ExchangeApp):
         session = self._book.find(session_id, exchange.principal)
         if session is None:
             again = partial(self._begin_get_or_delete, exchange, session_id)
-            return self._adopt(exchange, session_id, None, again)
+            return self._book.shared.serve_adopted(exchange, session_id, None, again)
         if self._admission is not None and (
             lack := self._admission.find_refusal(exchange.principal, (), modern=False)
         ):
             return exchange.refuse(lack)
         if exchange.request.method == "DELETE":
-            return self._end_session(exchange, session)
+            return self._book.shared.delete(exchange, session)
         if not exchange.takes_streams:
             return exchange.refuse(HTTP_TOO_OLD)
         return self._listen(exchange, session)
-
-    async def _adopt(
-        self,
-        exchange: Exchange,
-        session_id: str,
-        id: Id | None,
-        again: Callable[[], Awaitable[Any]],
-    ) -> None:
-        """Take over the session of a request that this process does not know, and serve it then."""
-        refusal = await self._book.shared.adopt(session_id, exchange.origin(session_id))
-        await (again() if refusal is None else exchange.refuse(refusal, id))
-
-    async def _end_session(self, exchange: Exchange, session: HttpSession) -> None:
-        try:
-            await self._book.shared.end_for_good(session)
-        except StoreUnavailable:
-            await exchange.refuse(STORE_LOST)
-        else:
-            await exchange.send_whole(200, b"", exchange.extra)
 
     async def _listen(self, exchange: Exchange, session: HttpSession) -> None:
         last_id = exchange.request.head.last_event_id

@@ -7,8 +7,8 @@ calls neither read nor write it.
 
 Whoever serves a request that changes something of the kind awaits ``inbound.remember(…)`` with a
 function from the old record to the new one; a pipe, which has no records, does nothing then. Other nodes are told that there is another record
-(``SharedSessions.hear_change``), and read it anew; after a gap in the bus they read those of all sessions
-that they hold (``SharedSessions.hear_gap``).
+(``NodeSessions.hear_change``), and read it anew; after a gap in the bus they read those of all sessions
+that they hold (``NodeSessions.hear_gap``).
 """
 
 import time

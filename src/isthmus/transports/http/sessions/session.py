@@ -29,6 +29,7 @@ from isthmus.transports.http.refusals import STORE_LOST
 from isthmus.transports.http.reply import EventSink, EventWriter
 from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.http.sessions.node_sessions import NodeSessions
 from isthmus.transports.http.sessions.records import (
     BLANK,
     RecordChange,
@@ -37,7 +38,6 @@ from isthmus.transports.http.sessions.records import (
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.transports.http.sessions.seal import SessionSeal
-from isthmus.transports.http.sessions.shared_sessions import SharedSessions
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
@@ -519,7 +519,7 @@ class SessionBook:
         self._marks: dict[str, HttpSession] | None = None if node.store is None else {}
         self._timer: asyncio.TimerHandle | None = None
         self._endings: set[asyncio.Task[None]] = set()
-        self.shared = SharedSessions(self)
+        self.shared = NodeSessions(self)
 
     def __len__(self) -> int:
         return len(self._newcomers) + len(self._settled)

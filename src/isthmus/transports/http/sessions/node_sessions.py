@@ -5,7 +5,8 @@ This is the other side of it: any node may adopt any session, and what one of th
 changed and ended for all.
 """
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import structs
 
@@ -15,6 +16,7 @@ from isthmus.runtime.channel import Origin
 from isthmus.runtime.failures import log_warning
 from isthmus.store.store import StoreUnavailable
 from isthmus.transports.http.refusals import STORE_LOST, TOO_MANY_SESSIONS, UNKNOWN_SESSION
+from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.sessions.records import (
     BLANK,
     EndedMarks,
@@ -22,6 +24,7 @@ from isthmus.transports.http.sessions.records import (
     SessionRecord,
     SessionRecords,
 )
+from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +40,7 @@ class SessionTeller(Protocol):
         ...
 
 
-class SharedSessions:
+class NodeSessions:
     """Adopts sessions that a node does not hold, and keeps the records of those that it does.
 
     Args:
@@ -84,6 +87,33 @@ class SharedSessions:
             if self._book.find(id, origin.principal) is not None:
                 return None  # another request of the same client was faster
         return None if self._book.adopt(id, facts, record, origin) else TOO_MANY_SESSIONS
+
+    async def serve_adopted(
+        self,
+        exchange: Exchange,
+        id: str,
+        request: Id | None,
+        again: Callable[[], Awaitable[Any]],
+    ) -> None:
+        """Take over the session that a request names, and serve the request then.
+
+        Args:
+            exchange: the request.
+            id: the session's, as the client sent it.
+            request: the id of the request, where it has one.
+            again: begins to serve it.
+        """
+        refusal = await self.adopt(id, exchange.origin(id))
+        await (again() if refusal is None else exchange.refuse(refusal, request))
+
+    async def delete(self, exchange: Exchange, session: "HttpSession") -> None:
+        """Serve a DELETE: end the session for good."""
+        try:
+            await self.end_for_good(session)
+        except StoreUnavailable:
+            await exchange.refuse(STORE_LOST)
+        else:
+            await exchange.send_whole(200, b"", exchange.extra)
 
     async def change_record(self, session: "HttpSession", change: RecordChange) -> None:
         """Change the record of a session, here and in the store.
