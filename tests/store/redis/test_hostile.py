@@ -1,7 +1,10 @@
 """What others put under our keys, or answer in Redis's place, is data: bounded, and refused."""
 
+import asyncio
+
 import pytest
 
+from isthmus.store.kv import StoreFull
 from isthmus.store.log import Forgotten
 from isthmus.store.meter import Rate
 from isthmus.store.redis import connection as redis_connection
@@ -35,6 +38,23 @@ async def test_a_value_that_is_too_long_is_not_read(redis, open_store):
 
     with pytest.raises(StoreUnavailable, match="did not write"):
         await store.kv.get("a")
+
+
+async def test_what_is_too_long_to_be_read_is_not_written(redis, open_store):
+    """Ours: nothing is stored, or said, that would cut off whoever reads or hears it."""
+    store = await open_store(redis.url)
+    most, more = b"x" * MAX_VALUE_BYTES, b"x" * (MAX_VALUE_BYTES + 1)
+    with pytest.raises(StoreFull, match="bytes at most"):
+        await store.kv.put("a", more)
+    with pytest.raises(StoreUnavailable, match=r"an entry of a stream .* bytes at most"):
+        await store.log.write("s", 1, [b"x", more])
+    with pytest.raises(StoreUnavailable, match=r"a message .* bytes at most"):
+        await store.bus.publish("news", more)
+    with pytest.raises(Forgotten):
+        await store.log.read("s", 0, 1)
+    await asyncio.gather(store.kv.put("1", most), store.kv.put("b", b"1"))
+
+    assert most == (await store.kv.get("1")).value
 
 
 async def test_another_type_under_our_keys_is_refused(redis, open_store):

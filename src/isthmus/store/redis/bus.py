@@ -46,6 +46,7 @@ class RedisBus:
         Raises:
             StoreUnavailable: the server does not answer.
         """
+        self._client.check_size("a message", message)
         count = await self._client.call("PUBLISH", self._prefix + channel.encode(), message)
         return bool(count)
 

@@ -25,6 +25,8 @@ from isthmus.store.store import StoreUnavailable
 if TYPE_CHECKING:
     from isthmus.store.redis.address import RedisAddress
 
+MAX_VALUE_BYTES = 16 * 1024 * 1024  # of one value or message
+
 TOTAL_TIMEOUT_S = CONNECT_TIMEOUT_S + COMMAND_TIMEOUT_S  # of a call that may be made twice
 
 
@@ -68,6 +70,17 @@ class RedisClient:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.end("it was closed here")
+
+    def check_size(self, what: str, value: bytes) -> None:
+        """See that a value is no longer than what is read of one.
+
+        Raises:
+            StoreUnavailable: it is.
+        """
+        if len(value) > MAX_VALUE_BYTES:
+            raise StoreUnavailable(
+                f"{what} in {self.name} has {MAX_VALUE_BYTES} bytes at most, not {len(value)}"
+            )
 
     async def call(self, *words: Word, repeat: bool = False) -> Reply:
         """Send a command, and wait for its answer.

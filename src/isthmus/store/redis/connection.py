@@ -27,7 +27,7 @@ GRACE_S = 0.1  # before the end of that time, in which a process that was stoppe
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024  # of one answer
 
-MAX_UNSENT_BYTES = 16 * 1024 * 1024  # that wait until the server reads them
+MAX_UNSENT_BYTES = 64 * 1024 * 1024  # that wait until the server reads them
 
 MAX_SHOWN_CHARS = 200  # of an error of Redis's in one of ours
 

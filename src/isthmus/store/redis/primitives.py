@@ -7,7 +7,7 @@ from hashlib import blake2b
 from isthmus.store.kv import KVEntry, StoreFull
 from isthmus.store.log import Forgotten, LogLimits, Overtaken
 from isthmus.store.meter import Rate
-from isthmus.store.redis.client import RedisClient, RedisFull
+from isthmus.store.redis.client import MAX_VALUE_BYTES, RedisClient, RedisFull
 from isthmus.store.redis.scripts import (
     DELETE_ENTRY,
     READ_STREAM,
@@ -17,8 +17,6 @@ from isthmus.store.redis.scripts import (
     WRITE_STREAM,
 )
 from isthmus.store.store import StoreUnavailable
-
-MAX_VALUE_BYTES = 32 * 1024 * 1024  # of one value
 
 MAX_READ_BYTES = 8 * 1024 * 1024  # of one answer with several values
 
@@ -160,6 +158,8 @@ class RedisLog:
         """
         if not values:
             return
+        for value in values:
+            self._client.check_size("an entry of a stream", value)
         keys = self._make_keys(stream)
         # The same entries at the same places, asked for again: they are what was added before.
         first, second = (place, *self._bounds, 0), (place, *self._bounds, 1)
