@@ -166,6 +166,7 @@ class AppDrain:
         is_draining: the app was told to stop.
         is_hurried: a second signal came: nothing is waited for.
         refuses_until: the loop's time until which the app does not start again.
+        awaits_connections: whoever runs the app says when no more requests come, by :meth:`release`.
     """
 
     def __init__(
@@ -178,6 +179,8 @@ class AppDrain:
         self.is_draining = False
         self.is_hurried = False
         self.refuses_until = 0.0
+        self.awaits_connections = False
+        self._is_held = False
         self._stop = stop
         self.lead = lead
         self._signals: StopSignals | None = None
@@ -191,7 +194,7 @@ class AppDrain:
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hear the signals from now on: the app has started."""
-        self.is_draining = self.is_hurried = False
+        self.is_draining = self.is_hurried = self._is_held = False
         self._closing = None
         self._signals = StopSignals(loop, self._hear_signal, holds=self.lead > 0)
 
@@ -215,6 +218,14 @@ class AppDrain:
         """Wait no longer for calls in flight."""
         self.is_hurried = True
 
+    def hold(self) -> None:
+        """Go on serving what connections that are open may bring, until :meth:`release`."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """No more requests come."""
+        self._is_held = False
+
     async def wait_for_calls(
         self,
         list_tasks: "Callable[[], set[asyncio.Task[Any]]]",
@@ -230,8 +241,14 @@ class AppDrain:
         """
         loop = asyncio.get_running_loop()
         left, until = seconds, loop.time() + seconds
-        while (tasks := list_tasks() - {closer}) and not self.is_hurried:
-            await asyncio.wait(tasks, timeout=min(max(left, 0.0), CALL_LOOK_S))
+        while not self.is_hurried:
+            tasks, look = list_tasks() - {closer}, min(max(left, 0.0), CALL_LOOK_S)
+            if tasks:
+                await asyncio.wait(tasks, timeout=look)
+            elif self._is_held:
+                await asyncio.sleep(look)
+            else:
+                break
             left = until - loop.time()
             if left <= 0:
                 break
@@ -257,6 +274,7 @@ class AppDrain:
         """Balancers have noticed: stop, and let the server that runs the app do so."""
         if not self.has_begun:
             self.refuses_until = asyncio.get_running_loop().time() + REFUSAL_PERIOD_S
+            self._is_held = self.awaits_connections
             self._begin(self.seconds, None)
         if self._signals is not None:
             self._signals.release()

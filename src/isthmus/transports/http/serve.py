@@ -120,6 +120,7 @@ def _make_server(
 
         async def startup(self, sockets: "list[socket] | None" = None) -> None:
             await super().startup(sockets)
+            app.drain.awaits_connections = True
             where = uds or _make_url(self.servers[0].sockets[0].getsockname(), app.path)
             if tune:
                 gc.collect()
@@ -172,13 +173,16 @@ async def drain_connections(app: HttpApp, state: Any) -> None:
     context = getattr(state, "isthmus_context", None)
     if context is not None:
         context.drain()
+    app.drain.hold()
     closing = loop.create_task(app.close())
     until = loop.time() + min(app.drain.seconds * IDLE_DRAIN_SHARE, MAX_IDLE_DRAIN_S)
     while state.connections and not app.drain.is_hurried and (left := until - loop.time()) > 0:  # noqa: ASYNC110 - uvicorn's set has no event
         await asyncio.sleep(min(left, IDLE_LOOK_S))
     for connection in [*state.connections]:
         connection.shutdown()
+    app.drain.release()
     await closing
+    app.drain.awaits_connections = False
 
 
 def load_websocket_protocol() -> Any:
