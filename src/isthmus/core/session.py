@@ -1,10 +1,9 @@
 """The session as pure state: bytes in, events out, and bytes for what we want to say.
 
-A :class:`Session` knows no clock, no socket and no event loop. It correlates our calls with
-their answers, keeps account of the other side's calls, walks the phases, and refuses what no
-revision allows. **Nothing that arrives makes it raise, and nothing that arrives ends it**: bad
-input becomes a ``SendBytes`` with an error, or nothing. Three small parts do the work, each testable
-alone: :mod:`~isthmus.core.calls`, :mod:`~isthmus.core.calls` and :mod:`~isthmus.core.phases`.
+A :class:`Session` knows no clock, no socket and no event loop. It correlates our calls with their
+answers, keeps account of the other side's, walks the phases, and refuses what no revision allows.
+**Nothing that arrives makes it raise, and nothing that arrives ends it**: bad input becomes a
+``SendBytes`` with an error, or nothing. Two parts do the work: ``core/calls`` and ``core/phases``.
 
 Example:
     >>> from isthmus.core.session import Session

@@ -50,3 +50,10 @@ def log_info(message: str, *values: object) -> None:
     import logging
 
     logging.getLogger(LOGGER_NAME).info(message, *values, stacklevel=2)
+
+
+def log_debug(message: str, *values: object) -> None:
+    """Log what happens every day, and explains something now and then."""
+    import logging
+
+    logging.getLogger(LOGGER_NAME).debug(message, *values, stacklevel=2)

@@ -526,6 +526,14 @@ class HttpApp(ExchangeApp):
                 self._admission.watch(self._request_watch, self.sockets)
             self.drain.listen(loop)
             self._loop = loop
+            await self._join_nodes()
+
+    async def _join_nodes(self) -> None:
+        try:
+            await self._book.shared.join()
+        except BaseException:
+            self._loop = None  # it starts again with the next request
+            raise
 
     @property
     def has_started(self) -> bool:

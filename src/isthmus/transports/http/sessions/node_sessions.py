@@ -6,7 +6,7 @@ changed and ended for all.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import structs
 
@@ -29,15 +29,9 @@ from isthmus.wire.struct import Id
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from isthmus.nodes.node import Node
     from isthmus.transports.http.sessions.session import HttpSession, SessionBook
-
-
-class SessionTeller(Protocol):
-    """Tells other nodes of a session."""
-
-    async def tell(self, session: "HttpSession", kind: Literal["changed", "ended"]) -> None:
-        """Tell all other nodes that hold a session that its record has changed, or that it ended."""
-        ...
+    from isthmus.transports.http.sessions.session_mail import SessionMail
 
 
 class NodeSessions:
@@ -47,15 +41,29 @@ class NodeSessions:
         book: the sessions that the node holds.
 
     Attributes:
-        mail: tells other nodes, where there are some.
+        mail: letters and news between nodes; None where there is no store.
     """
 
     def __init__(self, book: "SessionBook") -> None:
         store = book.node.store
-        self.mail: SessionTeller | None = None
+        self.mail = None if book.node.bus is None else _make_mail(book.node, self)
         self._book = book
         self._records = None if store is None else SessionRecords(store.kv)
         self._ended = EndedMarks(book.seal.life, book.loop.time)
+
+    async def join(self) -> None:
+        """Take in what other nodes send and tell.
+
+        Raises:
+            StoreUnavailable: nothing would be heard now.
+        """
+        if self.mail is not None:
+            await self.mail.open()
+
+    def leave(self) -> None:
+        """Hear nothing more of other nodes."""
+        if self.mail is not None:
+            self.mail.close()
 
     async def adopt(self, id: str, origin: Origin) -> Refusal | None:
         """Take over a session that this node does not hold, and whose id says that there is one.
@@ -162,6 +170,10 @@ class NodeSessions:
 
     # From other nodes
 
+    def find_marked(self, mark: str) -> "HttpSession | None":
+        """A session that this node holds, by its mark."""
+        return self._book.find_marked(mark)
+
     def hear_end(self, session: "HttpSession") -> None:
         """Another node has ended a session."""
         self._ended.add(session.mark)
@@ -193,6 +205,12 @@ class NodeSessions:
             self.hear_end(session)
         else:
             session.take_record(record)
+
+
+def _make_mail(node: "Node", sessions: NodeSessions) -> "SessionMail[HttpSession]":
+    from isthmus.transports.http.sessions.session_mail import SessionMail  # where there are nodes
+
+    return SessionMail(node, sessions)
 
 
 def _mark_ended(record: SessionRecord) -> SessionRecord:

@@ -142,6 +142,10 @@ class HttpSession:
         """The ids of the requests that a response answers."""
         return tuple(id for id, post in self._posts.items() if post.reply.events is carrier)
 
+    def is_serving(self, id: Id) -> bool:
+        """Whether a call of its client is in flight here."""
+        return id in self._posts
+
     def open_sink(self, writer: EventWriter) -> EventSink:
         """The sink of a POST's response that becomes a stream; kept where the revision resumes."""
         streams = self.streams
@@ -178,14 +182,25 @@ class HttpSession:
             await post.reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 404)
             return
         if frame.method is UNSET or frame.id is UNSET or frame.id is None:
-            self.peer.take(delivery, frame)
-            # spec 2025-11-25 basic/transports#sending-messages-to-the-server: 202, no body
-            await post.reply.end(202)
+            await self._take_note(frame, delivery, post)
         elif frame.id in self._posts:
             await post.reply.answer(encode_error(frame.id, ID_IN_FLIGHT))
         else:
             await self._serve(frame.id, frame, delivery, post, envelope)
         self._book.touch(self)
+
+    async def _take_note(self, frame: Frame, delivery: Delivery, post: PostRequest) -> None:
+        """Take in a response or a notification, here or at the node that it is for."""
+        mail, refusal = self._book.shared.mail, None
+        if mail is None:
+            self.peer.take(delivery, frame)
+        else:
+            refusal = await mail.take(self, frame, delivery)
+        if refusal is not None:
+            await post.exchange.refuse(refusal)
+        else:
+            # spec 2025-11-25 basic/transports#sending-messages-to-the-server: 202, no body
+            await post.reply.end(202)
 
     async def _serve(
         self,
@@ -224,6 +239,12 @@ class HttpSession:
         if self.over:
             await post.reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 404)
             return
+        if self._book.shared.mail is not None:
+            there = await self._book.shared.mail.take_batch(self, delivery)
+            if not isinstance(there, Delivery):
+                await (post.reply.end(202) if there is None else post.exchange.refuse(there))
+                return
+            delivery = there
         calls = self.peer.take(delivery)
         refused, self.peer.outbox = self.peer.outbox, []
         self._posts.update((inbound.id, post) for inbound in calls)
@@ -648,6 +669,7 @@ class SessionBook:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.shared.leave()
         if self.letters is not None:
             self.letters.is_closing = True  # clients come back for their streams at other nodes
         for session in [*self.list_all()]:
