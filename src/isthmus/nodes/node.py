@@ -227,12 +227,20 @@ class Node:
 
     async def _renew(self) -> None:
         if self._lease is not None:
-            self._lease = await self.leases.renew(self._lease, self._ttl)
+            self._lease = await self._renew_lease(self._lease)
         if self._lease is None:  # it was stopped for longer than its lease, or the store was
             log_warning("node %s was taken for dead, and comes back", self.id)
             await self._take_lease()
             self._doubt_leases()
             self._call_back(self._on_return, "the return of this node")
+
+    async def _renew_lease(self, lease: Lease) -> Lease | None:
+        renewed = await self.leases.renew(lease, self._ttl)
+        if renewed is not None:
+            return renewed
+        # Nobody else writes it: where it is there, the answer to an earlier renewal was lost.
+        found = await self.leases.find(lease.name)
+        return None if found is None else await self.leases.renew(found, self._ttl)
 
     def _doubt_leases(self) -> None:
         """Take no node for dead for a while: where leases could not be renewed, all of them end."""

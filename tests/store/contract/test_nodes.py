@@ -111,6 +111,24 @@ async def test_a_node_that_was_taken_for_dead_comes_back(join_node, caplog):
     assert other.id == await dead.get()
 
 
+async def test_an_answer_that_is_lost_makes_nobody_dead(join_node, caplog):
+    """Ours: a renewal that was done and not heard of is found out, and the node lives on."""
+    (one, _), (other, store) = await join_node(), await join_node()
+    returned, dead = asyncio.Queue(), hear_deaths(one)
+    other.on_return(lambda: returned.put(1))
+    store.lose_answer("cas")
+    name = f"node/{other.id}"
+    versions = {(await one.leases.find(name)).version}
+    while len(versions) < 4:
+        versions.add((await one.leases.find(name)).version)
+        await asyncio.sleep(0.01)
+
+    assert f"node {other.id} cannot renew its lease: the answer of the store is lost" in caplog.text
+    assert "comes back" not in caplog.text
+    assert returned.empty()
+    assert dead.empty()
+
+
 async def wait_until_living(node, id):
     """Wait until a node is listed."""
     async with asyncio.timeout(10):

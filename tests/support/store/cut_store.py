@@ -19,6 +19,7 @@ class CutStore:
         self._store = store
         self._is_cut = False
         self._last = None
+        self._losing = None
         self.is_closed = True
         self.name = store.name
         self.kv = _CutPart(self, lambda: store.kv)
@@ -48,9 +49,23 @@ class CutStore:
         """Have all fail that is asked for after the next call of a method."""
         self._last = what
 
+    def lose_answer(self, what):
+        """Have the next call of a method be done, and fail all the same."""
+        self._losing = what
+
     def mend(self):
         """Have everything work again."""
-        self._is_cut, self._last = False, None
+        self._is_cut, self._last, self._losing = False, None, None
+
+    def check_answer(self, what):
+        """See that the answer comes through.
+
+        Raises:
+            StoreUnavailable: it is lost.
+        """
+        if what == self._losing:
+            self._losing = None
+            raise StoreUnavailable("the answer of the store is lost")
 
     def check(self, what):
         """See that the way is there.
@@ -77,6 +92,8 @@ class _CutPart:
 
         async def call(*args, **options):
             self._cut_store.check(name)
-            return await method(*args, **options)
+            result = await method(*args, **options)
+            self._cut_store.check_answer(name)
+            return result
 
         return call
