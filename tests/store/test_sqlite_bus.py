@@ -215,6 +215,27 @@ async def test_a_process_with_a_socket_is_there_whatever_the_time(folder, open_s
     assert b"a" == await heard.get()
 
 
+def test_a_store_is_used_in_one_loop_after_another(folder):
+    """Ours: a server may be run twice, also where the first loop ended without a word."""
+    store = SqliteStore(f"sqlite:///{folder}/s.db")
+
+    async def use(message, *, close):
+        heard = asyncio.Queue()
+        await store.open()
+        await store.bus.subscribe("news", heard.put_nowait)
+        await store.bus.publish("news", message)
+        assert message == await heard.get()
+        if close:
+            await store.close()
+
+    asyncio.run(use(b"a", close=False))
+    asyncio.run(use(b"b", close=True))
+    asyncio.run(use(b"c", close=True))
+
+    assert [] == ask(folder, "SELECT * FROM endpoint")
+    assert [folder / "s.db"] == list(folder.iterdir())
+
+
 async def test_a_database_that_cannot_be_read_is_read_again(open_store, folder, caplog):
     """Ours: what was published meanwhile is heard, once it can be."""
     one, other, heard = await open_store(), await open_store(), asyncio.Queue()

@@ -131,7 +131,7 @@ class WakeSocket:
 
     def close(self, loop: asyncio.AbstractEventLoop) -> None:
         """Be woken no more, and leave no file behind."""
-        with suppress(OSError, NotImplementedError):
+        with suppress(OSError, NotImplementedError, RuntimeError):  # the loop may have ended
             loop.remove_reader(self._socket.fileno())
         self._socket.close()
         with suppress(OSError):  # the folder is deleted by the last to leave
@@ -173,6 +173,7 @@ class SqliteBus:
         self._registering = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._endpoint = 0  # the number of this process's row; 0 where there is none
+        self._former = 0  # the number of its row before, in a loop that has ended
         self._position = 0
         self._seen = 0.0
         self._socket: WakeSocket | None = None
@@ -241,17 +242,27 @@ class SqliteBus:
     async def close(self) -> None:
         """Listen to nothing more, and leave no trace in the file."""
         reading, self._reading = self._reading, None
-        if reading is not None:
+        if reading is not None and self._loop is asyncio.get_running_loop():
             reading.cancel()
             await asyncio.wait((reading,))
-        endpoint, self._endpoint = self._endpoint, 0
-        self._channels.clear()
-        if self._socket is not None and self._loop is not None:
-            self._socket.close(self._loop)
-            self._socket = None
+        endpoint = self._forget_loop()
         if endpoint:
             with suppress(StoreUnavailable):  # others find out that it is gone
                 await self._database.write(lambda db: _delete_endpoint(db, endpoint))
+
+    def _forget_loop(self) -> int:
+        """Be as new: for the end, and where the loop of those who listened has ended without one.
+
+        Returns:
+            The number of the row that there is still, or 0.
+        """
+        if self._socket is not None and self._loop is not None:
+            self._socket.close(self._loop)
+        self._socket = self._loop = self._reading = None
+        self._channels.clear()
+        self._registering, self._woken = asyncio.Lock(), asyncio.Event()
+        endpoint, self._endpoint = self._endpoint, 0
+        return endpoint
 
     def close_sender(self) -> None:
         """Wake nobody any more; for when the store's thread has ended."""
@@ -263,35 +274,55 @@ class SqliteBus:
 
     async def _register(self) -> None:
         """Have a row in the file, so that others know of this process."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._former, self._loop = self._forget_loop(), loop
         async with self._registering:
             if self._endpoint:
                 return
-            self._loop = loop = asyncio.get_running_loop()
-            if self._socket is None and hasattr(socket, "AF_UNIX") and os.name != "nt":
-                try:
-                    self._socket = WakeSocket(self._database.path)
-                    self._socket.listen(loop, self._woken.set)
-                except (OSError, NotImplementedError) as error:
-                    log_warning("messages of other processes come later: no socket (%s)", error)
-            await self._database.write(self._insert_endpoint)
+            if self._socket is None:
+                self._socket = self._open_socket(loop)
+            self._endpoint, self._position = await self._database.write(self._insert_endpoint)
+            self._seen = self._clock()
             if self._reading is None:
                 self._reading = loop.create_task(self._read_on())
 
-    def _insert_endpoint(self, db: "sqlite3.Connection") -> None:
+    def _open_socket(self, loop: asyncio.AbstractEventLoop) -> WakeSocket | None:
+        """The socket of this process; None where there can be none."""
+        if not hasattr(socket, "AF_UNIX") or os.name == "nt":
+            return None
+        try:
+            made = WakeSocket(self._database.path)
+        except OSError as error:
+            log_warning("messages of other processes come later: no socket (%s)", error)
+            return None
+        try:
+            made.listen(loop, self._woken.set)
+        except NotImplementedError:  # a loop that knows no sockets
+            made.close(loop)
+            return None
+        return made
+
+    def _insert_endpoint(self, db: "sqlite3.Connection") -> tuple[int, int]:
+        """Write the row, and delete those of processes that are gone.
+
+        Returns:
+            Its number, and that of the last message before it.
+        """
         now = self._clock()
         known = db.execute("SELECT id, socket, seen FROM endpoint").fetchall()
         for id, path, seen in known:
-            if self._is_gone(path, now - seen):
+            if id == self._former or self._is_gone(path, now - seen):
                 _delete_endpoint(db, id)
                 self._unlink(path)
         path = None if self._socket is None else self._socket.path
         made = db.execute("INSERT INTO endpoint (socket, seen) VALUES (?, ?)", (path, now))
-        self._endpoint, self._seen = made.lastrowid or 0, now
+        endpoint = made.lastrowid or 0
         db.executemany(
             "INSERT INTO listener VALUES (?, ?)",
-            [(name, self._endpoint) for name in tuple(self._channels)],
+            [(name, endpoint) for name in tuple(self._channels)],
         )
-        self._position = _find_last_message(db)
+        return endpoint, _find_last_message(db)
 
     def _is_gone(self, path: str | None, unseen: float) -> bool:
         """Whether a process is there no more: its socket knows, and where there is none, time."""
