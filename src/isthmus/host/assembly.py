@@ -45,6 +45,7 @@ from isthmus.host.sharing import (
     make_questions,
     make_rules,
     make_shared_state,
+    make_usage,
 )
 from isthmus.host.state.database import HostState, find_user_folder
 from isthmus.host.supervisor.identity import identify_server
@@ -312,7 +313,14 @@ class HostParts:
         from isthmus.host.sampling.sampler import make_sampler
 
         providers = core.settings.providers
-        return make_sampler(core.pipeline, models, providers, core.state, context=self.context)
+        return make_sampler(
+            core.pipeline,
+            models,
+            providers,
+            core.state,
+            context=self.context,
+            usage=make_usage(core.shared),
+        )
 
     @cached_property
     def clients(self) -> ServerAnswers:

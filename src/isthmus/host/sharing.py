@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from isthmus.host.approvals.shared_questions import SharedQuestions
     from isthmus.host.model.events import HostEvents
     from isthmus.host.pipeline.shared_rules import SharedRules
+    from isthmus.host.sampling.usage import UsageStorage
     from isthmus.host.state.database import HostState
     from isthmus.host.state.shared_state import SharedState
     from isthmus.store.store import Store
@@ -74,6 +75,15 @@ def make_questions(shared: "SharedState | None") -> "SharedQuestions | None":
     from isthmus.host.approvals.shared_questions import SharedQuestions
 
     return SharedQuestions(shared)
+
+
+def make_usage(shared: "SharedState | None") -> "UsageStorage | None":
+    """What servers had models read and write, at all processes; None for what the state has."""
+    if shared is None:
+        return None
+    from isthmus.host.sampling.usage import UsageRecords
+
+    return UsageRecords(shared)
 
 
 def make_rules(

@@ -6,7 +6,12 @@ from isthmus.host.model.entries import SamplingLimits
 from isthmus.host.model.errors import Exhausted
 from isthmus.host.sampling.budgets import SamplingAllowance, SamplingBudgets
 from isthmus.host.sampling.models import Model
+from isthmus.host.sampling.usage import UsageRecords
 from isthmus.host.state.database import HostState
+from isthmus.host.state.shared_state import SharedState
+from isthmus.nodes.node import Node
+from isthmus.store.memory_store import MemoryStore
+from support.event_loop import run_turns
 from support.host.sampling_desk import LARGE, SMALL
 
 NOON = 86_400.0 * 20_000 + 43_200
@@ -82,3 +87,27 @@ def test_an_allowance_covers_what_is_left():
     assert not SamplingAllowance(tokens=5).covers(6, 0)
     assert not SamplingAllowance(cost=5).covers(1, None)
     assert SamplingAllowance(cost=5).covers(1, 5)
+
+
+@pytest.mark.covers("hostsampling.limits.charged-before")
+async def test_a_budget_counts_over_all_processes_of_a_host(state):
+    """Ours: two processes cannot overspend together, and what was too much is given back to both."""
+    store, processes = MemoryStore(), []
+    for _ in range(2):
+        node = Node(store, kind="host", name="desk")
+        await node.join()
+        usage = UsageRecords(SharedState(node, store))
+        processes.append((node, SamplingBudgets(state, usage)))
+    (_, one), (_, two) = processes
+    first = await one.charge("a", LIMITS, SMALL, 100, 300)
+    second = await two.charge("a", LIMITS, SMALL, 100, 300)
+
+    assert (300, 100) == (first.max_tokens, second.max_tokens)
+    with pytest.raises(Exhausted):
+        await one.charge("a", LIMITS, SMALL, 100, 300)
+    two.settle_soon(second, 100, 100)
+    await one.settle(first, 110, 120)
+    await run_turns()
+    assert (2, 210, 220) == await two.read_today("a")
+    for node, _ in processes:
+        await node.leave()

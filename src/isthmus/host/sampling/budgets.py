@@ -12,13 +12,12 @@ from msgspec import Struct
 from isthmus.host.model.entries import SamplingLimits
 from isthmus.host.model.errors import Exhausted
 from isthmus.host.sampling.models import Model
+from isthmus.host.sampling.usage import DAY_S, KEPT_DAYS, Usage, UsageStorage, UsageTable
 from isthmus.host.state.database import HostState
 
 if TYPE_CHECKING:
     import sqlite3
 
-DAY_S = 86_400
-KEPT_DAYS = 90
 MAX_ALLOWANCES = 10_000
 
 AllowanceKey = tuple[str, str, str]
@@ -65,10 +64,12 @@ class SamplingBudgets:
 
     Args:
         state: where they are kept.
+        usage: keeps what was used elsewhere: in a store that hosts share.
     """
 
-    def __init__(self, state: HostState) -> None:
+    def __init__(self, state: HostState, usage: UsageStorage | None = None) -> None:
         self._state = state
+        self._usage: UsageStorage = usage or UsageTable(state)
         self._clock = state.clock
         self._allowed: dict[AllowanceKey, SamplingAllowance] = {}
 
@@ -90,11 +91,7 @@ class SamplingBudgets:
 
     async def read_today(self, server: str) -> tuple[int, int, int]:
         """Requests, tokens and micro-dollars of a server today."""
-        day = self._today()
-        row: tuple[int, int, int] | None = await self._state.read(
-            lambda db: read_usage(db, server, day)
-        )
-        return row or (0, 0, 0)
+        return await self._usage.read((server, self._today()))
 
     async def charge(
         self, server: str, limits: SamplingLimits, model: Model, tokens_in: int, max_tokens: int
@@ -107,8 +104,8 @@ class SamplingBudgets:
         """
         day = self._today()
 
-        def work(db: "sqlite3.Connection") -> SamplingCharge:
-            _, tokens, spent = read_usage(db, server, day) or (0, 0, 0)
+        def work(so_far: Usage) -> tuple[Usage, SamplingCharge]:
+            _, tokens, spent = so_far
             most = max_tokens
             if limits.tokens is not None:
                 most = min(most, limits.tokens - tokens - tokens_in)
@@ -120,25 +117,22 @@ class SamplingBudgets:
                 raise self._make_exhausted(server, limits, tokens, spent)
             whole = tokens_in + most
             cost = model.cost(tokens_in, most) or 0
-            add_usage(db, (server, day), 1, whole, cost)
-            return SamplingCharge(server=server, day=day, tokens=whole, cost=cost, max_tokens=most)
+            charge = SamplingCharge(
+                server=server, day=day, tokens=whole, cost=cost, max_tokens=most
+            )
+            return (1, whole, cost), charge
 
-        return await self._state.write(work)
+        return await self._usage.change((server, day), work)
 
     async def settle(self, charge: SamplingCharge, tokens: int, cost: int) -> None:
         """Put right what was charged: it took so many tokens and micro-dollars."""
-        await self._state.write(
-            lambda db: add_usage(
-                db, (charge.server, charge.day), 0, tokens - charge.tokens, cost - charge.cost
-            )
-        )
+        less = (0, tokens - charge.tokens, cost - charge.cost)
+        await self._usage.change((charge.server, charge.day), lambda _so_far: (less, None))
 
     def settle_soon(self, charge: SamplingCharge, tokens: int, cost: int) -> None:
         """As :meth:`settle`, within milliseconds: for who must not wait, being cancelled."""
-        account = charge.server, charge.day
-        self._state.post(
-            lambda db: add_usage(db, account, 0, tokens - charge.tokens, cost - charge.cost)
-        )
+        less = (0, tokens - charge.tokens, cost - charge.cost)
+        self._usage.change_soon((charge.server, charge.day), less)
 
     def allowance(self, run: str, server: str, model: str) -> SamplingAllowance | None:
         """The allowance that is left; None where there is none."""
@@ -204,24 +198,3 @@ def compute_affordable(model: Model, left: float, tokens_in: int, most: int) -> 
     if rest < 0 or not model.cost_out:
         return most if rest >= 0 else 0
     return int(rest // model.cost_out)
-
-
-def read_usage(db: "sqlite3.Connection", server: str, day: int) -> tuple[int, int, int] | None:
-    """The row of an account."""
-    row: tuple[int, int, int] | None = db.execute(
-        "SELECT requests, tokens, cost_micro FROM sampling_usage WHERE server = ? AND day = ?",
-        (server, day),
-    ).fetchone()
-    return row
-
-
-def add_usage(
-    db: "sqlite3.Connection", account: tuple[str, int], requests: int, tokens: int, cost: int
-) -> None:
-    """Count more, or less, on the account of a server on a day."""
-    db.execute(
-        "INSERT INTO sampling_usage VALUES (?1, ?2, ?3, max(?4, 0), max(?5, 0)) "
-        "ON CONFLICT (server, day) DO UPDATE SET requests = requests + ?3, "
-        "tokens = max(tokens + ?4, 0), cost_micro = max(cost_micro + ?5, 0)",
-        (*account, requests, tokens, cost),
-    )

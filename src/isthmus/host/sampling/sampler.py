@@ -42,6 +42,7 @@ from isthmus.host.sampling.request import (
     make_arguments,
 )
 from isthmus.host.sampling.selection import NoModel, Selection, select
+from isthmus.host.sampling.usage import UsageStorage
 from isthmus.host.state.database import HostState
 from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.store.meter import MemoryMeter, Rate
@@ -92,6 +93,7 @@ class Sampler:
         state: where budgets are kept.
         context: gathers context; None adds none, until there is one.
         clock: gives seconds that never go back.
+        usage: keeps what servers have used, where that is not the state.
 
     Attributes:
         models: the models there are now.
@@ -109,11 +111,12 @@ class Sampler:
         *,
         context: ContextSource | None = None,
         clock: Callable[[], float] = time.monotonic,
+        usage: UsageStorage | None = None,
     ) -> None:
         self.pipeline = pipeline
         self.models = models
         self.state = state
-        self.budgets = SamplingBudgets(state)
+        self.budgets = SamplingBudgets(state, usage)
         self._runner = CompletionRunner(providers, read_concurrency(models), clock)
         self.context = context
         self._clock = clock
@@ -409,6 +412,7 @@ def make_sampler(
     *,
     context: ContextSource | None = None,
     environ: Mapping[str, str] = os.environ,
+    usage: UsageStorage | None = None,
 ) -> Sampler:
     """Make a sampler from the models file and the providers of a program.
 
@@ -419,6 +423,7 @@ def make_sampler(
         state: where budgets are kept.
         context: gathers context; None adds none.
         environ: where the file's keys are looked up, if they are not in the keyring.
+        usage: keeps what servers have used, where that is not the state.
 
     Raises:
         ConfigError: the file says what cannot be.
@@ -426,7 +431,7 @@ def make_sampler(
     if not isinstance(models, Models):
         models = Models.read(models)
     found = collect_providers(pipeline, models, providers, environ)
-    return Sampler(pipeline, models, found, state, context=context)
+    return Sampler(pipeline, models, found, state, context=context, usage=usage)
 
 
 def reload_models(

@@ -107,12 +107,18 @@ class SharedState:
             after = page[-1][0]
         return found[:limit]
 
-    async def update(self, key: str, change: Callable[[bytes | None], tuple[bytes | None, T]]) -> T:
+    async def update(
+        self,
+        key: str,
+        change: Callable[[bytes | None], tuple[bytes | None, T]],
+        ttl: float | None = None,
+    ) -> T:
         """Change a record; other processes that change it as well come before or after.
 
         Args:
             key: the record.
             change: gets the value, or None; gives the new one, or None to leave it, and the result.
+            ttl: seconds for which it is kept.
 
         Raises:
             StoreUnavailable: it was not done.
@@ -120,7 +126,7 @@ class SharedState:
         for _ in range(MAX_CAS_ATTEMPTS):
             value, version = await self.get(key)
             new, result = change(value)
-            if new is None or await self.cas(key, new, version) is not None:
+            if new is None or await self.cas(key, new, version, ttl) is not None:
                 return result
         raise StoreUnavailable(f"the record {key!r} is changed by too many processes at once")
 
