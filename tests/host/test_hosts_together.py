@@ -269,6 +269,17 @@ async def test_rates_count_over_all_hosts(make_store):
                 await host.call("shop__buy", {"what": "tea"})
 
 
+async def test_what_a_rule_lets_through_counts_over_all_hosts(make_store):
+    """Ours: of calls at once, at two hosts, no more are let through unasked than the rule says."""
+    policy = make_policy(ALLOWS + "obligations = { max_calls = 3 }")
+    async with Hosts(make_store, 2, policies=[policy] * 2, says=NO) as hosts:
+        calls = [hosts.all[n % 2].call("shop__buy", {"what": "tea"}) for n in range(6)]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert 3 == len(hosts.shop.bought)
+    assert 3 == sum(isinstance(one, Denied) for one in ended)
+
+
 async def test_hosts_of_two_names_or_secrets_do_not_share(make_store):
     """Ours: one that is something else does not start, and says why."""
     async with Host(store=make_store(), name="desk", secret=b"1" * 16):

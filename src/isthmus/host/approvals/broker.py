@@ -19,7 +19,7 @@ from isthmus.host.model.errors import AuditUnavailable, Exhausted
 from isthmus.host.model.events import HostEvents, HostNotice, QuestionAnswered, QuestionAsked
 from isthmus.host.model.interaction import Approver, Decision, Interaction, Verdict
 from isthmus.host.model.row import AuditRow
-from isthmus.host.model.trace import Assurance
+from isthmus.host.model.trace import ASSURANCES, Assurance
 
 if TYPE_CHECKING:
     from isthmus.host.approvals.question_exchange import QuestionExchange
@@ -29,14 +29,6 @@ MAX_QUESTIONS_OF_SERVER = 16  # more are refused, so that other servers are hear
 MAX_QUESTIONS_OF_PRINCIPAL = 256
 MAX_KEPT_DECISIONS = 1_000  # for surfaces that answer late
 
-ASSURANCE_LEVELS: tuple[Assurance, ...] = (
-    "callback",
-    "client_elicitation",
-    "local_ui",
-    "authenticated_web",
-    "second_person",
-)
-
 RISK_RANKS = {"high": 0, "medium": 1, "low": 2}
 
 # of actions for which silence is not a no
@@ -45,7 +37,7 @@ SILENCE_VERDICTS: dict[str, Verdict] = {"elicit.form": "cancel", "elicit.url": "
 
 def rank_assurance(assurance: Assurance) -> int:
     """Rank an assurance: the higher, the surer."""
-    return ASSURANCE_LEVELS.index(assurance)
+    return ASSURANCES.index(assurance)
 
 
 def is_same_question(one: Interaction, other: Interaction) -> bool:
@@ -148,11 +140,7 @@ class Broker:
     @property
     def attended(self) -> bool:
         """Whether anybody is there to be asked."""
-        return bool(self._approvers) or self._is_attended_elsewhere
-
-    @property
-    def _is_attended_elsewhere(self) -> bool:
-        return self.shared is not None and bool(self.shared.surfaces)
+        return bool(self._approvers) or (self.shared is not None and bool(self.shared.surfaces))
 
     @property
     def assurance(self) -> Assurance:
@@ -170,10 +158,9 @@ class Broker:
 
     def notice_surfaces(self) -> None:
         """Other processes have other surfaces than before."""
-        if self._is_attended_elsewhere:
+        if self.attended:
             self._somebody.set()
-            return
-        if not self._approvers:
+        else:
             self._somebody.clear()
         for open in list(self._open.values()):
             self._left(open)
@@ -499,7 +486,7 @@ class Broker:
 
     def _left(self, open: OpenQuestion) -> None:
         """One surface less: where none is left, nobody will answer."""
-        if open.offers or open.home or self._is_attended_elsewhere:
+        if open.offers or open.home or (self.shared is not None and self.shared.surfaces):
             return
         if open.weak:
             wanted = open.interaction.trace.obligations.assurance

@@ -11,7 +11,7 @@ from msgspec import UNSET, structs
 from isthmus.client.model.questions import QUESTION_ORIGIN
 from isthmus.core.text import clean_text
 from isthmus.errors import IsthmusError, PeerError, Rejected
-from isthmus.host.approvals.broker import ASSURANCE_LEVELS, Broker, rank_assurance
+from isthmus.host.approvals.broker import Broker, rank_assurance
 from isthmus.host.approvals.decisions import TaskQuestion, make_connection_key
 from isthmus.host.approvals.grant_matching import digest_arguments
 from isthmus.host.model.attempt import Action, Attempt, new_id
@@ -19,7 +19,7 @@ from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDec
 from isthmus.host.model.events import AttemptBegan, AttemptEnded, HostEvents
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision, Interaction
-from isthmus.host.model.trace import Trace
+from isthmus.host.model.trace import ASSURANCES, Trace
 from isthmus.host.pipeline.acts.act import Act, ActOutcome
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
 from isthmus.host.pipeline.passage import AttemptsInFlight, Passage, rate_risk, restore_hidden
@@ -297,7 +297,7 @@ class Pipeline:
             chain=facts.chain if run is None else (*facts.chain, *run.chain),
             now=self._clock(),
             attended=act.begun or broker.attended,
-            assurance=ASSURANCE_LEVELS[-1] if act.begun else broker.assurance,
+            assurance=ASSURANCES[-1] if act.begun else broker.assurance,
             calls=self.runs.outside(attempt.principal) if run is None else run.counts,
         )
 
@@ -366,6 +366,8 @@ class Pipeline:
                 await self._consent(passage, act)
             if self._lets_through(passage, act):
                 break
+        if self._shared is not None:
+            await self._count_everywhere(passage, act, self._shared)
         decision, demanded = passage.decision, passage.trace.obligations
         # what no rule lets last was said for this once, whatever a surface made of it
         if decision is not None and decision.remember in demanded.remember and grants:
@@ -376,6 +378,20 @@ class Pipeline:
                 more = {"scope": given.scope, "until": given.until, "uses": given.uses}
                 row = passage.row("grant", detail=more)
                 self.audit.note(structs.replace(row, grant=given.id))
+
+    async def _count_everywhere(self, passage: Passage, act: Act[T], shared: "SharedRules") -> None:
+        """Count an attempt of no run at all processes of the host; it may be one too many by then.
+
+        Raises:
+            Denied: by now it may not be done.
+            StoreUnavailable: nobody can tell how many there were.
+        """
+        if passage.run is not None or passage.trace.obligations.max_calls is None:
+            return
+        who = passage.attempt.principal
+        self.runs.learn_counts(who, await shared.count(who, passage.counted))
+        if not await self._may_still(passage, act):
+            await self._consent(passage, act)
 
     def _lets_through(self, passage: Passage, act: Act[T]) -> bool:
         """Count an attempt; False where it has to be asked about after all.

@@ -210,6 +210,10 @@ class Runs:
         for rule in rules:
             counts[rule] = counts.get(rule, 0) + 1
 
+    def learn_counts(self, principal: str, counts: Mapping[str, int]) -> None:
+        """Take over how many attempts outside runs rules let through at all processes of the host."""
+        self._outside.setdefault(principal, {}).update(counts)
+
     def labels(self, ids: Iterable[str]) -> frozenset[str]:
         """The labels of these runs together."""
         found: frozenset[str] = frozenset()

@@ -5,8 +5,9 @@ force everywhere; the others take it over. What was read too long ago decides no
 """
 
 import asyncio
+import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,7 +24,8 @@ from isthmus.runtime.failures import log_warning
 if TYPE_CHECKING:
     from isthmus.host.approvals.fingerprints import Fingerprints
 
-POLICY_KEY = "policy"
+POLICY_KEY, COUNTS_PREFIX = "policy", "counts/"
+COUNTS_TTL_S = 86_400.0  # after the last attempt that counts
 # together less than the second in which a change counts everywhere
 RULES_REFRESH_INTERVAL_S, RULES_STALE_AFTER_S = 0.4, 0.5
 
@@ -41,6 +43,7 @@ class PolicyRecord(Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(PolicyRecord)
+_counts_decoder = msgspec.json.Decoder(dict[str, int])
 
 
 class SharedRules:
@@ -131,6 +134,22 @@ class SharedRules:
                 policy = await self._read(policy)
             self._read_at = began
             return policy
+
+    async def count(self, principal: str, rules: Iterable[str]) -> dict[str, int]:
+        """Count one more attempt that rules let through; how many there were, at all processes.
+
+        Raises:
+            StoreUnavailable: it is not known to be counted.
+        """
+
+        def change(value: bytes | None) -> tuple[bytes, dict[str, int]]:
+            counts = {} if value is None else _counts_decoder.decode(value)
+            for rule in rules:
+                counts[rule] = counts.get(rule, 0) + 1
+            return msgspec.json.encode(counts), counts
+
+        who = hashlib.sha256(principal.encode()).hexdigest()
+        return await self._shared.update(COUNTS_PREFIX + who, change, COUNTS_TTL_S)
 
     async def _read(self, policy: Policy) -> Policy:
         value, _ = await self._shared.get(POLICY_KEY)
