@@ -511,6 +511,11 @@ class Server:
         return self._settings.store
 
     @property
+    def takes_secret(self) -> bool:
+        """Whether it was given no secret and no store, and may still be: it has not begun to serve."""
+        return self._router is None and not self._settings.is_settled
+
+    @property
     def router(self) -> Router:
         """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
         if self._router is None:

@@ -115,6 +115,11 @@ class SharedSettings:
         return self._store
 
     @property
+    def is_settled(self) -> bool:
+        """Whether there is a secret, or a store that processes agree on one by."""
+        return bool(self._secrets) or self._store is not None
+
+    @property
     def node(self) -> "Node":
         """This process among those that serve together."""
         if self._node is None:

@@ -262,6 +262,10 @@ def serve_file(
     if worker is not None:
         worker.serve(server, {**options.arguments(), "websocket": place.transport == "websocket"})
         return
+    if place.transport in {"http", "websocket"}:
+        from isthmus.cli.commands.run_secret import use_kept_secret
+
+        use_kept_secret(server, file)
     try:
         serve: Any = server.run  # which of its forms is meant, only the command line knows
         serve(place.transport, **place.arguments(), **options.arguments())
