@@ -106,7 +106,7 @@ class Running:
         """The id of a new legacy session."""
         _, writer, said = await self.send(request(legacy_head(), INITIALIZE), until=b"\r\n\r\n")
         writer.close()
-        session = said.lower().partition(b"mcp-session-id: ")[2].partition(b"\r")[0].decode()
+        session = said.partition(b"mcp-session-id: ")[2].partition(b"\r")[0].decode()
         _, writer, _ = await self.send(
             request(legacy_head(session), INITIALIZED), until=b"\r\n\r\n"
         )
