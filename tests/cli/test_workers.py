@@ -18,9 +18,6 @@ pytestmark = [
 ]
 
 
-adopts = pytest.mark.xfail(strict=False, reason="sessions are not adopted by other processes yet")
-
-
 async def wait_for_end(pid):
     """Wait until a process that is nobody's child here is gone."""
     loop = asyncio.get_running_loop()
@@ -34,7 +31,6 @@ async def wait_for_end(pid):
         os.close(descriptor)
 
 
-@adopts
 async def test_a_session_is_served_by_all_workers(tmp_path):
     """Ours: with nothing but the option; the store is a file that the workers share."""
     async with supervise(tmp_path) as running:
@@ -55,7 +51,6 @@ async def test_what_a_worker_says_is_told_with_its_number(tmp_path):
         assert (await running.read_until("resting")).startswith("[worker ")
 
 
-@adopts
 async def test_a_worker_that_was_killed_is_started_again(tmp_path):
     """Ours: and those who call meanwhile are served."""
     async with supervise(tmp_path) as running:
@@ -71,7 +66,7 @@ async def test_a_worker_that_was_killed_is_started_again(tmp_path):
     assert 1 == len(after & before)
 
 
-@pytest.mark.parametrize("era", [pytest.param("legacy", marks=adopts), "modern"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_no_call_fails_while_new_workers_take_over(tmp_path, era):
     """Ours: SIGHUP; eight clients call all the time, each call on a new connection."""
     async with supervise(tmp_path) as running:
@@ -203,7 +198,6 @@ async def test_a_file_that_cannot_be_served_ends_the_supervisor(tmp_path, text, 
     assert any(told in line for line in running.lines[-25:]), running.lines
 
 
-@adopts
 async def test_an_app_that_is_made_with_its_file_may_name_its_store(tmp_path):
     """Ours: the same file is for uvicorn, too."""
     text = FILE.replace('version="1"', 'version="1", store="sqlite:///crowd.db"')
