@@ -110,6 +110,23 @@ async def test_who_comes_tidies_up_behind_those_who_were_killed(folder, open_sto
     assert 1 == len(ask(folder, "SELECT * FROM endpoint"))
 
 
+async def test_a_process_whose_socket_is_lost_is_gone_after_a_minute(folder, open_store, clock):
+    """Ours: nobody can ask it, so its time tells; whoever is there says so every ten seconds."""
+    store = await open_store()
+    other = await OtherProcess.start(store.name)
+    await other.ask("subscribe", "news")
+    clock.now = ask(folder, "SELECT max(seen) FROM endpoint")[0][0]
+    [path] = find_sockets(folder)
+    await other.kill()
+    path.unlink()
+    await store.bus.subscribe("mine", bool)
+    assert 2 == len(ask(folder, "SELECT * FROM endpoint"))
+    clock.now += MAX_UNSEEN_S
+    await wait_until(lambda: 1 == len(ask(folder, "SELECT * FROM endpoint")))
+
+    assert not await store.bus.publish("news", b"a")
+
+
 async def test_messages_come_also_where_there_are_no_sockets(open_store, monkeypatch):
     """Ours: as on Windows; a process looks by itself then."""
     monkeypatch.delattr(socket, "AF_UNIX")

@@ -310,11 +310,7 @@ class SqliteBus:
             Its number, and that of the last message before it.
         """
         now = self._clock()
-        known = db.execute("SELECT id, socket, seen FROM endpoint").fetchall()
-        for id, path, seen in known:
-            if id == self._former or self._is_gone(path, now - seen):
-                _delete_endpoint(db, id)
-                self._unlink(path)
+        self._delete_gone(db, now, float("inf"))
         path = None if self._socket is None else self._socket.path
         made = db.execute("INSERT INTO endpoint (socket, seen) VALUES (?, ?)", (path, now))
         endpoint = made.lastrowid or 0
@@ -336,10 +332,23 @@ class SqliteBus:
         if 0 <= now - self._seen < SEEN_INTERVAL_S:
             return True
         self._seen = now
-        done = await self._database.write(
-            lambda db: db.execute("UPDATE endpoint SET seen = ? WHERE id = ?", (now, endpoint))
-        )
-        return done.rowcount > 0
+
+        def work(db: "sqlite3.Connection") -> bool:
+            done = db.execute("UPDATE endpoint SET seen = ? WHERE id = ?", (now, endpoint))
+            self._delete_gone(db, now, now - MAX_UNSEEN_S)
+            return done.rowcount > 0
+
+        return await self._database.write(work)
+
+    def _delete_gone(self, db: "sqlite3.Connection", now: float, unseen_since: float) -> None:
+        """Delete the rows of processes that are gone, of those that were not seen lately."""
+        known = db.execute(
+            "SELECT id, socket, seen FROM endpoint WHERE seen <= ?", (unseen_since,)
+        ).fetchall()
+        for id, path, seen in known:
+            if id == self._former or self._is_gone(path, now - seen):
+                _delete_endpoint(db, id)
+                self._unlink(path)
 
     # Publishing, in the store's thread
 
