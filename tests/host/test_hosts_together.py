@@ -120,6 +120,20 @@ async def test_a_question_is_decided_at_any_host(make_store, where):
         assert [[id]] * 3 == [surface.shown for surface in hosts.surfaces]
 
 
+async def test_a_decision_is_written_down_where_it_was_made_and_where_the_call_waited(make_store):
+    """Ours: each process has an audit log of its own, and each row names the process."""
+    async with Hosts(make_store, 2) as hosts:
+        call, id = await hosts.ask(0)
+        await hosts.all[1].view.decide(id, YES)
+        await call
+        nodes = [one.core.shared.node.id for one in hosts.all]
+        for one, node in zip(hosts.all, nodes, strict=True):
+            await one.audit.flush()
+            [row] = [row for row in await one.audit.tail() if row.kind == "decision"]
+            assert ("allow", node) == (row.effect, one.audit.node.rsplit(":", 1)[1])
+            assert row.approver
+
+
 async def test_a_second_decision_is_told_who_decided_first(make_store):
     """Ours: the first one counts, whatever the second says, at whatever host."""
     async with Hosts(make_store, 3) as hosts:
@@ -144,6 +158,7 @@ async def test_who_can_be_asked_elsewhere_is_asked(make_store):
     """Ours: a host without a surface asks at the others; where they have none either, it is a no."""
     async with Hosts(make_store, 2) as hosts:
         hosts.all[0].broker.detach(hosts.surfaces[0])
+        await run_until(lambda: hosts.all[0].broker.attended)
         call, id = await hosts.ask(0)
         assert await hosts.all[1].view.decide(id, YES)
         await call

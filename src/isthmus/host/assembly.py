@@ -46,6 +46,7 @@ from isthmus.host.sharing import (
     make_rules,
     make_shared_state,
     make_usage,
+    name_node,
 )
 from isthmus.host.state.database import HostState, find_user_folder
 from isthmus.host.supervisor.identity import identify_server
@@ -117,8 +118,8 @@ def make_core(
     options, clock, entries = config.options, settings.clock, EntrySettings(find_entry)
     events, runs = HostEvents(), Runs(time.monotonic)
     state = HostState(settings.state or options.state, clock=clock)
-    audit = make_audit_log(state, options.audit)
     shared = make_shared_state(settings.store, settings.name, settings.secrets)
+    audit = make_audit_log(state, options.audit, node=name_node(shared))
     decisions = Decisions(state, clock)
     grants, fingerprints = make_grants(state, shared), make_fingerprints(state, shared)
     broker = Broker(audit, decisions, clock=clock, events=events, shared=make_questions(shared))

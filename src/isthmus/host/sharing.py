@@ -1,5 +1,7 @@
 """Sharing: the parts of a host that several processes have in common, where there is a store."""
 
+import os
+import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,6 +50,13 @@ def make_shared_state(
     store = open_store(target)
     node = Node(store, kind="host", name=name, secrets=secrets)
     return SharedState(node, store)
+
+
+def name_node(shared: "SharedState | None") -> str:
+    """The name of this process in its audit log, by which others find it; empty for any name."""
+    if shared is None:
+        return ""
+    return f"{socket.gethostname()}:{os.getpid()}:{shared.node.id}"
 
 
 def make_grants(state: "HostState", shared: "SharedState | None") -> Grants:
