@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from isthmus.store.mailbox import Mailbox
     from isthmus.store.memory_store import MemoryStore
     from isthmus.store.meter import MemoryMeter, Meter, Rate
+    from isthmus.store.redis_store import RedisStore
     from isthmus.store.sqlite_store import SqliteStore
     from isthmus.store.store import Store, StoreUnavailable, open_store
 
@@ -30,6 +31,7 @@ __all__ = [
     "MemoryStore",
     "Meter",
     "Rate",
+    "RedisStore",
     "SqliteStore",
     "Store",
     "StoreUnavailable",
@@ -51,6 +53,7 @@ _HOMES = {
     "MemoryStore": "isthmus.store.memory_store",
     "Meter": "isthmus.store.meter",
     "Rate": "isthmus.store.meter",
+    "RedisStore": "isthmus.store.redis_store",
     "SqliteStore": "isthmus.store.sqlite_store",
     "Store": "isthmus.store.store",
     "StoreUnavailable": "isthmus.store.store",

@@ -1,15 +1,18 @@
 """Redis fails in every way it can: whoever asks is told in time, and nothing is believed twice."""
 
 import asyncio
+import gc
 import time
 
 import pytest
+import uvloop
 
 from isthmus.store.kv import KVEntry, StoreFull
 from isthmus.store.log import Forgotten, Overtaken
 from isthmus.store.meter import Rate
 from isthmus.store.redis import connection as redis_connection
 from isthmus.store.redis.scripts import WRITE_STREAM
+from isthmus.store.redis_store import RedisStore
 from isthmus.store.store import StoreUnavailable
 from support.store.redis_links import CutLink
 
@@ -325,3 +328,25 @@ async def test_a_server_with_too_many_clients_is_told_of(start_redis, open_store
 
     with pytest.raises(StoreUnavailable, match="max number of clients"):
         await open_store(server.url)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the first loop leaves its sockets open
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_a_store_is_used_in_one_loop_after_another(redis, run):
+    """Ours: a server may be run twice, also where the first loop ended without a word."""
+    store = RedisStore(redis.url)
+
+    async def use(message, *, close):
+        heard = asyncio.Queue()
+        await store.open()
+        await store.bus.subscribe("news", heard.put_nowait)
+        await store.bus.publish("news", message)
+        assert message == await heard.get()
+        if close:
+            await store.close()
+
+    run(use(b"a", close=False))
+    run(use(b"b", close=True))
+    run(use(b"c", close=False))
+    run(store.close())
+    gc.collect()  # what the loops left behind, which no other test is to be told of

@@ -34,6 +34,7 @@ class RedisBus:
         self._prefix = f"{prefix}c/".encode()
         self._channels: dict[bytes, dict[object, Hear]] = {}
         self._gaps: dict[object, Callable[[], None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: RedisConnection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._ping: asyncio.TimerHandle | None = None
@@ -64,6 +65,7 @@ class RedisBus:
                 del self._channels[name]
                 self._drop_channel(name)
 
+        self._begin()
         self._channels.setdefault(name, {})[key] = hear
         try:
             connection = await self._open()
@@ -82,6 +84,7 @@ class RedisBus:
 
     async def close(self) -> None:
         """End the connection, and forget who listens."""
+        self._begin()
         self._channels.clear()
         if self._ping is not None:
             self._ping.cancel()
@@ -95,6 +98,14 @@ class RedisBus:
         self._lock, self._missed = asyncio.Lock(), False
 
     # Inside
+
+    def _begin(self) -> None:
+        """Forget what belongs to a loop that has ended, where another one runs now."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._connection, self._opening, self._ping = loop, None, None, None
+            self._channels.clear()
+            self._lock, self._missed = asyncio.Lock(), False
 
     async def _open(self) -> RedisConnection:
         """The connection, on which all is subscribed to that somebody listens to."""

@@ -48,6 +48,7 @@ class RedisClient:
     def __init__(self, address: "RedisAddress") -> None:
         self.name = address.name
         self.address = address
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: RedisConnection | None = None
         self._opening: asyncio.Task[StoreUnavailable | None] | None = None
 
@@ -58,11 +59,13 @@ class RedisClient:
             StoreUnavailable: it cannot be reached now.
             RedisMisconfigured: it does not let us in.
         """
+        self._begin()
         if self._connection is None:
             await self._connect()
 
     async def close(self) -> None:
         """End the connection."""
+        self._begin()
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.cancel()
@@ -125,9 +128,16 @@ class RedisClient:
 
     # Inside
 
+    def _begin(self) -> asyncio.AbstractEventLoop:
+        """Forget the connection of a loop that has ended, where another one runs now."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._connection, self._opening = loop, None, None
+        return loop
+
     async def _ask(self, words: tuple[Word, ...], again: tuple[Word, ...] | None) -> Reply:
         """Send a command, and another one where the connection ended before its answer came."""
-        until = asyncio.get_running_loop().time() + TOTAL_TIMEOUT_S
+        until = self._begin().time() + TOTAL_TIMEOUT_S
         try:
             return await self._send(words)
         except RedisReplyError as error:
