@@ -309,16 +309,16 @@ class Subscriptions:
         if topic not in listener.topics:
             resources = [one for one in listener.topics if one[0] == RESOURCE_UPDATED]
             self._check_count([*resources, topic])
-            await inbound.remember(lambda record: _add_subscription(record, params.uri))
-            self._topics.join(listener, topic)
+        # Also where it is known here: another node may have ended it just now.
+        await inbound.remember(lambda record: _add_subscription(record, params.uri))
+        self._topics.join(listener, topic)
         return EmptyResult()
 
     async def unsubscribe(self, params: UnsubscribeParams, inbound: Inbound) -> EmptyResult:
         """Handle ``resources/unsubscribe``; what was never subscribed to is no mistake."""
         listener, topic = self._get_session(inbound.link), (RESOURCE_UPDATED, params.uri)
-        if topic in listener.topics:
-            await inbound.remember(lambda record: _drop_subscription(record, params.uri))
-            self._topics.leave(listener, topic)
+        await inbound.remember(lambda record: _drop_subscription(record, params.uri))
+        self._topics.leave(listener, topic)
         return EmptyResult()
 
     def restore_session(self, link: Any, resources: Sequence[str], *, stale: bool) -> None:

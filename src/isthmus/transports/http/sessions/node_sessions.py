@@ -132,12 +132,14 @@ class NodeSessions:
         if self._records is None:
             session.record = change(session.record)
             return
-        before = session.record
-        session.record = await self._records.change(
+        record = await self._records.change(
             session.mark, self._book.seal.find_rest(session.birth), change
         )
-        if session.record != before:
-            await self._tell(session, "changed")
+        if record.ended:
+            self.hear_end(session)
+            return
+        session.take_record(record)  # with what other nodes have changed and this one did not hear
+        await self._tell(session, "changed")
 
     async def _tell(self, session: "HttpSession", kind: Literal["changed", "ended"]) -> None:
         """Tell all other nodes that hold a session; those that miss it read the record later."""
