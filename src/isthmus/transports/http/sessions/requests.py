@@ -153,10 +153,9 @@ class GetRequest(WatchedRequest):
         writer: writes the response, which is an event stream in any case.
         stream: the stream it carries, or None where the revision cannot resume any.
         standing: it takes what belongs to no request.
-        prelude: what is sent before its stream: the rest of the one that it continues.
     """
 
-    __slots__ = ("_exchange", "prelude", "reply", "standing", "stream", "writer")
+    __slots__ = ("_exchange", "reply", "standing", "stream", "writer")
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange.task)
@@ -166,7 +165,6 @@ class GetRequest(WatchedRequest):
         self.reply.events = self.writer
         self.stream: CarriedStream | None = None
         self.standing = True
-        self.prelude = b""
 
     @property
     def principal(self) -> Any:
@@ -183,6 +181,15 @@ class GetRequest(WatchedRequest):
         if self.is_over:
             return False
         return await (self.stream or self.writer).put(message)
+
+    async def let_go(self, retry: int) -> None:
+        """End the response and have its client come back, to another node or this one.
+
+        Args:
+            retry: milliseconds that the client is asked to wait before that.
+        """
+        if self.stream is not None and not self.is_over:
+            await self.stream.let_go(retry)
 
     def hang_up(self) -> None:
         """The response was ended."""

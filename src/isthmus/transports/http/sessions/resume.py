@@ -20,6 +20,7 @@ from isthmus.runtime.failures import log_failure
 from isthmus.store.log import Forgotten, Log, MemoryLog
 from isthmus.transports.http.reply import EventWriter
 from isthmus.transports.http.sessions.shared_streams import SharedStream
+from isthmus.transports.http.sessions.standing_streams import continue_stream
 from isthmus.transports.http.sessions.stream_carrier import MAX_REPLAYED_EVENTS, StreamCarrier
 from isthmus.transports.http.sessions.stream_followers import StreamFollower
 from isthmus.transports.http.sessions.stream_letters import StreamLetters
@@ -325,6 +326,31 @@ class SessionStreams:
                 return follower, found.place
         raise Forgotten(f"event {event_id[:80]!r} is of no stream of this session")
 
+    async def continue_standing(
+        self, event_id: str, following: ResumableStream | SharedStream
+    ) -> None:
+        """Continue a standing stream that another node began as one of this node.
+
+        Args:
+            event_id: the event after which a client comes back.
+            following: the stream of this node.
+
+        Raises:
+            Forgotten: some of it is not there any more.
+            StoreUnavailable: it cannot be read or written now.
+        """
+        if self.letters is not None and isinstance(following, SharedStream):
+            following.prelude = await continue_stream(
+                self.letters, self.session, event_id, following.name, primes=self.primes
+            )
+
+    async def end_standing(self) -> None:
+        """End the standing streams: another node is the session's home from now on."""
+        for stream in [*self._streams.values()]:
+            if isinstance(stream, SharedStream) and stream.standing and not stream.over:
+                await stream.flush()
+                stream.close()
+
     async def sweep(self) -> None:
         """Have the log forget what nobody can ask for any more."""
         stale, self.stale = self.stale, []
@@ -338,13 +364,13 @@ class SessionStreams:
             forget: so does the log; it keeps them in any case where this node alone ends.
         """
         self._find_calls = None  # each would keep the other, and wait for the collector
-        letters, streams = self.letters, [*self._streams.values()]
+        streams = [*self._streams.values()]
         self._streams.clear()
         for stream in streams:
             if isinstance(stream, SharedStream):
                 await stream.flush()
                 stream.close()
-        if not forget or (letters is not None and letters.is_closing):
+        if not forget or (self.letters is not None and self.letters.is_closing):
             return
         self.stale += [stream.key for stream in streams]
         await self.sweep()

@@ -38,6 +38,8 @@ from isthmus.transports.http.sessions.records import (
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
 from isthmus.transports.http.sessions.seal import SessionSeal
+from isthmus.transports.http.sessions.standing_streams import SessionHomes
+from isthmus.transports.http.sessions.stream_followers import StreamFollower
 from isthmus.wire.jsonrpc import ErrorBody, Frame, encode_error
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
@@ -84,10 +86,12 @@ class HttpSession:
         birth_node: the node that opened it.
         is_adopted: this node did not open it, or has released it since.
         record: what its client has changed since, as far as this node knows.
+        is_home: this node says what belongs to no request; see ``standing_streams.py``.
     """
 
     __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "birth", "birth_node", "caller",
-                 "id", "is_adopted", "mark", "over", "peer", "principal", "record", "touched")  # fmt: skip
+                 "id", "is_adopted", "is_home", "mark", "over", "peer", "principal", "record",
+                 "touched")  # fmt: skip
 
     def __init__(
         self, id: str, mark: str, book: "SessionBook", principal: Any = None, caller: str = ""
@@ -102,6 +106,7 @@ class HttpSession:
         self.is_adopted = False
         self.record = BLANK
         self.over = False
+        self.is_home = True
         self.peer = Peer(self, book.router, side="server", call_ids=book.call_ids)
         self._book = book
         self._posts: dict[Id, PostRequest] = {}
@@ -155,10 +160,10 @@ class HttpSession:
         """The name its streams are kept under: its owner's is part of it, so that nobody else finds them."""
         owner = owner_of(self.principal)
         if owner is None:
-            return self.id
+            return self.mark
         from hashlib import sha256  # where there are owners, tokens have been hashed already
 
-        return f"{self.id}@{sha256(owner.encode()).hexdigest()[:32]}"
+        return f"{self.mark}@{sha256(owner.encode()).hexdigest()[:32]}"
 
     # What the client sends
 
@@ -328,16 +333,26 @@ class HttpSession:
 
     async def _assign_stream(self, get: GetRequest, last_id: str | None) -> int | None:
         """Give a response a stream to carry; the place in it to go on after, or None."""
-        streams = self.streams
+        streams, homes = self.streams, self._book.homes
         if last_id is None:
+            if homes is not None:
+                await homes.take_over(self)
             if streams is not None:
                 get.stream = streams.open(get, standing=True)
             return None
         if streams is None:
             raise Forgotten(f"revision {self.peer.revision.name} has no streams that go on")
-        get.stream, after = streams.find(last_id)
-        get.standing = get.stream.standing
-        await get.stream.check(after)
+        stream, after = streams.find(last_id)
+        await stream.check(after)
+        get.standing = stream.standing
+        if stream.standing and homes is not None:
+            await homes.take_over(self)
+            if isinstance(stream, StreamFollower):
+                following = streams.open(get, standing=True)
+                await streams.continue_standing(last_id, following)
+                get.stream = following
+                return None
+        get.stream = stream
         return after
 
     async def _begin_stream(self, get: GetRequest, after: int | None) -> None:
@@ -386,17 +401,61 @@ class HttpSession:
                 return
             if out.calls is None:
                 return  # progress or a log line that nobody can take
-        await self._say_standing(out.data)
+        if self.is_home or self._book.homes is None:
+            await self.say_standing(out.data)
+        else:
+            await self._book.homes.say(self, out.data)
 
-    async def _say_standing(self, message: bytes) -> None:
+    async def say_standing(self, message: bytes) -> None:
+        """Say what belongs to no request, or keep it until there is a stream for it."""
         # spec 2025-11-25 basic/transports#multiple-connections: on one stream only
         for get in reversed(self._gets):
             if get.standing and await get.say(message):
                 return
-        kept = [*(self._kept or [])[1 - MAX_KEPT_MESSAGES :], message]
+        self._keep(message)
+
+    def _keep(self, *messages: bytes) -> None:
+        """Keep messages for a standing stream that is not open; the oldest give way."""
+        kept = [*(self._kept or []), *messages][-MAX_KEPT_MESSAGES:]
         while len(kept) > 1 and sum(map(len, kept)) > MAX_KEPT_BYTES:
             del kept[0]
         self._kept = kept
+
+    # Its home, where there are several nodes
+
+    async def hand_over(self) -> list[bytes]:
+        """Be its home no longer: end its standing streams; gives what was kept for one."""
+        self.is_home = False
+        if self._streams is not None:
+            await self._streams.end_standing()
+        for get in self._gets:
+            if get.standing:
+                get.cut()
+        kept, self._kept = self._kept or [], None
+        return kept
+
+    def become_home(self, kept: list[bytes], *, from_dead: bool) -> None:
+        """Be its home from now on.
+
+        Args:
+            kept: what the former home had for a standing stream that was not open.
+            from_dead: nobody knows what the former home had to say.
+        """
+        self.is_home = True
+        self._keep(*kept)
+        if from_dead:
+            self._book.router.restore(self.peer, self.record.subscriptions, True)
+
+    async def let_streams_go(self, retry: int) -> None:
+        """End the responses whose clients can come back for the rest of their streams.
+
+        Args:
+            retry: milliseconds that clients are asked to wait before that.
+        """
+        for post in (*self._posts.values(),):
+            await post.let_go(retry)
+        for get in self._gets:
+            await get.let_go(retry)
 
     async def let_go(self, id: Id, retry: float | None) -> None:
         """End the response to a call, whose client comes back for the rest of its stream.
@@ -447,6 +506,7 @@ class HttpSession:
     def begin_elsewhere(self, facts: SessionFacts, caller: Caller) -> None:
         """Go on with a session that was opened at another node, or in a process before this one."""
         self.birth, self.birth_node, self.is_adopted = facts.birth, facts.node, True
+        self.is_home = self._book.homes is None
         self.peer.agree(caller)
         self.peer.session.phase = Phase.OPEN
 
@@ -526,6 +586,7 @@ class SessionBook:
         self.call_ids = CallIds(node.id)
         self.request_watch = request_watch
         self.node = node
+        self.homes = None if node.store is None else SessionHomes(node, self.find_marked)
         self.log = log
         self.letters = letters
         self.retry = retry
@@ -663,6 +724,14 @@ class SessionBook:
         task = self.loop.create_task(work)
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
+
+    async def let_streams_go(self) -> None:
+        """Have the clients of streams come back to other nodes, which share the log; see ADR 0082."""
+        if self.letters is None:
+            return  # there is no other node that has them
+        retry = round(1000 * self.retry)
+        going = [session.let_streams_go(retry) for session in self.list_all()]
+        await asyncio.gather(*going, return_exceptions=True)
 
     async def close(self) -> None:
         """Release all sessions and wait until they are settled: their clients may come back."""

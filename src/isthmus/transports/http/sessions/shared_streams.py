@@ -99,11 +99,12 @@ class SharedStream:
         follower: the node that carries it now, or nothing.
         over: nothing more will be said on it.
         standing: it is not the answer to a request.
+        prelude: what is sent before it: the rest of the stream that it continues.
     """
 
     __slots__ = ("_broken", "_calls", "_ending", "_flushing", "_last", "_letters", "_lock", "_pending",
                  "_pending_bytes", "_primes", "carrier", "follower", "key", "name", "over",
-                 "standing")  # fmt: skip
+                 "prelude", "standing")  # fmt: skip
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class SharedStream:
         self.follower = ""
         self.over = False
         self.standing = calls is None
+        self.prelude = b""
         self._letters = letters
         self._calls = encode_calls(calls)
         self._primes = primes
@@ -237,6 +239,8 @@ class SharedStream:
         carrier = self.carrier
         if carrier is None:
             return
+        if self.prelude:
+            chunk, self.prelude = self.prelude + chunk, b""
         taken = not (chunk or last) or await carrier.writer.write(chunk, more=not last)
         if last:
             carrier.hang_up()

@@ -95,7 +95,8 @@ class SessionHomes:
         former = session.birth_node if known is None else known.holder
         await node.leases.take_over(name, node.id, HOME_TTL_S)
         if former == node.id:
-            session.is_home = True
+            if not session.is_home:  # it was released here meanwhile, with what it had to say
+                session.become_home([], from_dead=True)
             return
         there, kept = await self._ask_for_kept(former, session.mark)
         session.become_home(kept, from_dead=not there)

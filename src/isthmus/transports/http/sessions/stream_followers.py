@@ -57,7 +57,7 @@ class StreamFollower:
 
     Attributes:
         key: the stream's name in the log.
-        standing: False: a standing stream is carried on as another one.
+        standing: it is not the answer to a request: then it is continued as a stream of this node.
     """
 
     __slots__ = ("_calls", "_carrier", "_idle_waits", "_is_over", "_letters", "_name", "_place", "_primes", "_producer",
@@ -98,7 +98,10 @@ class StreamFollower:
         """
         log = self._letters.log
         entries = await log.read(self.key, max(after - 1, 0), 1)
-        self._calls = decode_entry(entries[0][1]).calls or () if entries else ()
+        if entries:
+            calls = decode_entry(entries[0][1]).calls
+            self.standing = calls is None
+            self._calls = calls or ()
         await log.read(self.key, after, 1)
         self._place = after
 
