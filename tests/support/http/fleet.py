@@ -1,6 +1,7 @@
 """A fleet: some nodes of one server in this process, over one store, each driven by ASGI."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Self
 
 from isthmus import Context, Server
@@ -95,25 +96,36 @@ class FleetNode:
         node.mailbox._unsubscribe()
         node.mailbox._unsubscribe = None
 
+    async def end_lease(self) -> None:
+        """As :meth:`pause`, with the lease ended now; for engines whose time passes by itself."""
+        node: Any = self.app.node
+        self.pause()
+        await asyncio.wait((node._renewing,))
+        await node.leases.release(node._lease)
+
 
 class Fleet:
     """Some nodes over one store.
 
     Args:
-        count: how many.
-        store: what they share; one in memory by default, on the loop's clock.
+        count: how many, over one store in memory, on the loop's clock.
+        stores: that of each node, where they are not this one; each over the same engine.
         **options: of each app.
     """
 
-    def __init__(self, count: int = 2, store: Store | None = None, **options: Any) -> None:
-        self._store = store
+    def __init__(
+        self, count: int = 2, *, stores: Sequence[Store] | None = None, **options: Any
+    ) -> None:
+        self._stores = stores
         self._count = count
         self._options = options
         self.nodes: list[FleetNode] = []
 
     async def __aenter__(self) -> Self:
-        store = self._store or MemoryStore(asyncio.get_running_loop().time)
-        self.nodes = [FleetNode(store, self._options) for _ in range(self._count)]
+        stores = self._stores
+        if stores is None:
+            stores = [MemoryStore(asyncio.get_running_loop().time)] * self._count
+        self.nodes = [FleetNode(store, self._options) for store in stores]
         for node in self.nodes:
             await node.app.start()
         return self

@@ -109,8 +109,11 @@ class StreamFollower:
         """Begin to send what came after a place in the stream, and what comes."""
         self._place = after
         self._carrier = carrier
-        await carrier.writer.write(b"")
-        self._task = self._letters.start(self._follow())
+        # Asked first: from its answer on nothing more is said where the client was before.
+        state = await self._letters.follow(self, self._producer)
+        if self._carrier is not None:
+            await carrier.writer.write(b"")
+            self._task = self._letters.start(self._follow(state))
 
     async def let_go(self, retry: int) -> None:
         """End the response: its client comes back for the rest."""
@@ -147,11 +150,15 @@ class StreamFollower:
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
-    async def _follow(self) -> None:
-        """Send what is in the log until the stream is over, or its client gone."""
+    async def _follow(self, state: bytes | None) -> None:
+        """Send what is in the log until the stream is over, or its client gone.
+
+        Args:
+            state: how the stream stands, as its producer says; None where that does not answer.
+        """
         carrier = self._carrier
         try:
-            await self._send_until_over()
+            await self._send_until_over(state)
         except Forgotten as error:
             # A client that takes nothing while much is said: its next request is refused.
             log_failure("a client is too slow for its stream", error)
@@ -164,14 +171,15 @@ class StreamFollower:
                 self._stop()
                 carrier.hang_up()
 
-    async def _send_until_over(self) -> None:
+    async def _send_until_over(self, state: bytes | None) -> None:
         """Send what there is, and what comes.
+
+        Args:
+            state: as of :meth:`_follow`.
 
         Raises:
             Forgotten: something is not kept any more, or nobody can say the rest.
         """
-        # Asked first: from its answer on nothing more is said where the client was before.
-        state = await self._letters.follow(self, self._producer)
         was_followed = False
         is_asked = True  # since something new came, or a letter did
         while self._carrier is not None:
