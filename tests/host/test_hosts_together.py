@@ -181,6 +181,19 @@ async def test_a_caller_that_goes_takes_its_question_back_everywhere(make_store)
         assert [] == hosts.shop.bought
 
 
+async def test_a_question_that_the_store_has_lost_is_denied(make_store):
+    """Ours: nobody can tell any more who decided it, so nobody decides it."""
+    async with Hosts(make_store, 2) as hosts:
+        call, id = await hosts.ask(0)
+        assert await hosts.stores[1].kv.delete(f"host/question/{id}")
+        assert not await hosts.all[1].view.decide(id, YES)
+        assert not await hosts.all[0].view.decide(id, YES)
+        with pytest.raises(Denied, match="the store has lost this question"):
+            await call
+
+    assert [] == hosts.shop.bought
+
+
 async def test_a_host_that_joins_later_shows_what_waits(make_store):
     """Ours: and may decide it."""
     async with Hosts(make_store, 1) as hosts:

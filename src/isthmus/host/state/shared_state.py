@@ -39,6 +39,7 @@ class SharedState:
         self.store = store
         self._keys: list[bytes] = []
         self._keyed_by: list[bytes] = []
+        self._warned = False
 
     async def get(self, key: str) -> tuple[bytes | None, int]:
         """A record and its version; None and 0 where there is none.
@@ -99,13 +100,19 @@ class SharedState:
                 key = name.removeprefix(RECORD_PREFIX)
                 value = self._open(key, entry.value)
                 if value is None:
-                    log_warning("the record %s was not written by a process of this host", key)
+                    self._warn(key)
                 else:
                     found.append((key, value, entry.version))
             if len(page) < SCAN_PAGE_ENTRIES:
                 break
             after = page[-1][0]
         return found[:limit]
+
+    def _warn(self, key: str) -> None:
+        """Log the first record that does not open: others may be many, and are looked at often."""
+        if not self._warned:
+            self._warned = True
+            log_warning("the record %s was not written by a process of this host", key)
 
     async def update(
         self,
