@@ -166,6 +166,17 @@ class ClusterClient:
             head |= {"mcp-session-id": self.session, "mcp-protocol-version": self.revision}
         return Exchange(node.app, method, headers={**head, **self._head}, body=body)
 
+    def listen(self, at: int) -> Exchange:
+        """Open the session's standing stream at one node."""
+        node = self.cluster.nodes[at]
+        head = {
+            "host": "localhost:8000",
+            "accept": "text/event-stream",
+            "mcp-session-id": str(self.session),
+            "mcp-protocol-version": self.revision,
+        }
+        return Exchange(node.app, "GET", headers={**head, **self._head})
+
     def call(self, tool: str, id: Any, at: int | None = None, **arguments: Any) -> Exchange:
         """Begin to call a tool."""
         body = legacy_call_body(tool, id)
