@@ -57,6 +57,10 @@ def _unpack() -> None:
     for archive in sorted(archives.glob("*.deb")):
         _run(["dpkg-deb", "-x", str(archive), str(FOLDER / "root")])
     _write_starter(FOLDER / "redis-server")
+    for folder in (lists, archives):  # a hundred megabytes that nobody needs any more
+        shutil.rmtree(folder, ignore_errors=True)
+    for cache in FOLDER.glob("*.bin"):
+        cache.unlink(missing_ok=True)
 
 
 def _write_starter(path: Path) -> None:
