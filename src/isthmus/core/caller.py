@@ -14,6 +14,7 @@ from isthmus.revisions import BY_NAME, LATEST_LEGACY, Era, Revision
 from isthmus.wire import ClientCapabilities, Implementation, LogLevel
 from isthmus.wire.jsonrpc import MAX_QUOTED_CHARS, shorten
 from isthmus.wire.meta import Envelope
+from isthmus.wire.struct import Id
 
 
 class Caller(msgspec.Struct):
@@ -102,3 +103,9 @@ def _refuse_revision(requested: str, supported: tuple[Revision, ...]) -> Malform
         f"Unsupported protocol version {shorten(requested)!r}",
         {"supported": modern, "requested": shorten(requested)},
     )
+
+
+def find_progress_token(envelope: Envelope | MalformedEnvelope | None) -> Id | None:
+    """The token that progress is reported under; None where nobody asked for it."""
+    meta = envelope.meta if isinstance(envelope, Envelope) else UNSET
+    return None if meta is UNSET or meta.progress_token is UNSET else meta.progress_token

@@ -218,6 +218,7 @@ class HttpOptions(TypedDict, total=False):
     session_life: float
     max_sessions: int
     heartbeat: float
+    stateless: bool
     stream_answers: bool
     upload_budget: int
     body_timeout: float

@@ -46,6 +46,9 @@ def run(
         str | None,
         Option(metavar="URL", help="What processes share: redis://HOST:6379/0, sqlite:///PATH."),
     ] = None,
+    stateless: Annotated[
+        bool, Option("--stateless", help="HTTP without sessions, for clients up to 2025-11-25.")
+    ] = False,
     drain: Annotated[
         str | None,
         Option(metavar="SECONDS", help="For calls in flight after SIGTERM: 1; 30 with --workers."),
@@ -61,7 +64,7 @@ def run(
         place = ListenOptions.of(
             exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp
         )
-        ends = read_http_options(place, store, drain, drain_lead)
+        ends = read_http_options(place, store, drain, drain_lead, stateless=stateless)
         if workers is not None:
             from isthmus.cli.commands.run_workers import supervise
 
@@ -88,33 +91,43 @@ class HttpRunOptions(NamedTuple):
         store: the URL of what processes share.
         drain: seconds for calls in flight.
         drain_lead: seconds before that.
+        stateless: up to 2025-11-25 there are no sessions.
     """
 
     store: str | None = None
     drain: float | None = None
     drain_lead: float | None = None
+    stateless: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """The arguments for ``Server.run`` and ``Server.asgi``."""
-        given = {"drain": self.drain, "drain_lead": self.drain_lead}
-        return {name: seconds for name, seconds in given.items() if seconds is not None}
+        given = {"drain": self.drain, "drain_lead": self.drain_lead, "stateless": self.stateless}
+        return {
+            name: value for name, value in given.items() if value is not None and value is not False
+        }
 
     def words(self) -> list[str]:
         """The options as another ``isthmus run`` is told of them."""
         given = {"store": self.store, "drain": self.drain, "drain-lead": self.drain_lead}
-        return [
+        words = [
             word
             for name, value in given.items()
             if value is not None
             for word in (f"--{name}", str(value))
         ]
+        return [*words, *(["--stateless"] if self.stateless else [])]
 
 
 NO_OPTIONS = HttpRunOptions()
 
 
 def read_http_options(
-    place: "ListenOptions | None", store: str | None, drain: str | None, drain_lead: str | None
+    place: "ListenOptions | None",
+    store: str | None,
+    drain: str | None,
+    drain_lead: str | None,
+    *,
+    stateless: bool = False,
 ) -> HttpRunOptions:
     """The options of a command line.
 
@@ -123,10 +136,14 @@ def read_http_options(
     """
     given = {"--store": store, "--drain": drain, "--drain-lead": drain_lead}
     named = [name for name, text in given.items() if text is not None]
+    named += ["--stateless"] if stateless else []
     if named and (place is None or place.transport not in {"http", "websocket"}):
         raise UsageError(f"{named[0]} goes with --http or --websocket")
     return HttpRunOptions(
-        store, parse_seconds(drain, "--drain"), parse_seconds(drain_lead, "--drain-lead")
+        store,
+        parse_seconds(drain, "--drain"),
+        parse_seconds(drain_lead, "--drain-lead"),
+        stateless,
     )
 
 

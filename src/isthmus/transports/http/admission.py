@@ -25,10 +25,12 @@ from isthmus.transports.http.authorizer import (
     find_recall,
 )
 from isthmus.transports.http.origin_guard import OriginGuard
+from isthmus.transports.http.refusals import find_request_id
 from isthmus.transports.http.reply import Scope
 from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.request_watch import RequestWatch, WatchedRequest
-from isthmus.wire.jsonrpc import ErrorBody, Frame
+from isthmus.wire.jsonrpc import ErrorBody, Frame, parse
+from isthmus.wire.struct import Id
 
 # Seconds between looks at who listens; half of what a stream may outlive its permission by
 LISTENER_CHECK_S = 30.0
@@ -174,6 +176,18 @@ class Admission:
         except Exception as error:  # noqa: BLE001 - an author's function may raise anything, and must let nobody in
             log_request_failure("finding out which scopes a request takes", error)
             return ADMISSION_FAILED
+
+    def find_batch_refusal(
+        self, principal: Principal | None, members: Sequence[Raw]
+    ) -> tuple[Refusal, Id | None] | None:
+        """Why somebody may not have what an array asks for, with an id to say it under; or None."""
+        # What is no message is answered by an error of its own, and asks for nothing.
+        parsed = [parse(bytes(one)) for one in members]
+        frames = [one for one in parsed if isinstance(one, Frame)]
+        lack = self.find_refusal(principal, frames, modern=False)
+        if lack is None:
+            return None
+        return lack, find_request_id(frames[0]) if len(frames) == 1 else None
 
     def make_scoped_router(self, principal: Principal | None) -> "ScopedRouter":
         """The router for somebody's connection that has no statuses."""

@@ -10,7 +10,6 @@ in :meth:`HttpApp.begin`. A modern request is served by a
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Raw
 
 from isthmus.core.batch import find_batch_flaw
-from isthmus.core.caller import Caller, MalformedEnvelope, read_envelope
+from isthmus.core.caller import Caller, find_progress_token, read_envelope
 from isthmus.core.http.rules import LegacyRequest, ModernRequest, Refusal, judge
 from isthmus.revisions import LEGACY
 from isthmus.runtime.channel import Delivery
@@ -45,6 +44,7 @@ from isthmus.transports.http.refusals import (
     HTTP_TOO_OLD,
     NEEDS_STREAM,
     NO_SESSION,
+    NO_STANDING_STREAM,
     NOT_STARTED,
     SHUTTING_DOWN,
     STORE_LOST,
@@ -66,6 +66,7 @@ from isthmus.transports.http.response import SERVER_STOPPING, ResponseChannel
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.seal import SessionSeal, make_lone_node
 from isthmus.transports.http.sessions.session import HttpSession, SessionBook
+from isthmus.transports.http.sessions.stateless import StatelessEndpoint
 from isthmus.transports.http.sessions.stream_letters import open_stream_log
 from isthmus.wire.jsonrpc import Frame, Unreadable, parse
 from isthmus.wire.meta import Envelope
@@ -105,6 +106,7 @@ class HttpApp(ExchangeApp):
         max_sessions: the most sessions in memory; the idlest gives way to a new one.
         heartbeat: seconds between comments on an open stream; a client that takes none of four in
             a row counts as gone.
+        stateless: up to 2025-11-25, open no sessions: each POST stands alone.
         stream_answers: answer legacy requests with a stream even where JSON would do.
         upload_budget: the most bytes that bodies may take together while they come; one more is
             refused (503). At least ``body_limit``.
@@ -130,7 +132,6 @@ class HttpApp(ExchangeApp):
         node: this process among those that serve together; one that is alone by default.
         session_keys: gives the secrets that session ids are sealed with, the one that seals first;
             asked once the app has started. Made up for this process by default.
-        clock: says the time in seconds since the epoch.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
 
@@ -161,6 +162,7 @@ class HttpApp(ExchangeApp):
         session_life: float = 86_400.0,
         max_sessions: int = 10_000,
         heartbeat: float = 15.0,
+        stateless: bool = False,
         stream_answers: bool = False,
         upload_budget: int = 256 * 1024 * 1024,
         body_timeout: float = 60.0,
@@ -177,7 +179,6 @@ class HttpApp(ExchangeApp):
         auth: "Authorizer | None" = None,
         node: "Node | None" = None,
         session_keys: Callable[[], Sequence[bytes]] | None = None,
-        clock: Callable[[], float] = time.time,
         on_start: LifespanHook | None = None,
         on_stop: LifespanHook | None = None,
     ) -> None:
@@ -195,17 +196,17 @@ class HttpApp(ExchangeApp):
         self.head_limit, self.target_limit = head_limit, target_limit
         self._body_limit = body_limit
         self._bodies = BodyReader(body_limit, upload_budget, idle=body_idle, total=body_timeout)
-        self._retry, self._stream_log = retry, stream_log
         self._admission = None if auth is None else _make_admission(auth, router, head_limit)
         self._probes = HealthProbes(self, health, ready, self.node.store)
         self.drain = AppDrain(self._stop, drain, drain_lead)
-        self._sse = self._make_sse_server(sse, messages)
+        self._sse = self._make_sse_server(None if stateless else sse, messages)
+        endpoint = StatelessEndpoint(router, self._admission, stream_answers=stream_answers)
+        self._stateless = endpoint if stateless else None
         self.sockets = self._make_websockets(max_sessions) if websocket else None
-        self._session_idle, self._max_sessions = session_idle, max_sessions
-        name = "" if router.server is None else router.server.name
-        self._seal = SessionSeal(session_keys, name, self.node.id, session_life, clock)
-        self._heartbeat, self._stream_answers = heartbeat, stream_answers
-        self._on_start, self._on_stop = on_start, on_stop
+        self._session_idle, self._max_sessions, self._retry = session_idle, max_sessions, retry
+        self._seal = SessionSeal(session_keys, router.server, self.node.id, session_life)
+        self._stream_log, self._heartbeat = stream_log, heartbeat
+        self._stream_answers, self._on_start, self._on_stop = stream_answers, on_start, on_stop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the server's lifespan."""
@@ -351,7 +352,7 @@ class HttpApp(ExchangeApp):
                 lack := self._admission.find_refusal(exchange.principal, (frame,), modern=True)
             ):
                 return exchange.refuse(lack, find_request_id(frame))
-            token = _find_progress_token(envelope)
+            token = find_progress_token(envelope)
             return self._begin_modern(exchange, frame, token, verdict.caller)
         if isinstance(verdict, LegacyRequest):
             read = envelope if isinstance(envelope, Envelope) else None
@@ -363,24 +364,21 @@ class HttpApp(ExchangeApp):
     ) -> Awaitable[Any]:
         head, supported = exchange.request.head, self.router.supported
         verdict = judge(head, members, NO_ENVELOPE, supported, exchange.principal)
-        if isinstance(verdict, Refusal):
-            return exchange.refuse(verdict)
+        if isinstance(verdict, LegacyRequest) and self._stateless is not None:
+            return self._stateless.begin_batch(exchange, members, self._request_watch)
         if not isinstance(verdict, LegacyRequest) or verdict.session_id is None:
-            return exchange.refuse(BATCH_WITHOUT_SESSION)
+            refusal = verdict if isinstance(verdict, Refusal) else BATCH_WITHOUT_SESSION
+            return exchange.refuse(refusal)
         session = self._book.find(verdict.session_id, exchange.principal)
         if session is None:
             again = partial(self._begin_batch, exchange, members, body)
             return self._book.shared.serve_adopted(exchange, verdict.session_id, None, again)
         if wrong := find_batch_flaw(members, accepted=session.peer.session.batches):
             return exchange.refuse(Refusal(400, -32600, wrong))
-        if self._admission is not None:
-            # What is no message is answered by an error of its own, and asks for nothing.
-            parsed = [parse(bytes(one)) for one in members]
-            frames = [one for one in parsed if isinstance(one, Frame)]
-            lack = self._admission.find_refusal(exchange.principal, frames, modern=False)
-            if lack is not None:
-                id = find_request_id(frames[0]) if len(frames) == 1 else None
-                return exchange.refuse(lack, id)
+        if self._admission is not None and (
+            lack := self._admission.find_batch_refusal(exchange.principal, members)
+        ):
+            return exchange.refuse(*lack)
         takes = exchange.request.takes
         takes = EVENTS_ONLY if self._stream_answers and takes.events else takes
         post = PostRequest(exchange, takes, session)
@@ -417,14 +415,15 @@ class HttpApp(ExchangeApp):
         envelope: Envelope | None,
         body: bytes,
     ) -> Awaitable[Any]:
+        if self._stateless is not None:
+            return self._stateless.begin(exchange, frame, envelope, self._request_watch)
         session = None
         if session_id is not None:
             session = self._book.find(session_id, exchange.principal)
             if session is None:
                 again = partial(self._begin_legacy, exchange, session_id, frame, envelope, body)
-                return self._book.shared.serve_adopted(
-                    exchange, session_id, find_request_id(frame), again
-                )
+                id = find_request_id(frame)
+                return self._book.shared.serve_adopted(exchange, session_id, id, again)
         elif frame.method != "initialize" or frame.id is UNSET:
             return exchange.refuse(NO_SESSION, find_request_id(frame))
         if self._admission is not None and (
@@ -447,8 +446,8 @@ class HttpApp(ExchangeApp):
 
     def _begin_get_or_delete(self, exchange: Exchange, session_id: str | None) -> Awaitable[Any]:
         """GET and DELETE, which are about a session as a whole."""
-        if session_id is None:
-            return exchange.refuse(NO_SESSION)
+        if session_id is None or self._stateless is not None:
+            return exchange.refuse(NO_STANDING_STREAM if self._stateless else NO_SESSION)
         session = self._book.find(session_id, exchange.principal)
         if session is None:
             again = partial(self._begin_get_or_delete, exchange, session_id)
@@ -607,9 +606,3 @@ def _make_admission(auth: "Authorizer", router: Router, head_limit: int) -> "Adm
     from isthmus.transports.http.admission import make_admission  # most let everybody in
 
     return make_admission(auth, router, head_limit)
-
-
-def _find_progress_token(envelope: Envelope | MalformedEnvelope) -> Id | None:
-    """The token that progress is reported under; None where nobody asked for it."""
-    meta = UNSET if isinstance(envelope, MalformedEnvelope) else envelope.meta
-    return None if meta is UNSET or meta.progress_token is UNSET else meta.progress_token

@@ -19,6 +19,13 @@ BATCH_WITHOUT_SESSION = Refusal(
     -32600,
     "Invalid request: a batch is part of a session of 2025-03-26: send initialize first",
 )
+NO_STANDING_STREAM = Refusal(
+    405,
+    -32600,
+    "There are no sessions here (stateless=True): no stream to GET, and nothing to DELETE",
+    UNSET,
+    (("allow", "POST, OPTIONS"),),
+)
 NEEDS_STREAM = Refusal(406, -32600, "The answer is an event stream: accept text/event-stream")
 HTTP_TOO_OLD = Refusal(
     406, -32600, "The answer is an event stream: HTTP/1.0 has none, use HTTP/1.1"

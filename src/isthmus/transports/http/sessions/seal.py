@@ -16,6 +16,7 @@ from isthmus.core.sealing import NONCE_BYTES, SealBroken
 
 if TYPE_CHECKING:
     from isthmus.nodes.node import Node
+    from isthmus.wire import Implementation
 
 KEY_BYTES = 32
 
@@ -25,7 +26,7 @@ class SessionSeal:
 
     Args:
         keys: gives the secrets, the one that seals first; made up for this process if not given.
-        server: the server's name: ids open for no other.
+        server: the server, by its name: ids open for no other.
         node: the node that opens sessions here.
         life: seconds an id is good for.
         clock: says the time in seconds since the epoch.
@@ -34,7 +35,7 @@ class SessionSeal:
     def __init__(
         self,
         keys: Callable[[], Sequence[bytes]] | None,
-        server: str,
+        server: "Implementation | None",
         node: str,
         life: float,
         clock: Callable[[], float] = time.time,
@@ -42,7 +43,7 @@ class SessionSeal:
         self.node = node
         self.life = life
         self._keys = keys or _make_keys()
-        self._server = server
+        self._server = "" if server is None else server.name
         self.clock = clock
 
     def make_id(self, mark: str, birth: int, caller: Caller, principal: Any) -> str:
