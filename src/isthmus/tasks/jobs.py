@@ -594,11 +594,18 @@ class TaskBook:
     async def find(self, owner: str, id: str) -> TaskRecord | None:
         """The record of a task; None where its owner has none of this id.
 
-        One whose node has ended is settled first: it has failed, or works here.
+        One whose node has ended is settled first: it has failed, or works here. Where there are
+        other nodes, the store is read in any case: one of them may have ended the task.
+
+        Raises:
+            StoreUnavailable: nobody can tell now.
         """
         job = self._jobs.get((owner, id))
         if job is not None and job.born.done():
-            return job.record
+            if self.nodes is not None:
+                await job.reread()
+            if self.nodes is None or (owner, id) in self._jobs:
+                return job.record
         entry = await self.store.get(record_key(owner, id))
         record = None if entry is None else decode_record(entry.value)
         if record is None or self.nodes is None or not await self.nodes.is_orphan(owner, record):
