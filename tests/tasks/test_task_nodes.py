@@ -425,3 +425,26 @@ def test_what_a_task_says_of_itself_is_read_at_other_nodes():
         return found["statusMessage"]
 
     assert "half way" == run(lives)
+
+
+def test_what_a_node_begins_when_it_comes_back_is_found_when_it_ends():
+    """Ours: it was taken off the list of those that have tasks, and nobody knew that it lives."""
+
+    async def lives():
+        declare, notes = make_gated_tool(retry_safe=True)
+        fleet = TaskFleet(declare)
+        (back,) = await fleet.start()
+        await begin_task(back.client(), arguments={"value": "a"})
+        notes.gates["a"].set()
+        back.pause()
+        await asyncio.sleep(DEATH_S)
+        (other,) = await fleet.start()
+        back.resume()
+        await begin_task(back.client(), arguments={"value": "b"})
+        back.kill()
+        await asyncio.sleep(DEATH_S)
+        works = len(other.book)
+        await fleet.close()
+        return works
+
+    assert 1 == run(lives)

@@ -67,6 +67,7 @@ class Node:
         secrets: those agreed on, once it has joined.
         bus: messages of other nodes, sealed; None where there is no store.
         mailbox: letters of other nodes, or None where there is no store.
+        returns: how often it was taken for dead and came back.
     """
 
     def __init__(
@@ -96,6 +97,9 @@ class Node:
         self._on_death: list[DeathCallback] = []
         self._on_return: list[ReturnCallback] = []
         self._trusted_at = 0.0
+        self._held_until = 0.0
+        self.returns = 0
+        self._renewal = asyncio.Lock()
         self._known: frozenset[str] = frozenset()
         self._alive: dict[str, tuple[float, bool]] = {}
 
@@ -147,9 +151,24 @@ class Node:
             await asyncio.wait(ending)
         await self._release(self.store)
 
+    @property
+    def holds_lease(self) -> bool:
+        """Whether no other node can have taken this one for dead since its last renewal."""
+        return asyncio.get_running_loop().time() < self._held_until
+
+    async def hold_lease(self) -> None:
+        """See that the others know of this node, before it begins what they must finish or end.
+
+        Raises:
+            StoreUnavailable: they cannot be told now.
+        """
+        if not self.holds_lease:
+            await self._renew()
+
     async def _take_lease(self) -> None:
-        name = self._lease_name(self.id)
+        name, began = self._lease_name(self.id), asyncio.get_running_loop().time()
         self._lease = await self.leases.take_over(name, self.id, self._ttl)
+        self._held_until = began + self._ttl
 
     async def _release(self, store: "Store") -> None:
         """Give back all that :meth:`join` took, as far as it came."""
@@ -226,10 +245,18 @@ class Node:
                 log_failure("the lease of this node", error)
 
     async def _renew(self) -> None:
+        async with self._renewal:
+            await self._keep_lease()
+
+    async def _keep_lease(self) -> None:
         if self._lease is not None:
+            began = asyncio.get_running_loop().time()
             self._lease = await self._renew_lease(self._lease)
+            if self._lease is not None:
+                self._held_until = began + self._ttl
         if self._lease is None:  # it was stopped for longer than its lease, or the store was
             log_warning("node %s was taken for dead, and comes back", self.id)
+            self.returns += 1
             await self._take_lease()
             self._doubt_leases()
             self._call_back(self._on_return, "the return of this node")

@@ -97,7 +97,7 @@ class TaskNodes:
         self._node = node
         self._kv = kv
         self._restart = restart
-        self._index = WorkIndex(kv, node.id)
+        self._index = WorkIndex(kv, node)
         self._settling: dict[str, asyncio.Task[TaskRecord | None]] = {}
         self._sweeping: asyncio.Task[None] | None = None
         self._sweep_again = False
@@ -156,7 +156,6 @@ class TaskNodes:
 
     async def recheck(self) -> None:
         """See which tasks are still this node's: others may have taken it for dead."""
-        self._index.list_anew()
         for job in self._book.jobs():
             try:
                 await job.reread()
@@ -351,9 +350,9 @@ class TaskNodes:
         while True:
             self._sweep_again = False
             try:
-                for node in await self._index.list_workers():
+                for node, version in await self._index.list_workers():
                     if not await self._node.is_alive(node):
-                        await self._sweep(node)
+                        await self._sweep(node, version)
             except StoreUnavailable as error:
                 log_warning("the tasks of a node that has ended cannot be settled now: %s", error)
             except Exception as error:  # noqa: BLE001 - the next one comes
@@ -365,7 +364,7 @@ class TaskNodes:
                 continue
             await asyncio.sleep(SETTLING_RETRY_S)
 
-    async def _sweep(self, node: str) -> None:
+    async def _sweep(self, node: str, version: int) -> None:
         """Settle what a node left that has ended, unless another node does."""
         leases = self._node.leases
         lease = await leases.acquire(f"settling/{node}", self.id, SETTLING_TTL_S)
@@ -378,7 +377,7 @@ class TaskNodes:
             lease = await leases.renew(lease, SETTLING_TTL_S)
             if lease is None:
                 return
-        await self._index.forget_worker(node)
+        await self._index.forget_worker(node, version)
         await leases.release(lease)
 
     # Letters

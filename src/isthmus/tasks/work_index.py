@@ -7,6 +7,7 @@ never the records of all tasks. A key without a task means nothing.
 
 from collections.abc import AsyncIterator
 
+from isthmus.nodes.node import Node
 from isthmus.store.kv import KV
 
 WORK_PREFIX = "work/"
@@ -25,13 +26,14 @@ class WorkIndex:
 
     Args:
         kv: the store of the tasks.
-        node: the id of this node.
+        node: this node.
     """
 
-    def __init__(self, kv: KV, node: str) -> None:
+    def __init__(self, kv: KV, node: Node) -> None:
         self._kv = kv
-        self._node = node
-        self._is_listed = False
+        self._node = node.id
+        self._this = node
+        self._listed_at: int | None = None  # the return of the node after which it was put there
 
     async def add(self, key: str, ttl: float | None) -> None:
         """Write down that this node works on the task of a record.
@@ -40,19 +42,21 @@ class WorkIndex:
             key: the record's.
             ttl: seconds the record is kept, or None.
         """
-        if not self._is_listed:
+        await self._this.hold_lease()
+        returns = self._this.returns
+        if self._listed_at != returns:  # a node that was taken for dead was taken off the list
             await self._kv.put(WORKER_PREFIX + self._node, b"")
-            self._is_listed = True
+            self._listed_at = returns
         await self._kv.put(f"{WORK_PREFIX}{self._node}/{key}", b"", ttl)
 
     async def remove(self, key: str, node: str | None = None) -> None:
         """Write down that a node, by default this one, does not work on a task any more."""
         await self._kv.delete(f"{WORK_PREFIX}{node or self._node}/{key}")
 
-    async def list_workers(self) -> list[str]:
-        """The nodes that have worked on tasks, and may have left some."""
+    async def list_workers(self) -> list[tuple[str, int]]:
+        """The nodes that have worked on tasks, and may have left some; with the entry's version."""
         found = await self._kv.scan(WORKER_PREFIX, "", MAX_WORKERS)
-        return [key.removeprefix(WORKER_PREFIX) for key, _ in found]
+        return [(key.removeprefix(WORKER_PREFIX), entry.version) for key, entry in found]
 
     async def list_work(self, node: str) -> AsyncIterator[str]:
         """The keys of the records that a node works on, or worked on when it ended."""
@@ -62,13 +66,9 @@ class WorkIndex:
                 yield key.removeprefix(prefix)
             after = page[-1][0]
 
-    async def forget_worker(self, node: str) -> None:
-        """Take a node off the list, when nothing of it is left."""
-        await self._kv.delete(WORKER_PREFIX + node)
-
-    def list_anew(self) -> None:
-        """This node may have been taken off the list; it writes itself down with its next task."""
-        self._is_listed = False
+    async def forget_worker(self, node: str, version: int) -> None:
+        """Take a node off the list, when nothing of it is left and it did not come back."""
+        await self._kv.delete(WORKER_PREFIX + node, version)
 
     # Calls that may be made again
 
