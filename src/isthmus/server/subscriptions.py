@@ -55,6 +55,9 @@ Topic: TypeAlias = tuple[str, str]
 """A notification, and the resource's URI or the elicitation's id that it is about."""
 
 
+NO_TOPICS: frozenset[Topic] = frozenset()
+
+
 class ChangeListener:
     """A session or a stream that hears of changes.
 
@@ -69,7 +72,7 @@ class ChangeListener:
     """
 
     def __init__(self, link: Any, lists: Iterable[str], stream: Id | None = None) -> None:
-        self.topics: set[Topic] = set()
+        self.topics: set[Topic] | frozenset[Topic] = NO_TOPICS  # most never have any
         self._link = link
         self._lists = frozenset(lists)
         self._stream = stream
@@ -183,14 +186,19 @@ class TopicIndex:
         """Let a listener hear of topics."""
         with self._lock:
             for topic in topics:
+                if isinstance(listener.topics, frozenset):
+                    listener.topics = set()
                 listener.topics.add(topic)
                 self._listeners.setdefault(topic, {})[listener] = None
 
     def leave(self, listener: ChangeListener, *topics: Topic) -> None:
         """Let it hear of them no longer, if it did."""
         with self._lock:
-            for topic in listener.topics.intersection(topics):
-                listener.topics.discard(topic)
+            mine = listener.topics
+            if isinstance(mine, frozenset):
+                return
+            for topic in mine.intersection(topics):
+                mine.discard(topic)
                 others = self._listeners[topic]
                 del others[listener]
                 if not others:

@@ -85,13 +85,14 @@ class HttpSession:
         birth: when it was opened, in seconds since the epoch.
         birth_node: the node that opened it.
         is_adopted: this node did not open it, or has released it since.
+        is_stale: nobody has told its client of changes meanwhile; its next standing stream does.
         record: what its client has changed since, as far as this node knows.
         is_home: this node says what belongs to no request; see ``standing_streams.py``.
     """
 
     __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "birth", "birth_node", "caller",
-                 "id", "is_adopted", "is_home", "mark", "over", "peer", "principal", "record",
-                 "touched")  # fmt: skip
+                 "id", "is_adopted", "is_home", "is_stale", "mark", "over", "peer", "principal",
+                 "record", "touched")  # fmt: skip
 
     def __init__(
         self, id: str, mark: str, book: "SessionBook", principal: Any = None, caller: str = ""
@@ -103,7 +104,7 @@ class HttpSession:
         self.touched = 0.0
         self.birth = 0
         self.birth_node = book.node.id
-        self.is_adopted = False
+        self.is_adopted = self.is_stale = False
         self.record = BLANK
         self.over = False
         self.is_home = True
@@ -316,6 +317,9 @@ class HttpSession:
                 old.cut()
         self._gets = (*self._gets, get)
         self._book.request_watch.stay(get)
+        if self.is_stale and get.standing:
+            self.is_stale = False
+            self._book.router.restore(self.peer, self.record.subscriptions, True)
         try:
             await self._begin_stream(get, after)
             if not get.is_over:
@@ -490,8 +494,7 @@ class HttpSession:
             if post is not None:
                 retry = [(name.encode(), value.encode()) for name, value in STORE_LOST.headers]
                 post.reply.extra = (*post.reply.extra, *retry)
-                error = encode_error(id, STORE_LOST.error())
-                await post.reply.answer(error, STORE_LOST.status)
+                await post.reply.answer(encode_error(id, STORE_LOST.error()), STORE_LOST.status)
             raise Refuse(STORE_LOST.code, STORE_LOST.message) from None
 
     def take_record(self, record: SessionRecord) -> None:
@@ -551,8 +554,7 @@ class SessionBook:
     newcomers give way to newcomers first. And a caller that has more than its share and goes on
     opening sessions pushes out its own.
 
-    An id says what its session is. So the book is only what this node has in memory: a session that
-    nobody uses is released, and adopted when its client comes back, here or at another node.
+    A session that nobody uses is released, and adopted when its client comes back, here or elsewhere.
 
     Args:
         router: serves the requests of all sessions.
@@ -677,8 +679,8 @@ class SessionBook:
         session.record = record
         session.touched = self.loop.time()
         self._keep(session)
-        # Where there is no store, nobody has told its client of changes meanwhile.
-        self.router.restore(session.peer, record.subscriptions, self.node.store is None)
+        session.is_stale = self.node.store is None
+        self.router.restore(session.peer, record.subscriptions, False)
         self._watch_idle()
         return True
 

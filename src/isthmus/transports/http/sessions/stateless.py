@@ -112,7 +112,7 @@ class StatelessChannel(ResponseChannel):
         Raises:
             Refuse: always.
         """
-        raise Refuse(-32603, _refuse_sessionless(method).message)
+        raise Refuse(-32603, f"{method} needs a session, and this server has none (stateless=True)")
 
 
 class StatelessEndpoint:
