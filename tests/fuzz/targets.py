@@ -36,11 +36,13 @@ from isthmus.core.events import RequestReceived, SendBytes
 from isthmus.core.framing import LineSplitter
 from isthmus.core.http.params import decode_value, encode_value
 from isthmus.core.http.rules import Refusal, judge, judge_head, read_head
+from isthmus.core.http.session_id import SessionFacts, seal_session_id, unseal_session_id
 from isthmus.core.http.sse import SseParser
 from isthmus.core.journal import Journal, Unsealed, digest_binding, seal, unseal
 from isthmus.core.pagination import BadCursor, paginate
 from isthmus.core.redaction.live_secrets import REDACTED
 from isthmus.core.redaction.messages import Redact
+from isthmus.core.sealing import SealBroken
 from isthmus.core.session import Session
 from isthmus.core.uri_template import BadTemplate, UriTemplate
 from isthmus.revisions import METHODS
@@ -49,6 +51,7 @@ from isthmus.testing.transcript import load
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.http.reply import NOBODY, EventWriter
 from isthmus.transports.http.sessions.resume import PostedStream, SessionStreams
+from isthmus.wire import ClientCapabilities
 from isthmus.wire.jsonrpc import Frame, Unreadable, encode_answer, is_nested_deeper, parse
 from support.http.http_differences import assert_same, cut, may_differ
 from support.http.messages import hello, make_http_app
@@ -59,6 +62,8 @@ TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
 LIMIT = 4096
 KEY = b"k" * 32
 BOUND = digest_binding("tools/call", "book", None, None)
+FACTS = SessionFacts("2025-11-25", ClientCapabilities(), None, b"o" * 16, "ab" * 10, 1, "n1")
+SESSION_ID = seal_session_id(FACTS, [KEY], b"n" * 12, "fuzzed")
 SEALED = seal(Journal(), [KEY], b"n" * 12, 2.0, BOUND)
 REDACT = Redact()
 ED25519 = Ed25519PrivateKey.from_private_bytes(
@@ -156,6 +161,17 @@ def journal(data: bytes) -> None:
         return
     assert token == SEALED
     assert opened == Journal()
+
+
+def session_ids(data: bytes) -> None:
+    """An ``Mcp-Session-Id``: nothing opens but what we sealed, byte for byte."""
+    id = data.decode("latin-1")
+    try:
+        opened = unseal_session_id(id, [KEY], "fuzzed")
+    except SealBroken:
+        return
+    assert id == SESSION_ID
+    assert opened == FACTS
 
 
 def cursors(data: bytes) -> None:
@@ -397,6 +413,13 @@ def tokens() -> Iterator[bytes]:
     yield encode_answer(1, b"{}")
 
 
+def session_names() -> Iterator[bytes]:
+    """Ids of sessions: ours, and others."""
+    yield SESSION_ID.encode()
+    yield SESSION_ID[:-1].encode()
+    yield b"A" * 599
+
+
 def marks() -> Iterator[bytes]:
     """A cursor, and something like one."""
     page = paginate(NAMES, str, cursor=None, size=7, secret=KEY, scope="tools/list")
@@ -503,6 +526,7 @@ TARGETS = {
     "http": Target(http, requests),
     "responses": Target(responses, replies),
     "journal": Target(journal, tokens),
+    "session_ids": Target(session_ids, session_names),
     "cursors": Target(cursors, marks),
     "templates": Target(templates, addresses),
     "headers": Target(headers, values),

@@ -407,3 +407,26 @@ async def test_streams_of_an_adopted_session_have_names_of_their_own():
 
     assert 400 == again.status
     await app.close()
+
+
+async def test_a_question_is_asked_where_the_end_of_the_handshake_was_not_heard():
+    """Ours: it was said to another process, and nobody could tell this one."""
+    servers = [make_server(), make_server()]
+
+    @servers[0].tool
+    async def ask_roots(ctx: Context) -> str:
+        return str(len(await ctx.roots()))
+
+    apps = [server.asgi() for server in servers]
+    session = await initialize(apps[0])
+    await fetch(apps[1], headers=head(session), body=INITIALIZED)
+    asking = begin_legacy_call(apps[0], session, "ask_roots")
+    question = await asking.event()
+    while "method" not in question:
+        question = await asking.event()
+    answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
+    await fetch(apps[0], headers=head(session), body=answer)
+
+    assert "0" == read_tool_text(await asking.event())
+    for app in apps:
+        await app.close()

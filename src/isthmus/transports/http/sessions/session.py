@@ -64,8 +64,7 @@ SWEEPS_PER_IDLE_TIME = 8
 MAX_EVICTION_CANDIDATES = 64  # sessions looked at for one that may give way to a new one
 
 
-# Of the streams of sessions that were adopted: one that comes back must not use a number again
-FIRST_ADOPTED_STREAM = 1_000_000
+FIRST_ADOPTED_STREAM = 1_000_000  # a session that comes back must not use a number again
 
 # What an id begins with until the handshake has gone well: no header can carry it
 UNNAMED = "\0"
@@ -90,6 +89,7 @@ class HttpSession:
         is_home: this node says what belongs to no request; see ``standing_streams.py``.
     """
 
+    opens_elsewhere = True  # the end of a handshake may be posted to another process
     __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "birth", "birth_node", "caller",
                  "id", "is_adopted", "is_home", "is_stale", "mark", "over", "peer", "principal",
                  "record", "touched")  # fmt: skip
