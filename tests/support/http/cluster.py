@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from isthmus import Context, Server
@@ -107,11 +108,20 @@ def make_asking_server(store: Any) -> Server:
 
 
 class Cluster:
-    """Nodes over one store; use it with ``async with``."""
+    """Nodes over one store; use it with ``async with``.
 
-    def __init__(self, count: int = 2, store: Any = True, **options: Any) -> None:
+    Args:
+        count: so many nodes.
+        store: what they share; a store in memory if not given, None for none.
+        stores: one for each node instead, over one engine.
+        **options: of the apps.
+    """
+
+    def __init__(
+        self, count: int = 2, store: Any = True, stores: Sequence[Any] = (), **options: Any
+    ) -> None:
         self.store = FallibleStore() if store is True else store
-        self.nodes = [ClusterNode(self.store, options) for _ in range(count)]
+        self.nodes = [ClusterNode(own, options) for own in stores or [self.store] * count]
 
     async def __aenter__(self) -> Self:
         for node in self.nodes:
