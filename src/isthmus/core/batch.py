@@ -7,11 +7,18 @@ who withdraws a member, or sends nothing but notifications, waits for less or fo
 
 from collections.abc import Iterable, Sequence
 
+from isthmus.revisions import Feature, Revision
+
 # The most messages an array may have: all of them are served at the same time
 MAX_BATCH_MEMBERS = 100
 
 # The most that a client takes out of one array, which it cannot refuse: each may want an answer
 MAX_TAKEN_MEMBERS = 1_000
+
+
+def has_batches(revision: Revision) -> bool:
+    """Whether a revision has arrays of messages."""
+    return revision.has(Feature.BATCHING)
 
 
 def find_batch_flaw(members: Sequence[object], *, accepted: bool) -> str | None:

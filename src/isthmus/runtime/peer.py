@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw
 
+from isthmus.core.batch import has_batches
 from isthmus.core.caller import Caller, read_caller
 from isthmus.core.calls import CallIds
 from isthmus.core.events import (
@@ -42,7 +43,7 @@ from isthmus.errors import (
     OutOfPhase,
     refused,
 )
-from isthmus.revisions import METHODS, Feature, Revision
+from isthmus.revisions import METHODS, Revision
 from isthmus.runtime.batches import send_batch
 from isthmus.runtime.channel import (
     LARGE_RESULT_BYTES,
@@ -527,7 +528,7 @@ class Peer:
     def agree(self, caller: Caller) -> None:
         """Keep the facts that a handshake settled, for every later message."""
         self.caller = caller
-        self.session.batches = caller.revision.has(Feature.BATCHING)
+        self.session.batches = has_batches(caller.revision)
 
     def on_close(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Run ``callback`` when the conversation ends; the returned function takes that back."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.core.batch import MAX_TAKEN_MEMBERS, find_batch_flaw
+from isthmus.core.batch import MAX_TAKEN_MEMBERS, find_batch_flaw, has_batches
 from isthmus.core.caller import Caller, MalformedEnvelope, find_progress_token, read_envelope
 from isthmus.core.http.rules import Refusal
 from isthmus.errors import Refuse
-from isthmus.revisions import BY_NAME, LEGACY, Feature, Revision
+from isthmus.revisions import BY_NAME, LEGACY, Revision
 from isthmus.runtime.inbound import Inbound
 from isthmus.transports.http.refusals import find_request_id
 from isthmus.transports.http.reply import Reply
@@ -149,7 +149,7 @@ class StatelessEndpoint:
         self, exchange: Exchange, members: Sequence[Raw], watch: "RequestWatch"
     ) -> Awaitable[Any]:
         """Begin to serve several messages in one array."""
-        accepted = self._find_revision(exchange).has(Feature.BATCHING)
+        accepted = has_batches(self._find_revision(exchange))
         if wrong := find_batch_flaw(members, accepted=accepted):
             return exchange.refuse(Refusal(400, -32600, wrong))
         if len(members) > MAX_TAKEN_MEMBERS:
