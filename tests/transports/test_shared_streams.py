@@ -410,3 +410,22 @@ def test_a_stream_that_its_producer_has_forgotten_ends():
             return second
 
     assert b": some of what was said is not kept any more" in play(scene).body
+
+
+def test_a_letter_that_is_late_ends_no_other_response():
+    """Ours: who hears that another response carries the stream asks its producer first."""
+
+    async def scene():
+        async with Fleet(3) as (here, there, yonder):
+            first = Client()
+            stream = here.streams.open(first)
+            await stream.put(say(1))
+            await first.wait_for(1)
+            second = await there.resume(first.ids[-1])
+            await yonder.letters._post(there.node.id, "stream/yield", stream.key)
+            await stream.put(say(2))
+            await stream.put(ANSWER, last=True)
+            await second.is_over.wait()
+            return second
+
+    assert 2 == len(play(scene).events)

@@ -60,8 +60,8 @@ class StreamFollower:
         standing: it is not the answer to a request: then it is continued as a stream of this node.
     """
 
-    __slots__ = ("_calls", "_carrier", "_idle_waits", "_is_over", "_letters", "_name", "_place", "_primes", "_producer",
-                 "_task", "_woken", "key", "standing")  # fmt: skip
+    __slots__ = ("_calls", "_carrier", "_idle_waits", "_is_doubted", "_is_over", "_letters", "_name", "_place", "_primes", "_producer",
+                 "_state", "_task", "_was_followed", "_woken", "key", "standing")  # fmt: skip
 
     def __init__(
         self, letters: StreamLetters, session: str, name: str, producer: str, *, primes: bool
@@ -76,7 +76,10 @@ class StreamFollower:
         self._calls: tuple[Id, ...] = ()
         self._carrier: StreamCarrier | None = None
         self._idle_waits = 0
+        self._is_doubted = False
         self._is_over = False
+        self._state: bytes | None = None
+        self._was_followed = False
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -134,6 +137,11 @@ class StreamFollower:
         """Look at the log: there may be more in it."""
         self._woken.set()
 
+    def doubt(self) -> None:
+        """Another response may carry the stream: ask its producer before anything more is sent."""
+        self._is_doubted = True
+        self._woken.set()
+
     def give_way(self) -> None:
         """Another response carries the stream from now on: end this one."""
         carrier = self._carrier
@@ -163,13 +171,16 @@ class StreamFollower:
             # A client that takes nothing while much is said: its next request is refused.
             log_failure("a client is too slow for its stream", error)
             if carrier is not None:
-                await carrier.writer.write(FORGOTTEN_HINT, more=False)
+                await carrier.writer.write(FORGOTTEN_HINT)
         except Exception as error:  # noqa: BLE001 - its client must not wait in vain
             log_failure("a stream of another node", error)
         finally:
             if carrier is not None and self._carrier is carrier:
                 self._stop()
-                carrier.hang_up()
+                if self._is_over:
+                    carrier.hang_up()
+                else:
+                    carrier.give_way()  # which ends the response, too
 
     async def _send_until_over(self, state: bytes | None) -> None:
         """Send what there is, and what comes.
@@ -180,14 +191,15 @@ class StreamFollower:
         Raises:
             Forgotten: something is not kept any more, or nobody can say the rest.
         """
-        was_followed = False
+        self._state, self._was_followed = state, state == FOLLOWED
         is_asked = True  # since something new came, or a letter did
-        while self._carrier is not None:
+        while self._carrier is not None and self._state != YIELDED:
             self._woken.clear()
-            was_followed = was_followed or state == FOLLOWED
-            if state == YIELDED:
-                return
-            if state is not None and state != FOLLOWED:
+            if self._is_doubted:
+                self._is_doubted = False
+                await self._ask_producer()
+                continue
+            if self._state not in (None, FOLLOWED):
                 await self._send_rest()
                 return
             is_new = await self._send_new()
@@ -198,14 +210,24 @@ class StreamFollower:
             if not is_asked:
                 # A letter came and nothing is new: the producer says how the stream stands.
                 is_asked = True
-                state = await self._letters.ask(self, self._producer)
+                await self._ask_producer()
             elif await self._wait_for_more():
                 is_asked = False
-            elif await self._is_producer_dead():
-                await self._write_end()
-            elif state is None:
-                again = self._letters.ask if was_followed else self._letters.follow
-                state = await again(self, self._producer)
+            else:
+                await self._look_at_producer()
+
+    async def _ask_producer(self) -> None:
+        """Ask how the stream stands; the first time it is told that a client has come back here."""
+        ask = self._letters.ask if self._was_followed else self._letters.follow
+        self._state = await ask(self, self._producer)
+        self._was_followed = self._was_followed or self._state == FOLLOWED
+
+    async def _look_at_producer(self) -> None:
+        """Write the end of the stream where its producer is dead."""
+        if await self._is_producer_dead():
+            await self._write_end()
+        elif self._state is None:
+            await self._ask_producer()
 
     async def _send_rest(self) -> None:
         """Send what a stream had to say of which nothing more comes.

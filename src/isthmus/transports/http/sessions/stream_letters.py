@@ -72,6 +72,10 @@ class FollowedStream(Protocol):
         """Another response carries it from now on."""
         ...
 
+    def doubt(self) -> None:
+        """Another response may carry it: ask its producer before anything more is sent."""
+        ...
+
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[str, str]).decode
@@ -236,7 +240,7 @@ class StreamLetters:
     async def _take_yield(self, body: bytes) -> bytes:
         stream = self._followed.get(_decode(body)[0])
         if stream is not None:
-            stream.give_way()
+            stream.doubt()  # the letter may be meant for one that was here before
         return b""
 
     def _wake_all(self) -> None:
