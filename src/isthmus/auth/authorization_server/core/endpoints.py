@@ -13,6 +13,7 @@ from isthmus.auth.authorization_server.core.requests import (
     OAuthParameters,
     OAuthResponse,
     RequestRefused,
+    TooManyRequests,
     UntrustedRedirect,
     body_type,
     header_values,
@@ -30,6 +31,7 @@ from isthmus.auth.authorization_server.storage.store import (
     AuthStore,
     StoreLocked,
 )
+from isthmus.auth.authorization_server.users.login_limits import Allowance, count_registration
 from isthmus.auth.protocol import (
     AUTH_METHODS,
     AUTHORIZATION_CODE_GRANT,
@@ -46,6 +48,8 @@ from isthmus.transports.http.reply import JSON_TYPE, Receive, Scope, Send, send_
 if TYPE_CHECKING:
     from isthmus.auth.authorization_server.core.oauth_core import OAuthCore
     from isthmus.auth.authorization_server.storage.clients import AuthlibClient
+
+HOUR_S = 3600.0
 
 T = TypeVar("T")
 EndpointHandler = Callable[[Scope, Receive], Awaitable[OAuthResponse]]
@@ -342,7 +346,7 @@ class OAuthEndpoints:
         return done
 
     async def _register(self, scope: Scope, receive: Receive) -> OAuthResponse:
-        self._limits.registration(peer_address(scope))
+        await self._count_registration(peer_address(scope))
         if scope.get("query_string"):
             raise RequestRefused("a registration is the body of the request, not part of its URL")
         if body_type(header_values(scope, b"content-type")) != "application/json":
@@ -366,6 +370,20 @@ class OAuthEndpoints:
             return done
 
         return await self._serve(work, LookupResult())
+
+    async def _count_registration(self, address: str) -> None:
+        """Count a registration here, and with those of other processes that share the store.
+
+        Raises:
+            TooManyRequests: too many came from this address.
+        """
+        self._limits.registration(address)
+        allowance = Allowance(self._limits.per_ip_hour, HOUR_S)
+        wait = await self._store.write(
+            lambda records: count_registration(records, allowance, address)
+        )
+        if wait:
+            raise TooManyRequests(wait)
 
     async def _jwks(self, scope: Scope, receive: Receive) -> OAuthResponse:  # noqa: ARG002 - every handler gets them
         keys = await self._keyring.published(self._store)

@@ -306,6 +306,10 @@ class TooManyRequests(RequestRefused):
 class Limits:
     """Counts requests in this process, and refuses those beyond a rate.
 
+    Registrations are counted in the authorization server's store as well, for all its processes.
+    Other requests are not: their rates bound the work of a process, and a write for each would be more
+    work than they save.
+
     Example::
 
         AuthorizationServer(…, limits=Limits(5, per_address=Rate(60, seconds=60)))
@@ -323,6 +327,7 @@ class Limits:
         per_address: Rate = ADDRESS_RATE,
         per_client: Rate = CLIENT_RATE,
     ) -> None:
+        self.per_ip_hour = per_ip_hour
         self._registrations = MemoryMeter(Rate(per_ip_hour, seconds=3600))
         self._addresses = MemoryMeter(per_address)
         self._clients = MemoryMeter(per_client)

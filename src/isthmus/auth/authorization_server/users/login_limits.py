@@ -267,3 +267,29 @@ class StoredLoginTries:
             for kind, one in zip(COUNT_KINDS, self._rules.allowances, strict=True)
         ]
         return LoginTries.over(windows, lambda: records.now)
+
+
+REGISTRATION_KIND = "registration"
+
+MAX_REGISTRATION_ADDRESSES = 20_000
+
+
+def count_registration(records: "Records", allowance: Allowance, address: str) -> float:
+    """Count a client's registration in the store, for all processes that have it.
+
+    Args:
+        records: the store, in a transaction.
+        allowance: what one address may register.
+        address: whom it came from.
+
+    Returns:
+        0 where it may go on; else the seconds until another one may, and it is not counted.
+    """
+    counts = StoredTryCounts(
+        records, REGISTRATION_KIND, allowance.seconds, MAX_REGISTRATION_ADDRESSES
+    )
+    window, key = TryWindow(allowance, counts), address_block(address)
+    wait = window.wait(key, records.now)
+    if not wait:
+        window.count(key, records.now)
+    return wait
