@@ -1,4 +1,4 @@
-"""Tasks of processes that are killed: two of them over one SQLite file, and ``kill -9``."""
+"""Tasks of processes that are killed (``kill -9``), over each engine that several processes can have."""
 
 import asyncio
 import sys
@@ -12,12 +12,19 @@ from isthmus.errors import ConnectFailed, Refused
 from isthmus.nodes.node import OUTCOME_UNKNOWN
 from support.ports import find_free_port
 from support.server.both_eras import LEGACY, MODERN
+from support.store.engines import ENGINES
 
 PROGRAM = Path(__file__).parents[1] / "support" / "tasks" / "task_program.py"
 
 NODE_TTL_S = 1.5
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
+
+
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.redis)], name="store")
+def make_store_url(request, tmp_path):
+    """Where the store of a test is."""
+    return ENGINES[request.param](tmp_path).url
 
 
 class TaskProcess:
@@ -67,9 +74,9 @@ async def begin(process, revision, name, **arguments):
 
 @pytest.mark.timeout(60)
 @BOTH
-async def test_a_killed_processs_task_has_failed_at_the_other(tmp_path, revision):
+async def test_a_killed_processs_task_has_failed_at_the_other(store, revision):
     """Ours: an acknowledged task is there, and ends once, with words that say what is not known."""
-    async with processes(f"sqlite:///{tmp_path}/store.db", 2) as (first, second):
+    async with processes(store, 2) as (first, second):
         id = await begin(first, revision, "wait_for_ever")
         await first.kill()
         async with Client(second.url, revision=revision) as client:
@@ -80,9 +87,9 @@ async def test_a_killed_processs_task_has_failed_at_the_other(tmp_path, revision
 
 
 @pytest.mark.timeout(60)
-async def test_a_task_that_may_run_twice_is_done_when_all_processes_were_killed(tmp_path):
+async def test_a_task_that_may_run_twice_is_done_when_all_processes_were_killed(store, tmp_path):
     """Ours: whoever starts next runs it again, with its arguments out of the store."""
-    store, notes = f"sqlite:///{tmp_path}/store.db", tmp_path / "runs"
+    notes = tmp_path / "runs"
     async with processes(store, 2) as (first, second):
         id = await begin(first, MODERN, "note", path=str(notes))
         while not notes.exists():  # noqa: ASYNC110 - another process writes it
