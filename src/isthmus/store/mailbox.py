@@ -18,6 +18,10 @@ MAIL_TIMEOUT_S = 2.0  # that an answer to a letter may take
 
 MAX_LETTERS_AT_WORK = 10_000  # letters that one mailbox works on at a time
 
+REPLAY_WINDOW_LETTERS = 4096  # of one sender, that may come late and are known to be new
+
+MAX_SENDERS = 1_000  # whose letters are remembered
+
 Handler = Callable[[bytes], Awaitable[bytes]]
 """Takes a letter in, and gives the answer to it; what it raises is told to the sender."""
 
@@ -50,8 +54,31 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Letter).decode
 
 
+class ReplayWindow:
+    """The numbers of one sender's newest letters: each is taken in once."""
+
+    __slots__ = ("_newest", "_seen")
+
+    def __init__(self) -> None:
+        self._newest = 0
+        self._seen = 0  # bit n: the letter n before the newest has come
+
+    def accept(self, number: int) -> bool:
+        """Note that a letter has come; False where it came before, or nobody can tell any more."""
+        ahead = number - self._newest
+        if ahead > 0:
+            kept = self._seen << ahead if ahead < REPLAY_WINDOW_LETTERS else 0
+            self._seen = (kept | 1) & ((1 << REPLAY_WINDOW_LETTERS) - 1)
+            self._newest = number
+            return True
+        if -ahead >= REPLAY_WINDOW_LETTERS or self._seen >> -ahead & 1:
+            return False
+        self._seen |= 1 << -ahead
+        return True
+
+
 class Mailbox:
-    """The letters of one node.
+    """The letters of one node. One that wants an answer is taken in once, however often it comes.
 
     Args:
         bus: carries them.
@@ -65,6 +92,7 @@ class Mailbox:
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._work: set[asyncio.Task[None]] = set()
+        self._windows: dict[str, ReplayWindow] = {}
         self._unsubscribe: Unsubscribe | None = None
 
     def handle(self, topic: str, handler: Handler) -> None:
@@ -139,10 +167,21 @@ class Mailbox:
             return
         if not letter.sender:
             self._take_answer(letter)
+        elif letter.number and not self._is_new(letter):
+            return
         elif len(self._work) < MAX_LETTERS_AT_WORK:
             task = asyncio.get_running_loop().create_task(self._serve(letter))
             self._work.add(task)
             task.add_done_callback(self._work.discard)
+
+    def _is_new(self, letter: Letter) -> bool:
+        """Whether a letter comes for the first time: who can write to the bus may say it again."""
+        window = self._windows.get(letter.sender)
+        if window is None:
+            if len(self._windows) >= MAX_SENDERS:
+                del self._windows[next(iter(self._windows))]
+            window = self._windows[letter.sender] = ReplayWindow()
+        return window.accept(letter.number)
 
     def _take_answer(self, letter: Letter) -> None:
         future = self._waiting.get(letter.number)

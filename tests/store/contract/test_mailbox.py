@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from isthmus.errors import UsageError
-from isthmus.store.mailbox import Mailbox, MailRefused, MailUndelivered
+from isthmus.store.mailbox import Mailbox, MailRefused, MailUndelivered, ReplayWindow
 
 
 @pytest.fixture
@@ -177,3 +177,40 @@ async def test_what_is_no_letter_is_passed_over(open_store, open_mailbox, caplog
 
     assert b"a" == await one.send("n2", "echo", b"a")
     assert "a letter of another node" in caplog.text
+
+
+async def test_a_letter_that_comes_again_is_not_taken_in_twice(open_mailbox, open_store):
+    """Ours: whoever can write to the bus cannot have a letter act again."""
+    taken, carried = [], []
+
+    async def take(body):
+        taken.append(body)
+        return b""
+
+    await open_mailbox("n2", take=take)
+    one, bus = await open_mailbox("n1"), (await open_store()).bus
+    await bus.subscribe("mail/n2", carried.append)
+    await one.send("n2", "take", b"1")
+    await one.send("n2", "take", b"2")
+    for message in [*carried]:
+        await bus.publish("mail/n2", message)
+    await one.send("n2", "take", b"3")
+
+    assert [b"1", b"2", b"3"] == taken
+
+
+@pytest.mark.parametrize(
+    ("numbers", "accepted"),
+    [
+        ([1, 2, 3], [1, 2, 3]),
+        ([1, 1, 1], [1]),
+        ([3, 1, 2, 1, 3], [3, 1, 2]),
+        ([1, 10**15, 1, 10**15, 10**15 - 1], [1, 10**15, 10**15 - 1]),
+        ([5000, 904, 905, 905], [5000, 905]),
+    ],
+)
+def test_numbers_of_letters_are_accepted_once(numbers, accepted):
+    """Ours: also where they come in another order; what is older than can be told is not."""
+    window = ReplayWindow()
+
+    assert accepted == [number for number in numbers if window.accept(number)]

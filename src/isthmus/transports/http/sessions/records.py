@@ -19,6 +19,7 @@ import msgspec
 
 from isthmus.runtime.failures import log_warning
 from isthmus.store.store import StoreUnavailable
+from isthmus.wire import LogLevel
 
 if TYPE_CHECKING:
     from isthmus.store.kv import KV
@@ -42,7 +43,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
     """
 
     ended: bool = False
-    log_level: str | None = None
+    log_level: LogLevel | None = None
     subscriptions: tuple[str, ...] = ()
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
 from itertools import count, islice
 from os import urandom
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, structs
 
@@ -47,7 +47,6 @@ from isthmus.wire.struct import Id
 if TYPE_CHECKING:
     from isthmus.nodes.node import Node
     from isthmus.transports.http.sessions.stream_letters import StreamLetters
-    from isthmus.wire import LogLevel
 
 SESSION_ENDED = ErrorBody(code=-32600, message="Invalid request: the session was ended")
 ID_IN_FLIGHT = ErrorBody(code=-32600, message="Invalid request: this id is in flight already")
@@ -501,9 +500,8 @@ class HttpSession:
         """Act on a record that another node has written."""
         self.record = record
         peer = self.peer
-        level: Any = record.log_level
-        if level != peer.caller.log_level:
-            peer.agree(structs.replace(peer.caller, log_level=level))
+        if record.log_level != peer.caller.log_level:
+            peer.agree(structs.replace(peer.caller, log_level=record.log_level))
         self._book.router.restore(peer, record.subscriptions, False)
 
     def begin_elsewhere(self, facts: SessionFacts, caller: Caller) -> None:
@@ -669,12 +667,12 @@ class SessionBook:
 
     def adopt(self, id: str, facts: SessionFacts, record: SessionRecord, origin: Origin) -> bool:
         """Hold a session that was opened elsewhere; False where there is no room for it."""
-        name, principal, level = _name_caller(origin), origin.principal, record.log_level
+        name, principal = _name_caller(origin), origin.principal
         if not self._make_room(name):
             return False
         session = HttpSession(id, facts.mark, self, principal, name)
-        revision, log_level = BY_NAME[facts.revision], cast("LogLevel | None", level)
-        caller = Caller(revision, facts.capabilities, facts.info, log_level, principal)
+        revision, level = BY_NAME[facts.revision], record.log_level
+        caller = Caller(revision, facts.capabilities, facts.info, level, principal)
         session.begin_elsewhere(facts, caller)
         session.record = record
         session.touched = self.loop.time()
