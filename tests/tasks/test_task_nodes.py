@@ -5,7 +5,8 @@ import asyncio
 import pytest
 from msgspec import Struct
 
-from isthmus import Context
+from isthmus import Context, Server
+from isthmus.errors import UsageError
 from isthmus.nodes.node import OUTCOME_UNKNOWN
 from isthmus.server.guard.limits import Limits
 from support.server.both_eras import LEGACY, MODERN, accept_form
@@ -448,3 +449,14 @@ def test_what_a_node_begins_when_it_comes_back_is_found_when_it_ends():
         return works
 
     assert 1 == run(lives)
+
+
+@pytest.mark.parametrize("options", [{}, {"task": "optional", "task_starts": "in_body"}])
+def test_only_a_task_that_begins_with_its_call_may_run_twice(options):
+    """Ours: the error comes where the tool is made."""
+
+    async def t(ctx: Context) -> None:
+        await ctx.start_task()
+
+    with pytest.raises(UsageError, match="tool 't': retry_safe needs task="):
+        Server("s").add_tool(t, retry_safe=True, **options)
