@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from isthmus.testing.faults import until
-from support.http.asgi_driver import fetch
+from support.http.asgi_driver import Exchange, fetch
 from support.http.messages import (
     begin_legacy_call,
     begin_modern_call,
@@ -115,6 +115,20 @@ async def test_a_server_that_drains_serves_calls_and_begins_no_streams():
     assert 200 == served.status
     assert [503, 503, 503] == [one.status for one in refused]
     assert {"close"} == {one.header("connection") for one in refused}
+
+
+async def test_a_standing_stream_is_told_to_come_back():
+    """Spec 2025-11-25 basic/transports: SHOULD send retry before closing; it is another node's then."""
+    app = make_http_app({"retry": 0.25})
+    session = await open_legacy_session(app)
+    head = legacy_head(session, accept="text/event-stream")
+    stream = Exchange(app, "GET", headers=head)
+    await stream.started.wait()
+    await app.close()
+    whole = await stream.done()
+
+    assert b"retry: 250\n" in whole.body
+    assert whole.body.endswith(b"\n\n")
 
 
 async def test_a_second_signal_cuts_what_is_in_flight():

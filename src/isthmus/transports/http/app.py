@@ -468,7 +468,7 @@ class HttpApp(ExchangeApp):
             await exchange.refuse(SHUTTING_DOWN)
             return
         try:
-            await session.listen(exchange, GetRequest(exchange), last_id)
+            await session.listen(exchange, GetRequest(exchange, session, self._retry), last_id)
         except Forgotten as error:
             await exchange.refuse(refuse_resumption(last_id or "", error))
         except StoreUnavailable:

@@ -22,6 +22,8 @@ from isthmus.wire.struct import Id
 if TYPE_CHECKING:
     from isthmus.transports.http.sessions.stream_carrier import CarriedStream
 
+FAREWELL_TIMEOUT_S = 0.5  # that a client may take to read that it shall come back
+
 PRIME_AFTER_S = 1.0  # that a call lasts until its client is given an id to come back with
 
 
@@ -147,24 +149,34 @@ class GetRequest(WatchedRequest):
 
     Args:
         exchange: the request.
+        session: whose it is.
+        retry: seconds that its client is asked to wait where the server stops.
 
     Attributes:
         reply: the response.
         writer: writes the response, which is an event stream in any case.
         stream: the stream it carries, or None where the revision cannot resume any.
         standing: it takes what belongs to no request.
+        retry: milliseconds that its client is asked to wait before it comes back, where the server
+            stops; None where the revision has no such thing.
     """
 
-    __slots__ = ("_exchange", "reply", "standing", "stream", "writer")
+    __slots__ = ("_exchange", "_leaving", "reply", "retry", "standing", "stream", "writer")
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(
+        self, exchange: Exchange, session: ResumableSession | None = None, retry: float = 0.0
+    ) -> None:
         super().__init__(exchange.task)
+        streams = None if session is None else session.streams
+        primes = streams is not None and streams.primes
+        self.retry = round(1000 * retry) if primes else None
         self._exchange = exchange
         self.writer = EventWriter(exchange, exchange.extra)
         self.reply = Reply(exchange, EVENTS_ONLY, exchange.extra)
         self.reply.events = self.writer
         self.stream: CarriedStream | None = None
         self.standing = True
+        self._leaving: asyncio.Task[None] | None = None
 
     @property
     def principal(self) -> Any:
@@ -214,8 +226,21 @@ class GetRequest(WatchedRequest):
             self.give_way()
 
     def farewell(self) -> None:
-        """The server stops: so does the stream."""
-        self.cut()
+        """The server stops: so does the response, and its client comes back, to another node."""
+        if self.stream is None or self.retry is None or not self.writer.has_begun:
+            self.cut()
+        elif self._leaving is None:
+            leaving = self._let_go(self.stream, self.retry)
+            self._leaving = asyncio.get_running_loop().create_task(leaving)
+
+    async def _let_go(self, stream: "CarriedStream", retry: int) -> None:
+        try:
+            async with asyncio.timeout(FAREWELL_TIMEOUT_S):
+                await stream.let_go(retry)
+        except TimeoutError:
+            pass  # its client does not read
+        finally:
+            self.give_way()
 
     def expire(self, why: ErrorBody) -> None:
         """End the stream: whoever listens may not any more."""
@@ -229,5 +254,7 @@ class GetRequest(WatchedRequest):
         self.task = None
         self.reply.is_over = True
         self.reply.close(self.writer)
+        if self._leaving is not None:
+            self._leaving.cancel()
         if self.stream is not None:
             self.stream.leave(self)
