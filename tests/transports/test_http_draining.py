@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import signal
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from isthmus.testing.faults import until
+from isthmus.transports.http.serve import drain_connections
 from support.http.asgi_driver import Exchange, fetch
 from support.http.messages import (
     begin_legacy_call,
@@ -207,3 +209,16 @@ async def test_a_connection_ends_with_the_next_answer_of_a_server_that_drains():
     assert (200, "close") == (late[0], late[1]["connection"])
     for _, writer in (busy, kept):
         writer.close()
+
+
+async def test_a_signal_that_is_heard_late_holds_no_idle_server_up():
+    """Ours: a server may end its connections before its loop runs what the signal asked for."""
+    with signals_owned():
+        app = make_http_app({"drain": 60.0})
+        await app.start()
+        app.drain.awaits_connections = True
+        signal.raise_signal(signal.SIGTERM)
+        async with asyncio.timeout(5.0):
+            await drain_connections(app, SimpleNamespace(connections=set()))
+
+    assert not app.has_started

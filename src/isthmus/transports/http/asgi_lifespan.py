@@ -223,8 +223,8 @@ class AppDrain:
         self._is_held = True
 
     def release(self) -> None:
-        """No more requests come."""
-        self._is_held = False
+        """No more requests come, and a signal that is heard only now waits for none."""
+        self._is_held = self.awaits_connections = False
 
     async def wait_for_calls(
         self,

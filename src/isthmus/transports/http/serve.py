@@ -182,7 +182,6 @@ async def drain_connections(app: HttpApp, state: Any) -> None:
         connection.shutdown()
     app.drain.release()
     await closing
-    app.drain.awaits_connections = False
 
 
 def load_websocket_protocol() -> Any:
