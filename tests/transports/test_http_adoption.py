@@ -261,6 +261,19 @@ async def test_a_deleted_session_stays_ended_without_a_store():
     await app.close()
 
 
+async def test_a_deleted_session_stays_ended_when_its_app_stops_and_starts_again():
+    """Spec 2025-11-25 session-management: the server MUST answer 404 once it has ended a session."""
+    app = make_app()
+    session = await open_session(app)
+    other = await open_session(app)
+    assert 200 == (await fetch(app, "DELETE", headers=head(session))).status
+    await app.close()
+    statuses = [(await call(app, one)).status for one in (session, other)]
+    await app.close()
+
+    assert [404, 200] == statuses
+
+
 async def test_a_deleted_session_is_ended_at_all_nodes_of_a_store():
     """2025-11-25 basic/transports#session-management: also at one that has never seen it."""
     store = MemoryStore()

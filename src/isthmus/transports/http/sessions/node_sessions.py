@@ -19,7 +19,6 @@ from isthmus.transports.http.refusals import STORE_LOST, TOO_MANY_SESSIONS, UNKN
 from isthmus.transports.http.request import Exchange
 from isthmus.transports.http.sessions.records import (
     BLANK,
-    EndedMarks,
     RecordChange,
     SessionRecord,
     SessionRecords,
@@ -49,7 +48,7 @@ class NodeSessions:
         self.mail = None if book.node.bus is None else _make_mail(book.node, self)
         self._book = book
         self._records = None if store is None else SessionRecords(store.kv)
-        self._ended = EndedMarks(book.seal.life, book.loop.time)
+        self._ended = book.seal.ended
 
     async def join(self) -> None:
         """Take in what other nodes send and tell.

@@ -122,10 +122,10 @@ class EndedMarks:
 
     Args:
         life: seconds an id is good for.
-        clock: says the time in seconds.
+        clock: says the time in seconds since the epoch, by which ids end, too.
     """
 
-    def __init__(self, life: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, life: float, clock: Callable[[], float] = time.time) -> None:
         self._life = life
         self._clock = clock
         self._until: dict[str, float] = {}

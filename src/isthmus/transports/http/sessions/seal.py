@@ -13,6 +13,7 @@ from isthmus.core.http.session_id import (
 )
 from isthmus.core.principal import digest_owner, owner_of
 from isthmus.core.sealing import NONCE_BYTES, SealBroken
+from isthmus.transports.http.sessions.records import EndedMarks
 
 if TYPE_CHECKING:
     from isthmus.nodes.node import Node
@@ -30,6 +31,10 @@ class SessionSeal:
         node: the node that opens sessions here.
         life: seconds an id is good for.
         clock: says the time in seconds since the epoch.
+
+    Attributes:
+        ended: sessions whose ids would open, but which have ended here; they outlast a stop of the
+            app, as ids do.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class SessionSeal:
         self._keys = keys or _make_keys()
         self._server = "" if server is None else server.name
         self.clock = clock
+        self.ended = EndedMarks(life, clock)
 
     def make_id(self, mark: str, birth: int, caller: Caller, principal: Any) -> str:
         """The id of a session that opens.
