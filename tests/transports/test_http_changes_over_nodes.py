@@ -140,3 +140,31 @@ async def test_a_ping_is_answered_at_any_node():
         assert None is await ping
         stream.leave()
         await stream.done()
+
+
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+@pytest.mark.parametrize("nodes", [(1, 2), (2, 1), (0, 1), (1, 0), (1, 1, 2), (1, 2, 1), (0, 1, 2)])
+async def test_standing_streams_opened_at_once_leave_one_home(revision, nodes):
+    """Spec 2025-11-25 basic/transports#multiple-connections: on one stream only."""
+    async with Cluster(3) as cluster:
+        client = await cluster.open_client(revision)
+        await hold_everywhere(cluster, client)
+        streams = [client.listen(at) for at in nodes]
+        for stream in streams:
+            await wait_until_open(stream)
+        before = [find_methods(stream).count(TOOLS) for stream in streams]
+        cluster.nodes[0].server.add_tool(lambda: None, name="new")
+        homes = [node for node in cluster.nodes if node.book.find(client.session).is_home]
+
+        assert 1 == len(homes)
+        await until(lambda: [find_methods(one).count(TOOLS) for one in streams] != before)
+        await run_turns(50)
+        told = sum(find_methods(stream).count(TOOLS) for stream in streams) - sum(before)
+        assert 1 == told
+        away = [
+            s for s, at in zip(streams, nodes, strict=True) if cluster.nodes[at] is not homes[0]
+        ]
+        assert all(stream.complete.is_set() for stream in away)
+        assert {} == homes[0].book.homes._under_way
+        for stream in streams:
+            stream.leave()

@@ -320,6 +320,8 @@ class HttpSession:
             self.is_stale = False
             self._book.router.restore(self.peer, self.record.subscriptions, True)
         try:
+            if get.standing and not self.is_home:
+                get.cut()  # a newer one has come to another node
             await self._begin_stream(get, after)
             if not get.is_over:
                 await exchange.wait_until_left()

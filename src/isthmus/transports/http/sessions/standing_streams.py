@@ -6,6 +6,7 @@ it has kept for a stream that was not open, and says nothing more. Where it is d
 would have said: the session's client is told that lists may have changed.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,8 +16,10 @@ from isthmus.core.http.sse import make_stream_name, parse_event_id
 from isthmus.errors import IsthmusError
 from isthmus.nodes.node import Node
 from isthmus.runtime.failures import log_warning
+from isthmus.store.lease import Lease
 from isthmus.store.log import Forgotten, Overtaken
 from isthmus.store.mailbox import MailRefused, MailUndelivered
+from isthmus.store.store import StoreUnavailable
 from isthmus.transports.http.sessions.shared_streams import encode_entries, make_log_key
 from isthmus.transports.http.sessions.stream_entries import CONTINUED, encode_calls, encode_entry
 
@@ -27,6 +30,8 @@ HAND_OVER_TOPIC = "standing/hand-over"
 SAY_TOPIC = "standing/say"
 
 HOME_TTL_S = 86_400.0  # that a home is remembered; longer than a session lasts without one
+
+MAX_SWAP_ATTEMPTS = 16  # while other nodes take over the same home
 
 MAX_CONTINUATIONS = 64  # standing streams that one request goes through, from one to the next
 
@@ -64,9 +69,31 @@ FindSession = Callable[[str], HousedSession | None]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_mark = msgspec.msgpack.Decoder(str).decode
+_decode_claim = msgspec.msgpack.Decoder(tuple[str, int]).decode
 _decode_message = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
 _decode_kept = msgspec.msgpack.Decoder(tuple[bool, list[bytes]]).decode
+
+
+class TakeOver:
+    """One take-over of a session's home that is under way at this node.
+
+    Attributes:
+        version: of the lease that it holds; 0 before that.
+        given: the versions of leases that other nodes have taken over from this one meanwhile.
+        finished: set when it is over.
+    """
+
+    __slots__ = ("finished", "given", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.given: set[int] = set()
+        self.finished = asyncio.Event()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another node is the home by now."""
+        return self.version in self.given
 
 
 class SessionHomes:
@@ -80,26 +107,63 @@ class SessionHomes:
     def __init__(self, node: Node, find: FindSession) -> None:
         self._node = node
         self._find = find
+        self._under_way: dict[str, list[TakeOver]] = {}
         if node.mailbox is not None:
             node.mailbox.handle(HAND_OVER_TOPIC, self._take_hand_over)
             node.mailbox.handle(SAY_TOPIC, self._take_say)
 
     async def take_over(self, session: HousedSession) -> None:
-        """Make this node the home of a session.
+        """Make this node the home of a session, unless another one takes it over meanwhile.
 
         Raises:
             StoreUnavailable: nobody can tell where it was.
         """
-        node, name = self._node, _make_lease_name(session.mark)
-        known = await node.leases.find(name)
-        former = session.birth_node if known is None else known.holder
-        await node.leases.take_over(name, node.id, HOME_TTL_S)
-        if former == node.id:
-            if not session.is_home:  # it was released here meanwhile, with what it had to say
+        mark, taking = session.mark, TakeOver()
+        under_way = self._under_way.setdefault(mark, [])
+        before = [*under_way]
+        under_way.append(taking)
+        try:
+            former, version = await self._swap_lease(session, taking)
+            kept, there = list[bytes](), True
+            if former == self._node.id:
+                for other in before:
+                    await other.finished.wait()
+            else:
+                there, kept = await self._ask_for_kept(former, mark, version)
+            if taking.is_lost:
+                await self._give_up(session, kept)
+            elif former != self._node.id:
+                session.become_home(kept, from_dead=not there)
+            elif not session.is_home:  # it was released here meanwhile, with what it had to say
                 session.become_home([], from_dead=True)
-            return
-        there, kept = await self._ask_for_kept(former, session.mark)
-        session.become_home(kept, from_dead=not there)
+        finally:
+            taking.finished.set()
+            under_way.remove(taking)
+            if not under_way and self._under_way.get(mark) is under_way:
+                del self._under_way[mark]
+
+    async def _swap_lease(self, session: HousedSession, taking: TakeOver) -> tuple[str, int]:
+        """Hold the lease of a home; the node that was it before, and the version of its lease.
+
+        Raises:
+            StoreUnavailable: it cannot be held.
+        """
+        leases, name, id = self._node.leases, _make_lease_name(session.mark), self._node.id
+        for _ in range(MAX_SWAP_ATTEMPTS):
+            known = await leases.find(name)
+            if known is None:
+                mine = await leases.acquire(name, id, HOME_TTL_S)
+            else:
+                mine = await leases.renew(Lease(name, id, known.version), HOME_TTL_S)
+            if mine is not None:
+                taking.version = mine.version
+                return (session.birth_node, 0) if known is None else (known.holder, known.version)
+        raise StoreUnavailable("the home of a session is taken over by too many nodes at once")
+
+    async def _give_up(self, session: HousedSession, kept: list[bytes]) -> None:
+        """Give what was taken over to the node that is the home by now."""
+        for message in [*kept, *await session.hand_over()]:
+            await self.say(session, message)
 
     async def say(self, session: HousedSession, message: bytes) -> None:
         """Say what belongs to no request, on a session whose home is another node."""
@@ -115,13 +179,14 @@ class SessionHomes:
             log_warning("what a session says is kept at this node: %s", error)
         await session.say_standing(message)
 
-    async def _ask_for_kept(self, home: str, mark: str) -> tuple[bool, list[bytes]]:
+    async def _ask_for_kept(self, home: str, mark: str, version: int) -> tuple[bool, list[bytes]]:
         """What a former home has kept; False where it does not know any more."""
         mailbox = self._node.mailbox
         if mailbox is None:
             return False, []
         try:
-            return _decode_kept(await mailbox.send(home, HAND_OVER_TOPIC, _encode(mark)))
+            letter = _encode((mark, version))
+            return _decode_kept(await mailbox.send(home, HAND_OVER_TOPIC, letter))
         except (MailUndelivered, MailRefused, msgspec.DecodeError):
             return False, []
 
@@ -135,7 +200,10 @@ class SessionHomes:
             return False
 
     async def _take_hand_over(self, body: bytes) -> bytes:
-        session = self._find(_decode_mark(body))
+        mark, version = _decode_claim(body)
+        for taking in self._under_way.get(mark, ()):
+            taking.given.add(version)
+        session = self._find(mark)
         if session is None or not session.is_home:
             return _encode((False, []))
         return _encode((True, await session.hand_over()))
