@@ -90,7 +90,7 @@ class HttpSession:
 
     opens_elsewhere = True  # the end of a handshake may be posted to another process
     __slots__ = ("_book", "_gets", "_kept", "_posts", "_streams", "birth", "birth_node", "caller",
-                 "id", "is_adopted", "is_home", "is_stale", "mark", "over", "peer", "principal",
+                 "home_version", "id", "is_adopted", "is_home", "is_stale", "mark", "over", "peer", "principal",
                  "record", "touched")  # fmt: skip
 
     def __init__(
@@ -101,7 +101,7 @@ class HttpSession:
         self.principal = principal
         self.caller = caller
         self.touched = 0.0
-        self.birth = 0
+        self.birth = self.home_version = 0
         self.birth_node = book.node.id
         self.is_adopted = self.is_stale = False
         self.record = BLANK
@@ -431,12 +431,12 @@ class HttpSession:
     async def hand_over(self) -> list[bytes]:
         """Be its home no longer: end its standing streams; gives what was kept for one."""
         self.is_home = False
+        standing = [get for get in self._gets if get.standing]  # one that comes now may stay
+        kept, self._kept = self._kept or [], None
         if self._streams is not None:
             await self._streams.end_standing()
-        for get in self._gets:
-            if get.standing:
-                get.cut()
-        kept, self._kept = self._kept or [], None
+        for get in standing:
+            get.cut()
         return kept
 
     def become_home(self, kept: list[bytes], *, from_dead: bool) -> None:

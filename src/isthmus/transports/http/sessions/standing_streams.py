@@ -45,11 +45,13 @@ class HousedSession(Protocol):
         mark: its name in the store.
         birth_node: the node that it was opened at.
         is_home: this node is its home.
+        home_version: of the lease by which it is; 0 where it was born here.
     """
 
     mark: str
     birth_node: str
     is_home: bool
+    home_version: int
 
     async def hand_over(self) -> list[bytes]:
         """End the standing streams here; gives what was kept for one that was not open."""
@@ -118,29 +120,30 @@ class SessionHomes:
         Raises:
             StoreUnavailable: nobody can tell where it was.
         """
-        mark, taking = session.mark, TakeOver()
+        mark, taking, kept = session.mark, TakeOver(), list[bytes]()
         under_way = self._under_way.setdefault(mark, [])
-        before = [*under_way]
+        before = under_way[-1] if under_way else None
         under_way.append(taking)
         try:
+            if before is not None:
+                await before.finished.wait()
             former, version = await self._swap_lease(session, taking)
-            kept, there = list[bytes](), True
-            if former == self._node.id:
-                for other in before:
-                    await other.finished.wait()
-            else:
+            there = former == self._node.id and session.is_home
+            if former != self._node.id:  # else it may have been released, with what it had to say
                 there, kept = await self._ask_for_kept(former, mark, version)
             if taking.is_lost:
-                await self._give_up(session, kept)
-            elif former != self._node.id:
+                kept += await session.hand_over()
+            else:
+                session.home_version = taking.version
                 session.become_home(kept, from_dead=not there)
-            elif not session.is_home:  # it was released here meanwhile, with what it had to say
-                session.become_home([], from_dead=True)
         finally:
             taking.finished.set()
             under_way.remove(taking)
-            if not under_way and self._under_way.get(mark) is under_way:
+            if not under_way:
                 del self._under_way[mark]
+        if taking.is_lost:
+            for message in kept:
+                await self.say(session, message)
 
     async def _swap_lease(self, session: HousedSession, taking: TakeOver) -> tuple[str, int]:
         """Hold the lease of a home; the node that was it before, and the version of its lease.
@@ -159,11 +162,6 @@ class SessionHomes:
                 taking.version = mine.version
                 return (session.birth_node, 0) if known is None else (known.holder, known.version)
         raise StoreUnavailable("the home of a session is taken over by too many nodes at once")
-
-    async def _give_up(self, session: HousedSession, kept: list[bytes]) -> None:
-        """Give what was taken over to the node that is the home by now."""
-        for message in [*kept, *await session.hand_over()]:
-            await self.say(session, message)
 
     async def say(self, session: HousedSession, message: bytes) -> None:
         """Say what belongs to no request, on a session whose home is another node."""
@@ -204,8 +202,8 @@ class SessionHomes:
         for taking in self._under_way.get(mark, ()):
             taking.given.add(version)
         session = self._find(mark)
-        if session is None or not session.is_home:
-            return _encode((False, []))
+        if session is None or not session.is_home or session.home_version > version:
+            return _encode((False, []))  # a later version: it was taken back meanwhile
         return _encode((True, await session.hand_over()))
 
     async def _take_say(self, body: bytes) -> bytes:
