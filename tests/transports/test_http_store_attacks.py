@@ -1,14 +1,18 @@
 """Attacks on several nodes by somebody who reads and writes their store, and has not their secret."""
 
+import asyncio
+
 import msgspec
 import pytest
 
 from isthmus import Server
 from isthmus.store import MemoryStore
 from support.event_loop import run_turns
+from support.http.asgi_driver import fetch
 from support.http.cluster import Cluster
-from support.http.messages import legacy_call_body, read_tool_text
+from support.http.messages import INITIALIZE, legacy_call_body, legacy_head, read_tool_text
 from support.http.sse_visitor import Visitor
+from support.store.cut_store import CutStore
 
 
 async def test_a_letter_that_is_said_again_runs_no_tool_twice():
@@ -68,3 +72,41 @@ async def test_a_session_whose_record_is_hostile_has_ended(hostile):
         await cluster.store.kv.put(f"session/{mark}", msgspec.msgpack.encode(hostile))
 
         assert 404 == (await client.call("log", 1, at=1).done()).status
+
+
+async def test_a_start_without_the_store_is_refused_for_a_while_and_leaves_nothing():
+    """Ours: each request tries again, 503 says when, and no attempt stays in memory."""
+    store = MemoryStore()
+    way = CutStore(store)
+    server = Server("nodes", secret=b"s" * 32, store=way)
+    app = server.asgi()
+    await server.open()  # so that the store is lost between that and the sessions' first word
+    way.cut()
+
+    async def try_often():
+        answers = [await fetch(app, headers=legacy_head(), body=INITIALIZE) for _ in range(4)]
+        assert [503] * 4 == [answer.status for answer in answers]
+        assert {"2"} == {answer.header("retry-after") for answer in answers}
+        return len(asyncio.all_tasks()), len(store.bus._gaps)
+
+    assert await try_often() == await try_often()
+    way.mend()
+    assert 200 == (await fetch(app, headers=legacy_head(), body=INITIALIZE)).status
+    await app.close()
+
+
+async def test_a_server_whose_store_was_never_there_says_when_to_come_again():
+    """Ours: 503 with Retry-After, and the first request after that is served."""
+    way = CutStore(MemoryStore())
+    app = Server("nodes", secret=b"s" * 32, store=way).asgi()
+    way.cut()
+    refused = await fetch(app, headers=legacy_head(origin="http://localhost"), body=INITIALIZE)
+    way.mend()
+    served = await fetch(app, headers=legacy_head(), body=INITIALIZE)
+
+    assert 503 == refused.status
+    assert "2" == refused.header("retry-after")
+    assert "http://localhost" == refused.header("access-control-allow-origin")
+    assert -32603 == refused.json["error"]["code"]
+    assert 200 == served.status
+    await app.close()

@@ -371,8 +371,10 @@ class TaskNodes:
         if lease is None:
             return
         async for key in self._index.list_work(node):
-            owner, id = read_record_key(key)
-            await self.settle(owner, id)
+            try:
+                await self.settle(*read_record_key(key))
+            except (ValueError, msgspec.DecodeError) as error:
+                log_failure("what the store has in the place of a task", error)
             await self._index.remove(key, node)
             lease = await leases.renew(lease, SETTLING_TTL_S)
             if lease is None:

@@ -531,7 +531,11 @@ class HttpApp(ExchangeApp):
         try:
             await self._book.shared.join()
         except BaseException:
-            self._loop = None  # it starts again with the next request
+            self._loop = None  # it starts again with the next request, and with parts of its own
+            if self._admission is not None:
+                self._admission.close()
+            await self._book.close()
+            self._request_watch.close()
             raise
 
     @property
@@ -587,6 +591,8 @@ class HttpApp(ExchangeApp):
             await self.start()
         except Exception as error:  # noqa: BLE001 - the author's hook may raise anything
             log_error("the server could not start", error=error)
+            if any(isinstance(one, StoreUnavailable) for one in (error, error.__cause__)):
+                self._unavailable = STORE_LOST
             return False
         return True
 
