@@ -122,3 +122,11 @@ def test_a_server_loads_what_asks_when_something_can_ask():
     unwanted |= {"isthmus.server.features.tasks", "isthmus.linter", "dataclasses"}
 
     assert set() == unwanted & list_loaded_modules(SERVER)
+
+
+@pytest.mark.parametrize("code", [SERVER, SERVER + "server.asgi()\n"], ids=["stdio", "http"])
+def test_a_server_that_is_alone_loads_nothing_of_several(code):
+    """Ours: one process agrees with nobody, and a library of digests takes its time to load."""
+    unwanted = {"hashlib", "hmac", "isthmus.nodes.agreement", "isthmus.nodes.sealed_bus"}
+
+    assert set() == unwanted & list_loaded_modules(code)

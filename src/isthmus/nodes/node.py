@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from isthmus.errors import IsthmusError
-from isthmus.nodes.agreement import agree
 from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.store.lease import Lease, Leases
 from isthmus.store.mailbox import Mailbox
@@ -125,6 +124,8 @@ class Node:
         """
         if self.store is None or self._renewing is not None:
             return
+        from isthmus.nodes.agreement import agree  # one process alone agrees with nobody
+
         try:
             await self.store.open(durable=self._durable)
             self.secrets = await agree(self.store, self._kind, self._name, self._given)

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -174,6 +173,8 @@ class Limiter:
                 return 0.0
         self.spare = 0
         if self._shared is not None and is_known_to_all_nodes(inbound):
+            from hashlib import blake2b  # most servers are one process
+
             # who somebody is need not stand in a store in plain text, nor a session's id
             name = blake2b(identify_caller(inbound).encode(), digest_size=CALLER_DIGEST_BYTES)
             return await self._shared.take(name.hexdigest())
