@@ -12,6 +12,7 @@ from isthmus.store.store import StoreUnavailable
 from isthmus.testing import VirtualLoop
 from isthmus.transports.http.reply import EventWriter
 from isthmus.transports.http.sessions.resume import SessionStreams
+from isthmus.transports.http.sessions.stream_followers import STREAM_NOT_KEPT
 from isthmus.transports.http.sessions.stream_letters import StreamLetters
 
 MARK = "5e551011"
@@ -409,7 +410,7 @@ def test_a_stream_that_its_producer_has_forgotten_ends():
             await second.is_over.wait()
             return second
 
-    assert b": some of what was said is not kept any more" in play(scene).body
+    assert STREAM_NOT_KEPT == play(scene).events[-1]["error"]["message"]
 
 
 def test_a_letter_that_is_late_ends_no_other_response():

@@ -42,6 +42,8 @@ WAITS_PER_READ = 10  # without a letter, until the log is looked at all the same
 
 MAX_ENTRIES_READ = 1_000  # entries of a stream that are read and sent at a time
 
+STREAM_NOT_KEPT = "the rest of this stream was not kept; whether the call was done is not known"
+
 FORGOTTEN_HINT = encode_comment(b"some of what was said is not kept any more")
 
 
@@ -225,19 +227,25 @@ class StreamFollower:
     async def _look_at_producer(self) -> None:
         """Write the end of the stream where its producer is dead."""
         if await self._is_producer_dead():
-            await self._write_end()
+            await self._write_end(OUTCOME_UNKNOWN)
         elif self._state is None:
             await self._ask_producer()
 
     async def _send_rest(self) -> None:
         """Send what a stream had to say of which nothing more comes.
 
+        Where its producer wrote no end, for its log failed or its session was released, the client
+        would come back for ever: the end is written here.
+
         Raises:
-            Forgotten: it has no end.
+            Forgotten: it has no end, and none can be written now.
         """
         while await self._send_new():
             pass
         if not self._is_over:
+            await self._write_end(STREAM_NOT_KEPT)
+            await self._send_new()
+        if self._carrier is not None and not self._is_over:
             raise Forgotten("its producer has no such stream any more")
 
     async def _wait_for_more(self) -> bool:
@@ -275,9 +283,9 @@ class StreamFollower:
         except StoreUnavailable:
             return False  # nobody can tell
 
-    async def _write_end(self) -> None:
-        """Write the end of a stream whose producer is dead; somebody else may do it first."""
-        error = ErrorBody(code=-32603, message=OUTCOME_UNKNOWN)
+    async def _write_end(self, why: str) -> None:
+        """Write the end of a stream that nobody else ends; somebody may do it first."""
+        error = ErrorBody(code=-32603, message=why)
         errors = [encode_error(id, error) for id in self._calls]
         message = errors[0] if len(errors) == 1 else join_messages(errors) if errors else b""
         kind = LAST if message else END
