@@ -110,3 +110,48 @@ async def test_a_server_whose_store_was_never_there_says_when_to_come_again():
     assert -32603 == refused.json["error"]["code"]
     assert 200 == served.status
     await app.close()
+
+
+@pytest.mark.parametrize("tells", ["DELETE", "level"])
+async def test_what_is_told_while_a_session_is_adopted_is_not_missed(tells):
+    """2025-11-25 basic/transports#session-management: what was ended is 404 from then on."""
+    async with Cluster(2) as cluster:
+        client = await cluster.open_client("2025-11-25")
+        there = cluster.nodes[1]
+        for session in [*there.book.list_all()]:
+            there.book._release(session)
+        await run_turns(30)
+        read, reading, gate = cluster.store.kv.get, asyncio.Event(), asyncio.Event()
+
+        async def read_slowly(key):
+            entry = await read(key)
+            cluster.store.kv.get = read
+            reading.set()
+            await gate.wait()
+            return entry
+
+        cluster.store.kv.get = read_slowly
+        call = client.call("log", 1, at=1)
+        await reading.wait()
+        if tells == "level":
+            await client.begin(SET_LEVEL_ERROR, 0).done()
+        else:
+            await client.begin(b"", 0, "DELETE").done()
+        await run_turns(30)
+        gate.set()
+        await call.done()
+
+        if tells == "level":
+            assert [{"level": "error", "data": "coarse"}] == [e["params"] for e in call.events[:-1]]
+        else:
+            assert 404 == call.status
+            assert 404 == (await client.call("log", 2, at=1).done()).status
+        assert {} == there.book.shared._loading
+
+
+SET_LEVEL_ERROR = {
+    "jsonrpc": "2.0",
+    "id": 9,
+    "method": "logging/setLevel",
+    "params": {"level": "error"},
+}

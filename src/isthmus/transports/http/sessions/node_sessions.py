@@ -33,6 +33,19 @@ if TYPE_CHECKING:
     from isthmus.transports.http.sessions.session_mail import SessionMail
 
 
+class RecordLoad:
+    """One look at the record of a session that is being adopted.
+
+    Attributes:
+        is_stale: another node has changed the record, or may have, since the look began.
+    """
+
+    __slots__ = ("is_stale",)
+
+    def __init__(self) -> None:
+        self.is_stale = False
+
+
 class NodeSessions:
     """Adopts sessions that a node does not hold, and keeps the records of those that it does.
 
@@ -47,6 +60,7 @@ class NodeSessions:
         store = book.node.store
         self.mail = None if book.node.bus is None else _make_mail(book.node, self)
         self._book = book
+        self._loading: dict[str, list[RecordLoad]] = {}
         self._records = None if store is None else SessionRecords(store.kv)
         self._ended = book.seal.ended
 
@@ -86,7 +100,7 @@ class NodeSessions:
         record = BLANK
         if self._records is not None:
             try:
-                record = await self._records.load(facts.mark)
+                record = await self._load_current(self._records, facts.mark)
             except StoreUnavailable:
                 return STORE_LOST
             if record.ended or facts.mark in self._ended:
@@ -94,6 +108,25 @@ class NodeSessions:
             if self._book.find(id, origin.principal) is not None:
                 return None  # another request of the same client was faster
         return None if self._book.adopt(id, facts, record, origin) else TOO_MANY_SESSIONS
+
+    async def _load_current(self, records: SessionRecords, mark: str) -> SessionRecord:
+        """The record of a session that this node does not hold yet, and so hears nothing of.
+
+        Raises:
+            StoreUnavailable: it cannot be read now.
+        """
+        while True:
+            loading = RecordLoad()
+            self._loading.setdefault(mark, []).append(loading)
+            try:
+                record = await records.load(mark)
+            finally:
+                under_way = self._loading[mark]
+                under_way.remove(loading)
+                if not under_way:
+                    del self._loading[mark]
+            if not loading.is_stale:
+                return record
 
     async def serve_adopted(
         self,
@@ -180,12 +213,19 @@ class NodeSessions:
         self._ended.add(session.mark)
         self._book.end(session)
 
+    def hear_of_unheld(self, mark: str) -> None:
+        """Another node has told something of a session that this one does not hold."""
+        for loading in self._loading.get(mark, ()):
+            loading.is_stale = True
+
     def hear_change(self, session: "HttpSession") -> None:
         """Another node has changed the record of a session: read it."""
         self._book.start(self._read_records([session]))
 
     def hear_gap(self) -> None:
         """What other nodes told may have been missed: read the records of all sessions."""
+        for mark in self._loading:
+            self.hear_of_unheld(mark)
         self._book.start(self._read_records([*self._book.list_all()]))
 
     async def _read_records(self, sessions: "Sequence[HttpSession]") -> None:

@@ -115,6 +115,10 @@ class SessionHolder(Protocol[S]):
         """Another node has changed the record of a session."""
         ...
 
+    def hear_of_unheld(self, mark: str) -> None:
+        """Another node has told something of a session that this one does not hold."""
+        ...
+
     def hear_gap(self) -> None:
         """What other nodes told may have been missed."""
         ...
@@ -317,8 +321,11 @@ class SessionMail(Generic[S]):
         except (msgspec.DecodeError, UnicodeDecodeError):
             log_warning("the bus carried news of a session that no node of this version sends")
             return
-        session = None if news.sender == self._node.id else self._find(news.mark, news.owner)
+        if news.sender == self._node.id:
+            return
+        session = self._find(news.mark, news.owner)
         if session is None:
+            self._holder.hear_of_unheld(news.mark)
             return
         if news.kind == "message":
             _take_in(session, news.body)
