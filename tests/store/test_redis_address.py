@@ -108,9 +108,12 @@ def test_a_password_is_not_shown():
     assert "s3cret" not in f"{address!r}{address}{[address]}"
 
 
-def test_a_password_for_another_engine_is_not_shown():
-    """Ours: nor that of an engine that there is not."""
+@pytest.mark.parametrize(
+    "url", ["postgres://u:s3cret@h/db", "u:s3cret@h", "redis:/u:s3cret@h", "redis:u:s3cret://@h"]
+)
+def test_a_password_for_another_engine_is_not_shown(url):
+    """Ours: nor that of an engine that there is not, or of a URL that lacks its beginning."""
     with pytest.raises(UsageError, match="is no store") as refused:
-        open_store("postgres://u:s3cret@h/db")
+        open_store(url)
 
     assert "s3cret" not in str(refused.value)

@@ -86,7 +86,9 @@ def open_store(target: "str | Store") -> "Store":
         from isthmus.store.sqlite_store import SqliteStore
 
         return SqliteStore(target)
-    shown = f"{scheme}://…" if "@" in target else target  # a password may be before it
+    shown = target
+    if "@" in target:  # a password may be before it, also where "//" is missing
+        shown = f"{scheme}://…" if colon and scheme.isalnum() else "…"
     raise UsageError(
         f"store={shown!r} is no store: write 'redis://HOST:6379/0', 'unix:///path/redis.sock', "
         "'sqlite:///path/file.db', or give a Store"
