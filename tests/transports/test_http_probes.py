@@ -16,7 +16,10 @@ from support.auth.protected_server import Files, make_guard
 from support.http.asgi_driver import fetch
 from support.http.messages import hello, make_http_app, make_router, modern_body, modern_head
 
-ASGI_ONLY = {"test_a_mounted_app_is_probed_below_its_prefix"}
+ASGI_ONLY = {
+    "test_a_mounted_app_is_probed_below_its_prefix",
+    "test_a_server_that_has_stopped_is_ready_in_another_event_loop",
+}
 pytestmark = pytest.mark.usefixtures("carrier")
 OK = {"status": "ok"}
 UNAVAILABLE = {"status": "unavailable"}
@@ -149,6 +152,18 @@ def make_app_with(lose):
     store = MemoryStore()
     store.kv = LostKV(lose)
     return HttpApp(make_router(), node=Node(store))
+
+
+def test_a_server_that_has_stopped_is_ready_in_another_event_loop():
+    """Ours: the first probe starts it there, as any request does."""
+    app = make_http_app()
+
+    async def look_and_close():
+        status = (await fetch(app, "GET", "/ready", headers={"host": "10.0.0.7"})).status
+        await app.close()
+        return status
+
+    assert [200, 200] == [asyncio.run(look_and_close()) for _ in range(2)]
 
 
 async def test_a_store_that_cannot_be_reached_makes_a_server_unready():

@@ -163,7 +163,6 @@ class AppDrain:
     Attributes:
         seconds: as given.
         lead: as given.
-        is_draining: the app was told to stop.
         is_hurried: a second signal came: nothing is waited for.
         refuses_until: the loop's time until which the app does not start again.
         awaits_connections: whoever runs the app says when no more requests come, by :meth:`release`.
@@ -176,7 +175,7 @@ class AppDrain:
         lead: float,
     ) -> None:
         self.seconds = seconds
-        self.is_draining = False
+        self._is_told = False
         self.is_hurried = False
         self.refuses_until = 0.0
         self.awaits_connections = False
@@ -188,13 +187,20 @@ class AppDrain:
         self._closing: asyncio.Task[None] | None = None
 
     @property
+    def is_draining(self) -> bool:
+        """Whether the app was told to stop; one that stopped in another event loop may begin anew."""
+        closing = self._closing
+        here = closing is None or closing.get_loop() is asyncio.get_running_loop()
+        return self._is_told and here
+
+    @property
     def has_begun(self) -> bool:
         """Whether streams have been ended, so that no further ones are begun."""
         return self._closing is not None and not self._closing.done()
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hear the signals from now on: the app has started."""
-        self.is_draining = self.is_hurried = self._is_held = False
+        self._is_told = self.is_hurried = self._is_held = False
         self._closing = None
         self._signals = StopSignals(loop, self._hear_signal, holds=self.lead > 0)
 
@@ -263,7 +269,7 @@ class AppDrain:
             self.hurry()
         if self.has_begun:
             return
-        self.is_draining = True
+        self._is_told = True
         if count == 1 and self.lead > 0:
             loop = asyncio.get_running_loop()
             self.leading = loop.call_later(self.lead, self._end_lead)
@@ -280,7 +286,7 @@ class AppDrain:
             self._signals.release()
 
     def _begin(self, seconds: float, closer: "asyncio.Task[Any] | None") -> "asyncio.Task[None]":
-        self.is_draining = True
+        self._is_told = True
         if self.leading is not None:
             self.leading.cancel()
         self._closing = asyncio.get_running_loop().create_task(self._stop(seconds, closer))
