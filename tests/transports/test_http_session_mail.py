@@ -117,6 +117,18 @@ async def test_an_answer_for_a_dead_node_is_accepted_and_means_nothing(revision)
         assert "hello" == read_tool_text((await client.call("hello", 2, at=1).done()).json)
 
 
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+async def test_an_answer_for_a_node_out_of_reach_is_to_be_sent_again(revision):
+    """Ours: while its lease lasts, the node that asked may still want the answer."""
+    async with Cluster() as cluster:
+        client = await cluster.open_client(revision)
+        call = client.call("ask", 1, at=0)
+        question = await call.event()
+        await cluster.nodes[0].kill(is_seen=False)
+
+        assert 503 == await client.answer(question, "file:///a", at=1)
+
+
 @pytest.mark.parametrize("id", ["n0123456789.1", "n0.1", "x", "../x.1", "n0123456789.", ".", 7, -1])
 async def test_an_answer_to_nobodys_question_is_accepted(id):
     """Ours: ids of our own making lead nowhere else."""

@@ -170,34 +170,6 @@ def test_a_client_that_was_let_go_polls_any_node():
     assert "done" == read_tool_text(last.events[-1])
 
 
-def test_streams_of_a_node_that_drains_are_told_to_come_back():
-    """2025-11-25 basic/transports#sending-messages-to-the-server: an event with a retry field."""
-
-    async def scene():
-        async with Fleet(2) as fleet:
-            here, there = fleet.nodes
-            client = await FleetClient.connect(here)
-            standing, call = client.get(here), client.call(here)
-            await standing.bytes_sent(b"id: ")
-            await here.steps.tell(1)
-            await call.event()
-            await here.app._book.let_streams_go()
-            await standing.done()
-            await call.complete.wait()
-            again = client.get(there, call.ids[-1])
-            here.steps.end()
-            await again.done()
-            elsewhere = client.get(there, standing.ids[-1])
-            await elsewhere.bytes_sent(b"id: ")
-            return standing, call, again
-
-    standing, call, again = play(scene)
-
-    assert b"retry: 1000" in standing.body
-    assert b"retry: 1000" in call.body
-    assert "done" == read_tool_text(again.events[-1])
-
-
 @pytest.mark.parametrize("revision", RESUMABLE)
 def test_the_newest_standing_stream_takes_the_session_over(revision):
     """2025-11-25 basic/transports#multiple-connections: on one stream only, wherever it is."""

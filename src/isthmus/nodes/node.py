@@ -9,10 +9,11 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from isthmus.errors import IsthmusError
 from isthmus.runtime.failures import log_failure, log_warning
+from isthmus.store.bus import Unsubscribe
 from isthmus.store.lease import Lease, Leases
 from isthmus.store.mailbox import Mailbox
 from isthmus.store.store import StoreUnavailable
@@ -186,19 +187,19 @@ class Node:
         finally:
             await store.close()
 
-    def on_death(self, callback: DeathCallback) -> None:
+    def on_death(self, callback: DeathCallback) -> Unsubscribe:
         """Have a function called with the id of each node that is there no more, also one that left.
 
         It is called on all nodes that are left: what must be done once takes a lease.
         """
-        self._on_death.append(callback)
+        return _add_callback(self._on_death, callback)
 
-    def on_return(self, callback: ReturnCallback) -> None:
+    def on_return(self, callback: ReturnCallback) -> Unsubscribe:
         """Have a function called when this node was taken for dead and goes on.
 
         It was stopped for longer than its lease, or the store was: what it held may be another's.
         """
-        self._on_return.append(callback)
+        return _add_callback(self._on_return, callback)
 
     # The others
 
@@ -314,3 +315,17 @@ def _seal_bus(store: "Store") -> "SealedBus":
     from isthmus.nodes.sealed_bus import SealedBus  # a process that is alone has none
 
     return SealedBus(store.bus)
+
+
+C = TypeVar("C")
+
+
+def _add_callback(callbacks: list[C], callback: C) -> Unsubscribe:
+    """Add a function to be called; gives what takes it back, which is safe to call twice."""
+    callbacks.append(callback)
+
+    def remove() -> None:
+        if callback in callbacks:
+            callbacks.remove(callback)
+
+    return remove

@@ -277,6 +277,17 @@ class Peer:
         if waiting is not None and waiting.sender is not None:
             waiting.cut = waiting.sender.cancel()
 
+    def fail_calls(self, why: str) -> None:
+        """End every call of ours that waits: its answer may have been lost on its way.
+
+        Args:
+            why: for whoever waits, and for the other side.
+        """
+        for id, waiting in list(self._waiting.items()):
+            data = self.session.cancel(id, why)
+            self._cut(id, ConnectionLost(f"while waiting for {waiting.method}: {why}"))
+            self._withdraw(id, data)
+
     # Serving
 
     def spawn(self, inbound: Inbound) -> asyncio.Task[None]:

@@ -143,7 +143,7 @@ class ChangeListener:
         """
         if self._stream is not None or method == ELICITATION_COMPLETE:
             return True
-        return getattr(getattr(self._link, "channel", None), "is_home", True)
+        return getattr(getattr(self._link, "channel", None), "tells_changes", True)
 
     def _start(self) -> None:
         if self._waiting and self._teller is None and not self._held:

@@ -1,15 +1,31 @@
 """What every server here offers, by ours: ``isthmus_server.py stdio``, or ``http PORT``, or ``sse PORT``."""
 
 import asyncio
+import os
 import sys
+from pathlib import Path
 
 from msgspec import Struct
 
 from isthmus import Accepted, Context, Server, ToolError
 from isthmus.errors import UsageError
 
-server = Server("counterpart", version="1", page_size=5)
+server = Server("counterpart", version="1", page_size=5, store=os.environ.get("COUNTERPART_STORE"))
+# Where several nodes are the counterpart, files in a folder that they share say what was stopped.
+FOLDER = os.environ.get("COUNTERPART_FOLDER")
 stopped = set()
+
+
+def mark_stopped(key):
+    """Keep that the slow call of a key was cancelled."""
+    stopped.add(key)
+    if FOLDER:
+        Path(FOLDER, f"stopped-{key}").touch()
+
+
+def is_stopped(key):
+    """Whether the slow call of a key was cancelled, at any node."""
+    return key in stopped or bool(FOLDER and Path(FOLDER, f"stopped-{key}").exists())
 
 
 class Seat(Struct):
@@ -75,7 +91,7 @@ async def slow(key: str, ctx: Context) -> str:
     try:
         await asyncio.sleep(60)
     except asyncio.CancelledError:
-        stopped.add(key)
+        mark_stopped(key)
         raise
     return "too late"
 
@@ -84,7 +100,7 @@ async def slow(key: str, ctx: Context) -> str:
 async def was_stopped(key: str) -> str:
     """Whether the slow call of this key was cancelled."""
     for _ in range(50):
-        if key in stopped:
+        if is_stopped(key):
             return "yes"
         await asyncio.sleep(0.1)
     return "no"

@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
-KINDS = {"python", "console", "text", "json"}
+KINDS = {"python", "console", "text", "json", "nginx", "haproxy", "yaml", "ini", "dockerfile"}
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"^[ \t]*print\(.*\)  # (.*)$", re.MULTILINE)
 EXCERPT = re.compile(r"# examples/(\S+\.py)\n")

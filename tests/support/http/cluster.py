@@ -75,10 +75,17 @@ class ClusterNode:
         """The sessions that it holds."""
         return self.app._book
 
-    async def kill(self) -> None:
-        """End it without a word, as kill -9 does."""
+    async def kill(self, *, is_seen: bool = True) -> None:
+        """End it without a word, as kill -9 does.
+
+        Args:
+            is_seen: its lease has ended, too.
+        """
         node: Any = self.app.node
         node._renewing.cancel()
+        await asyncio.wait((node._renewing,))
+        if is_seen:
+            await node.leases.release(node._lease)
         await node.mailbox.close()
         self.app._book.shared.leave()
         await self.server._changes.leave()

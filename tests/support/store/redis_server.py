@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,7 +20,9 @@ import pytest
 
 __all__ = ["RedisServer", "ask_redis", "make_test_url"]
 
-ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+
+import debian
 
 START_TIMEOUT_S = 10.0
 
@@ -56,7 +59,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Start it, and wait until it has read what it kept."""
-        program = _find_program()
+        program = debian.REDIS.find()
         if program is None:
             pytest.skip("there is no redis-server: run tools/redis_server.py")
         words = [word for name, value in self._settings.items() for word in (f"--{name}", value)]
@@ -169,14 +172,3 @@ def _clean(url: str, prefix: str) -> None:
         await client.close()
 
     asyncio.run(clean())
-
-
-def _find_program() -> str | None:
-    folder = Path(os.environ.get("ISTHMUS_PEERS", ROOT / ".peers"))
-    unpacked = folder / "redis" / "redis-server"
-    return (
-        os.environ.get("REDIS_SERVER")
-        or shutil.which("redis-server")
-        or shutil.which("valkey-server")
-        or (str(unpacked) if unpacked.exists() else None)
-    )

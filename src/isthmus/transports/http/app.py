@@ -61,7 +61,7 @@ from isthmus.transports.http.request import (
     ExchangeApp,
     HttpRequest,
 )
-from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.http.request_watch import RequestCut, RequestWatch
 from isthmus.transports.http.response import SERVER_STOPPING, ResponseChannel
 from isthmus.transports.http.sessions.requests import GetRequest, PostRequest
 from isthmus.transports.http.sessions.seal import SessionSeal, make_lone_node
@@ -473,6 +473,8 @@ class HttpApp(ExchangeApp):
             await exchange.refuse(refuse_resumption(last_id or "", error))
         except StoreUnavailable:
             await exchange.refuse(STORE_LOST)
+        except RequestCut:
+            await exchange.refuse(SHUTTING_DOWN)
 
     # The app's own life
 
@@ -590,6 +592,8 @@ class HttpApp(ExchangeApp):
         try:
             await self.start()
         except Exception as error:  # noqa: BLE001 - the author's hook may raise anything
+            if isinstance(error.__cause__ or error, StoreUnavailable):
+                self._unavailable = STORE_LOST  # it starts when the store is back
             log_error("the server could not start", error=error)
             if any(isinstance(one, StoreUnavailable) for one in (error, error.__cause__)):
                 self._unavailable = STORE_LOST

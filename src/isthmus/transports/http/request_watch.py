@@ -7,13 +7,22 @@ each; whoever is still there some milliseconds later is told to ``linger``, and 
 """
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
+from isthmus.errors import IsthmusError
 from isthmus.wire.jsonrpc import ErrorBody
 
 LINGER_AFTER_S = (
     0.02  # between looks: a call has lasted one to two of them when it is told to linger
 )
+
+
+T = TypeVar("T")
+
+
+class RequestCut(IsthmusError):
+    """A request was cut short before anything was sent: the server stops."""
 
 
 class WatchedRequest:
@@ -107,6 +116,27 @@ class RequestWatch:
         """Stop watching over ``one``."""
         if self._recent.pop(one, None) is None:
             self._staying.discard(one)
+
+    async def await_watched(self, task: "asyncio.Task[Any] | None", work: Awaitable[T]) -> T:
+        """Do something that a request has to wait for before anything else watches over it.
+
+        Args:
+            task: the request's.
+            work: what it waits for.
+
+        Raises:
+            RequestCut: the server stops.
+        """
+        one = WatchedRequest(task)
+        self.enter(one)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if not one.was_cut():
+                raise
+            raise RequestCut from None
+        finally:
+            self.leave(one)
 
     def stay(self, one: WatchedRequest) -> None:
         """Watch over ``one`` that is known to last, such as an open stream."""

@@ -15,8 +15,14 @@ from isthmus.revisions import BY_NAME
 from isthmus.runtime.channel import Origin
 from isthmus.runtime.failures import log_warning
 from isthmus.store.store import StoreUnavailable
-from isthmus.transports.http.refusals import STORE_LOST, TOO_MANY_SESSIONS, UNKNOWN_SESSION
+from isthmus.transports.http.refusals import (
+    SHUTTING_DOWN,
+    STORE_LOST,
+    TOO_MANY_SESSIONS,
+    UNKNOWN_SESSION,
+)
 from isthmus.transports.http.request import Exchange
+from isthmus.transports.http.request_watch import RequestCut
 from isthmus.transports.http.sessions.records import (
     BLANK,
     RecordChange,
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from isthmus.nodes.node import Node
+    from isthmus.store.bus import Unsubscribe
     from isthmus.transports.http.sessions.session import HttpSession, SessionBook
     from isthmus.transports.http.sessions.session_mail import SessionMail
 
@@ -62,6 +69,7 @@ class NodeSessions:
         self._book = book
         self._loading: dict[str, list[RecordLoad]] = {}
         self._records = None if store is None else SessionRecords(store.kv)
+        self._forget_return: Unsubscribe = lambda: None
         self._ended = book.seal.ended
 
     async def join(self) -> None:
@@ -72,11 +80,21 @@ class NodeSessions:
         """
         if self.mail is not None:
             await self.mail.open()
+            self._forget_return = self._book.node.on_return(self._fail_questions)
 
     def leave(self) -> None:
         """Hear nothing more of other nodes."""
         if self.mail is not None:
             self.mail.close()
+            self._forget_return()
+
+    async def _fail_questions(self) -> None:
+        """End what clients were asked: their answers were taken in elsewhere, and are lost.
+
+        Other nodes took this one for dead, and an answer to the dead is accepted and dropped.
+        """
+        for session in [*self._book.list_all()]:
+            session.peer.fail_calls("the answer may have been lost while this node was cut off")
 
     async def adopt(self, id: str, origin: Origin) -> Refusal | None:
         """Take over a session that this node does not hold, and whose id says that there is one.
@@ -143,7 +161,11 @@ class NodeSessions:
             request: the id of the request, where it has one.
             again: begins to serve it.
         """
-        refusal = await self.adopt(id, exchange.origin(id))
+        adopting = self.adopt(id, exchange.origin(id))
+        try:
+            refusal = await self._book.request_watch.await_watched(exchange.task, adopting)
+        except RequestCut:
+            refusal = SHUTTING_DOWN
         await (again() if refusal is None else exchange.refuse(refusal, request))
 
     async def delete(self, exchange: Exchange, session: "HttpSession") -> None:
@@ -172,6 +194,9 @@ class NodeSessions:
             return
         session.take_record(record)  # with what other nodes have changed and this one did not hear
         await self._tell(session, "changed")
+        if self._book.homes is not None and not session.is_home:
+            # who has subscribed hears of what happens from the answer on: the home knows by then
+            await self._book.homes.tell_changed(session)
 
     async def _tell(self, session: "HttpSession", kind: Literal["changed", "ended"]) -> None:
         """Tell all other nodes that hold a session; those that miss it read the record later."""
@@ -221,6 +246,12 @@ class NodeSessions:
     def hear_change(self, session: "HttpSession") -> None:
         """Another node has changed the record of a session: read it."""
         self._book.start(self._read_records([session]))
+
+    async def read_record(self, mark: str) -> None:
+        """Read the record of a session that another node has changed, and act on it."""
+        session = self.find_marked(mark)
+        if session is not None:
+            await self._read_records([session])
 
     def hear_gap(self) -> None:
         """What other nodes told may have been missed: read the records of all sessions."""

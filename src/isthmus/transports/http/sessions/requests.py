@@ -194,15 +194,6 @@ class GetRequest(WatchedRequest):
             return False
         return await (self.stream or self.writer).put(message)
 
-    async def let_go(self, retry: int) -> None:
-        """End the response and have its client come back, to another node or this one.
-
-        Args:
-            retry: milliseconds that the client is asked to wait before that.
-        """
-        if self.stream is not None and not self.is_over:
-            await self.stream.let_go(retry)
-
     def hang_up(self) -> None:
         """The response was ended."""
         self.reply.is_over = True

@@ -7,6 +7,7 @@ all sessions together.
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import suppress
 from itertools import count, islice
 from os import urandom
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,10 @@ from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.store.log import Forgotten, Log
 from isthmus.store.store import StoreUnavailable
-from isthmus.transports.http.refusals import STORE_LOST
+from isthmus.transports.http.refusals import SHUTTING_DOWN, STORE_LOST
 from isthmus.transports.http.reply import EventSink, EventWriter
 from isthmus.transports.http.request import Exchange
-from isthmus.transports.http.request_watch import RequestWatch
+from isthmus.transports.http.request_watch import RequestCut, RequestWatch
 from isthmus.transports.http.sessions.node_sessions import NodeSessions
 from isthmus.transports.http.sessions.records import (
     BLANK,
@@ -45,6 +46,7 @@ from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id
 
 if TYPE_CHECKING:
+    from isthmus.core.http.rules import Refusal
     from isthmus.nodes.node import Node
     from isthmus.transports.http.sessions.stream_letters import StreamLetters
 
@@ -113,6 +115,12 @@ class HttpSession:
         self._gets: tuple[GetRequest, ...] = ()
         self._streams: SessionStreams | None = None
         self._kept: list[bytes] | None = None
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether changes are told from here: by its home, or one that was or will be it."""
+        homes = self._book.homes
+        return self.is_home or (homes is not None and homes.tells_changes(self.mark))
 
     @property
     def busy(self) -> bool:
@@ -196,11 +204,14 @@ class HttpSession:
 
     async def _take_note(self, frame: Frame, delivery: Delivery, post: PostRequest) -> None:
         """Take in a response or a notification, here or at the node that it is for."""
-        mail, refusal = self._book.shared.mail, None
+        mail = self._book.shared.mail
+        refusal: Refusal | None = None
         if mail is None:
             self.peer.take(delivery, frame)
         else:
-            refusal = await mail.take(self, frame, delivery)
+            refusal, taking = SHUTTING_DOWN, mail.take(self, frame, delivery)
+            with suppress(RequestCut):
+                refusal = await self._book.request_watch.await_watched(post.task, taking)
         if refusal is not None:
             await post.exchange.refuse(refusal)
         else:
@@ -245,7 +256,10 @@ class HttpSession:
             await post.reply.answer(encode_error(None, SESSION_ENDED, null_id=False), 404)
             return
         if self._book.shared.mail is not None:
-            there = await self._book.shared.mail.take_batch(self, delivery)
+            taking = self._book.shared.mail.take_batch(self, delivery)
+            there: Delivery | Refusal | None = SHUTTING_DOWN
+            with suppress(RequestCut):
+                there = await self._book.request_watch.await_watched(post.task, taking)
             if not isinstance(there, Delivery):
                 await (post.reply.end(202) if there is None else post.exchange.refuse(there))
                 return
@@ -308,8 +322,10 @@ class HttpSession:
         Raises:
             Forgotten: there is no such event, or not everything after it any more; nothing was
                 sent.
+            RequestCut: the server stops; nothing was sent.
         """
-        after = await self._assign_stream(get, last_id)
+        watch = self._book.request_watch
+        after = await watch.await_watched(get.task, self._assign_stream(get, last_id))
         if get.standing:
             standing = [one for one in self._gets if one.standing]
             for old in standing[: 1 - MAX_STANDING_STREAMS]:
@@ -447,20 +463,9 @@ class HttpSession:
             from_dead: nobody knows what the former home had to say.
         """
         self.is_home = True
-        self._keep(*kept)
+        self._keep(*(message for message in kept if message not in (self._kept or ())))
         if from_dead:
             self._book.router.restore(self.peer, self.record.subscriptions, True)
-
-    async def let_streams_go(self, retry: int) -> None:
-        """End the responses whose clients can come back for the rest of their streams.
-
-        Args:
-            retry: milliseconds that clients are asked to wait before that.
-        """
-        for post in (*self._posts.values(),):
-            await post.let_go(retry)
-        for get in self._gets:
-            await get.let_go(retry)
 
     async def let_go(self, id: Id, retry: float | None) -> None:
         """End the response to a call, whose client comes back for the rest of its stream.
@@ -588,7 +593,6 @@ class SessionBook:
         self.call_ids = CallIds(node.id)
         self.request_watch = request_watch
         self.node = node
-        self.homes = None if node.store is None else SessionHomes(node, self.find_marked)
         self.log = log
         self.letters = letters
         self.retry = retry
@@ -604,6 +608,9 @@ class SessionBook:
         self._timer: asyncio.TimerHandle | None = None
         self._endings: set[asyncio.Task[None]] = set()
         self.shared = NodeSessions(self)
+        self.homes: SessionHomes | None = None
+        if node.store is not None:
+            self.homes = SessionHomes(node, self.find_marked, self.shared.read_record)
 
     def __len__(self) -> int:
         return len(self._newcomers) + len(self._settled)
@@ -726,14 +733,6 @@ class SessionBook:
         task = self.loop.create_task(work)
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
-
-    async def let_streams_go(self) -> None:
-        """Have the clients of streams come back to other nodes, which share the log; see ADR 0082."""
-        if self.letters is None:
-            return  # there is no other node that has them
-        retry = round(1000 * self.retry)
-        going = [session.let_streams_go(retry) for session in self.list_all()]
-        await asyncio.gather(*going, return_exceptions=True)
 
     async def close(self) -> None:
         """Release all sessions and wait until they are settled: their clients may come back."""

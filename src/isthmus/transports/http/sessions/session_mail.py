@@ -284,7 +284,11 @@ class SessionMail(Generic[S]):
         try:
             if mailbox is not None:
                 await mailbox.send(node, MESSAGE_TOPIC, letter)
-        except (MailUndelivered, MailRefused) as error:
+        except MailRefused as error:
+            log_debug("what a client said came too late: %s", error)
+        except MailUndelivered as error:
+            if await self._node.is_alive(node):
+                raise StoreUnavailable(str(error)) from None  # it may be reached again
             log_debug("what a client said came too late: %s", error)
 
     async def tell(self, session: MailedSession, kind: NewsKind) -> None:

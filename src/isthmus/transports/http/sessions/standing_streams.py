@@ -7,7 +7,8 @@ would have said: the session's client is told that lists may have changed.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -20,6 +21,7 @@ from isthmus.store.lease import Lease
 from isthmus.store.log import Forgotten, Overtaken
 from isthmus.store.mailbox import MailRefused, MailUndelivered
 from isthmus.store.store import StoreUnavailable
+from isthmus.transports.http.sessions.records import SessionRecord
 from isthmus.transports.http.sessions.shared_streams import encode_entries, make_log_key
 from isthmus.transports.http.sessions.stream_entries import CONTINUED, encode_calls, encode_entry
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 HAND_OVER_TOPIC = "standing/hand-over"
 SAY_TOPIC = "standing/say"
+CHANGED_TOPIC = "standing/changed"
 
 HOME_TTL_S = 86_400.0  # that a home is remembered; longer than a session lasts without one
 
@@ -36,6 +39,10 @@ MAX_SWAP_ATTEMPTS = 16  # while other nodes take over the same home
 MAX_CONTINUATIONS = 64  # standing streams that one request goes through, from one to the next
 
 MAX_ENTRIES_READ = 1_000
+
+OVERLAP_S = 1.0  # in which a former home still tells of changes
+
+MAX_OVERLAPS = 10_000  # former homes that are remembered for that
 
 
 class HousedSession(Protocol):
@@ -46,12 +53,14 @@ class HousedSession(Protocol):
         birth_node: the node that it was opened at.
         is_home: this node is its home.
         home_version: of the lease by which it is; 0 where it was born here.
+        record: what its client has subscribed to, as far as this node knows.
     """
 
     mark: str
     birth_node: str
     is_home: bool
     home_version: int
+    record: SessionRecord
 
     async def hand_over(self) -> list[bytes]:
         """End the standing streams here; gives what was kept for one that was not open."""
@@ -71,7 +80,8 @@ FindSession = Callable[[str], HousedSession | None]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_claim = msgspec.msgpack.Decoder(tuple[str, int]).decode
+_decode_claim = msgspec.msgpack.Decoder(tuple[str, int, list[str]]).decode
+_decode_mark = msgspec.msgpack.Decoder(str).decode
 _decode_message = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
 _decode_kept = msgspec.msgpack.Decoder(tuple[bool, list[bytes]]).decode
 
@@ -104,15 +114,21 @@ class SessionHomes:
     Args:
         node: this process, which has a store.
         find: finds a session by its mark.
+        read_record: reads the record of a session by its mark, and acts on it.
     """
 
-    def __init__(self, node: Node, find: FindSession) -> None:
+    def __init__(
+        self, node: Node, find: FindSession, read_record: Callable[[str], Awaitable[None]]
+    ) -> None:
         self._node = node
         self._find = find
+        self._read_record = read_record
+        self._left: dict[str, float] = {}
         self._under_way: dict[str, list[TakeOver]] = {}
         if node.mailbox is not None:
             node.mailbox.handle(HAND_OVER_TOPIC, self._take_hand_over)
             node.mailbox.handle(SAY_TOPIC, self._take_say)
+            node.mailbox.handle(CHANGED_TOPIC, self._take_changed)
 
     async def take_over(self, session: HousedSession) -> None:
         """Make this node the home of a session, unless another one takes it over meanwhile.
@@ -130,7 +146,7 @@ class SessionHomes:
             former, version = await self._swap_lease(session, taking)
             there = former == self._node.id and session.is_home
             if former != self._node.id:  # else it may have been released, with what it had to say
-                there, kept = await self._ask_for_kept(former, mark, version)
+                there, kept = await self._ask_for_kept(former, session, version)
             if taking.is_lost:
                 kept += await session.hand_over()
             else:
@@ -177,13 +193,39 @@ class SessionHomes:
             log_warning("what a session says is kept at this node: %s", error)
         await session.say_standing(message)
 
-    async def _ask_for_kept(self, home: str, mark: str, version: int) -> tuple[bool, list[bytes]]:
+    def tells_changes(self, mark: str) -> bool:
+        """Whether changes are told from here, although another node is the home of a session.
+
+        This one takes it over now, or it was the home until a moment ago and knew more of what the
+        session has subscribed to than the next one: both tell then, so that no change is missed.
+        """
+        until = self._left.get(mark)
+        if until is not None and asyncio.get_running_loop().time() >= until:
+            del self._left[mark]
+            until = None
+        return until is not None or mark in self._under_way
+
+    async def tell_changed(self, session: HousedSession) -> None:
+        """Have the home of a session read its record; where it is gone, the next one does.
+
+        Raises:
+            StoreUnavailable: nobody can tell where it is.
+        """
+        known = await self._node.leases.find(_make_lease_name(session.mark))
+        home = session.birth_node if known is None else known.holder
+        if home != self._node.id and self._node.mailbox is not None:
+            with suppress(MailUndelivered, MailRefused):
+                await self._node.mailbox.send(home, CHANGED_TOPIC, _encode(session.mark))
+
+    async def _ask_for_kept(
+        self, home: str, session: HousedSession, version: int
+    ) -> tuple[bool, list[bytes]]:
         """What a former home has kept; False where it does not know any more."""
         mailbox = self._node.mailbox
         if mailbox is None:
             return False, []
         try:
-            letter = _encode((mark, version))
+            letter = _encode((session.mark, version, list(session.record.subscriptions)))
             return _decode_kept(await mailbox.send(home, HAND_OVER_TOPIC, letter))
         except (MailUndelivered, MailRefused, msgspec.DecodeError):
             return False, []
@@ -198,12 +240,16 @@ class SessionHomes:
             return False
 
     async def _take_hand_over(self, body: bytes) -> bytes:
-        mark, version = _decode_claim(body)
+        mark, version, known = _decode_claim(body)
         for taking in self._under_way.get(mark, ()):
             taking.given.add(version)
         session = self._find(mark)
         if session is None or not session.is_home or session.home_version > version:
             return _encode((False, []))  # a later version: it was taken back meanwhile
+        if not set(session.record.subscriptions) <= set(known):
+            self._left[mark] = asyncio.get_running_loop().time() + OVERLAP_S
+            while len(self._left) > MAX_OVERLAPS:
+                del self._left[next(iter(self._left))]
         return _encode((True, await session.hand_over()))
 
     async def _take_say(self, body: bytes) -> bytes:
@@ -213,6 +259,10 @@ class SessionHomes:
             return b"unknown"
         await session.say_standing(message)
         return b"said"
+
+    async def _take_changed(self, body: bytes) -> bytes:
+        await self._read_record(_decode_mark(body))
+        return b""
 
 
 async def continue_stream(
