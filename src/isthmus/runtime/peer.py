@@ -278,14 +278,10 @@ class Peer:
             waiting.cut = waiting.sender.cancel()
 
     def fail_calls(self, why: str) -> None:
-        """End every call of ours that waits: its answer may have been lost on its way.
-
-        Args:
-            why: for whoever waits, and for the other side.
-        """
-        for id, waiting in list(self._waiting.items()):
+        """End every call of ours that waits: its answer may have been lost on its way."""
+        for id in list(self._waiting):
             data = self.session.cancel(id, why)
-            self._cut(id, ConnectionLost(f"while waiting for {waiting.method}: {why}"))
+            self._cut(id, ConnectionLost(why))
             self._withdraw(id, data)
 
     # Serving
@@ -551,13 +547,7 @@ class Peer:
         return lambda: closers.pop(key, None) and None
 
     async def let_go(self, id: Id, retry: float | None = None) -> None:
-        """Let go of the connection that waits for the answer to a call, where the channel can.
-
-        Args:
-            id: the call.
-            retry: seconds the other side is asked to wait until it comes back; None for what is
-                usual there.
-        """
+        """Let go of the connection that waits for the answer to a call; it is opened again later."""
         let_go = getattr(self.channel, "let_go", None)  # of all transports, one has this
         if let_go is not None:
             await let_go(id, retry)

@@ -464,17 +464,15 @@ class HttpApp(ExchangeApp):
 
     async def _listen(self, exchange: Exchange, session: HttpSession) -> None:
         last_id = exchange.request.head.last_event_id
-        if self.drain.has_begun and last_id is None:
-            await exchange.refuse(SHUTTING_DOWN)
-            return
         try:
+            if self.drain.has_begun and last_id is None:
+                raise RequestCut
             await session.listen(exchange, GetRequest(exchange, session, self._retry), last_id)
         except Forgotten as error:
             await exchange.refuse(refuse_resumption(last_id or "", error))
-        except StoreUnavailable:
-            await exchange.refuse(STORE_LOST)
-        except RequestCut:
-            await exchange.refuse(SHUTTING_DOWN)
+        except (StoreUnavailable, RequestCut) as error:
+            lost = isinstance(error, StoreUnavailable)
+            await exchange.refuse(STORE_LOST if lost else SHUTTING_DOWN)
 
     # The app's own life
 
