@@ -136,8 +136,6 @@ class HttpApp(ExchangeApp):
         on_stop: awaited when the server stops.
 
     Example:
-        >>> from starlette.applications import Starlette
-        >>> from starlette.routing import Mount
         >>> app = Starlette(routes=[Mount("/tools", HttpApp(server.router))])  # doctest: +SKIP
     """
 
@@ -464,23 +462,24 @@ class HttpApp(ExchangeApp):
 
     async def _listen(self, exchange: Exchange, session: HttpSession) -> None:
         last_id = exchange.request.head.last_event_id
+        if self.drain.has_begun and last_id is None:
+            await exchange.refuse(SHUTTING_DOWN)
+            return
         try:
-            if self.drain.has_begun and last_id is None:
-                raise RequestCut
             await session.listen(exchange, GetRequest(exchange, session, self._retry), last_id)
         except Forgotten as error:
             await exchange.refuse(refuse_resumption(last_id or "", error))
-        except (StoreUnavailable, RequestCut) as error:
-            lost = isinstance(error, StoreUnavailable)
-            await exchange.refuse(STORE_LOST if lost else SHUTTING_DOWN)
+        except StoreUnavailable:
+            await exchange.refuse(STORE_LOST)
+        except RequestCut:
+            await exchange.refuse(SHUTTING_DOWN)
 
     # The app's own life
 
     def attach(self, outer: Any, prefix: str = "/mcp") -> None:
         """Put the app into a Starlette or FastAPI application, with and without a slash.
 
-        A plain mount works as well, but there the framework answers the prefix without a slash
-        by a redirect, which not every client follows.
+        A plain mount redirects the prefix without a slash, which not every client follows.
 
         Args:
             outer: the application.
