@@ -100,7 +100,14 @@ static_resources:
                 route:
                   cluster: isthmus
                   timeout: 0s
-                  retry_policy: {{retry_on: connect-failure, num_retries: 3}}
+                  retry_policy:
+                    retry_on: connect-failure,reset-before-request
+                    num_retries: 3
+                    host_selection_retry_max_attempts: 3
+                    retry_host_predicate:
+                    - name: envoy.retry_host_predicates.previous_hosts
+                      typed_config:
+                        "@type": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate
           http_filters:
           - name: envoy.filters.http.router
             typed_config:
@@ -110,6 +117,8 @@ static_resources:
     type: STATIC
     connect_timeout: 1s
     lb_policy: ROUND_ROBIN
+    common_lb_config: {{healthy_panic_threshold: {{value: 0}}, update_merge_window: 0s}}
+    circuit_breakers: {{thresholds: [{{max_retries: 100}}]}}
     health_checks:
     - timeout: 1s
       interval: 0.2s

@@ -27,7 +27,7 @@ class NodeProcess:
         self.port = port
         self._settings = settings
         self._options = options
-        self._process = None
+        self._process = self._reader = None
         self._lines = []
         self._serves = threading.Event()
 
@@ -53,16 +53,18 @@ class NodeProcess:
             stderr=subprocess.PIPE,
             text=True,
         )
-        threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(self._process.stderr,))
+        self._reader.start()
         if not self._serves.wait(START_TIMEOUT_S) or self._process.poll() is not None:
             raise AssertionError(f"the node does not serve:\n{self.output}")
         return self
 
     def _read(self, pipe):
-        for line in pipe:
-            self._lines.append(line)
-            if "serves on" in line:
-                self._serves.set()
+        with pipe:
+            for line in pipe:
+                self._lines.append(line)
+                if "serves on" in line:
+                    self._serves.set()
         self._serves.set()  # it has ended: nobody need wait
 
     def kill(self):
@@ -70,12 +72,14 @@ class NodeProcess:
         self.pause(paused=False)
         self._process.kill()
         self._process.wait()
+        self._reader.join()
 
     def terminate(self):
         """Ask it to end (SIGTERM), wait for that, and give the seconds it took."""
         began = time.monotonic()
         self._process.terminate()
         self._process.wait(END_TIMEOUT_S)
+        self._reader.join()
         return time.monotonic() - began
 
     def pause(self, *, paused=True):
