@@ -1,6 +1,7 @@
 """A server that is restarted under its client: ``python sessions.py``."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,16 +9,17 @@ import uvicorn
 
 from isthmus import Client, Server
 
-counts: dict[str, int] = {}
 
-server = Server("counter", version="1.0")
+def make_server() -> Server:
+    """A server with a secret of its own; with a fixed ``secret=`` sessions would outlive its end."""
+    server, calls = Server("counter", version="1.0"), itertools.count(1)
 
+    @server.tool
+    def count() -> int:
+        """Count the calls since the start."""
+        return next(calls)
 
-@server.tool
-def count() -> int:
-    """Count the calls since the start."""
-    counts["calls"] = counts.get("calls", 0) + 1
-    return counts["calls"]
+    return server
 
 
 class Supervisor:
@@ -28,8 +30,7 @@ class Supervisor:
 
     def restart(self) -> None:
         """Begin anew: no sessions, no counts."""
-        counts.clear()
-        self.app = server.asgi()
+        self.app = make_server().asgi()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """One request."""

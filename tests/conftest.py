@@ -2,12 +2,17 @@
 
 import gc
 import os
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # No test writes to the keyring of whoever runs it, or waits until it is unlocked.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+
+# Nor into the state folder of whoever runs it: servers over HTTP keep a secret there.
+_state = tempfile.TemporaryDirectory(prefix="isthmus-state-")
+os.environ["XDG_STATE_HOME"] = _state.name
 
 # Timing limits are for benchmarks: a test must not fail because its machine is busy.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -18,9 +18,11 @@ from support.docs.blocks import EXAMPLES, run_command
 SERVERS = (
     "app",
     "bookings",
+    "counter",
     "everything",
     "hello",
     "library",
+    "many_workers",
     "over_websocket",
     "pydantic_types",
     "shared",
@@ -122,8 +124,9 @@ async def test_the_app_has_a_page_and_rolls_without_it(example):
 
 
 @pytest.mark.parametrize("name", SERVERS)
-async def test_every_server_lists_what_it_offers(example, name):
+async def test_every_server_lists_what_it_offers(example, name, monkeypatch, tmp_path):
     """Every schema can be built, and every list read."""
+    monkeypatch.chdir(tmp_path)  # some keep a file where they are started
     server = find_server(load_module(EXAMPLES / f"{name}.py"), "")
     async with connect(server) as client:
         tools = await client.list_tools()

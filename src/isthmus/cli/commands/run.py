@@ -20,6 +20,7 @@ app = CommandSet()
 
 DEFAULT_HOST = "127.0.0.1"
 ORDERS_VARIABLE = "ISTHMUS_WORKER"  # by which a supervisor tells its workers what to serve on
+STORE_VARIABLE = "ISTHMUS_STORE"
 LOADING_GC_THRESHOLD = 50_000  # objects; the server has thresholds of its own when it serves
 
 
@@ -65,6 +66,8 @@ def run(
             exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp
         )
         ends = read_http_options(place, store, drain, drain_lead, stateless=stateless)
+        if ends.store is not None:  # for the processes that this one starts: everybody sees words
+            os.environ[STORE_VARIABLE] = ends.store
         if workers is not None:
             from isthmus.cli.commands.run_workers import supervise
 
@@ -107,8 +110,8 @@ class HttpRunOptions(NamedTuple):
         }
 
     def words(self) -> list[str]:
-        """The options as another ``isthmus run`` is told of them."""
-        given = {"store": self.store, "drain": self.drain, "drain-lead": self.drain_lead}
+        """The options as another ``isthmus run`` is told of them; the store is in the environment."""
+        given = {"drain": self.drain, "drain-lead": self.drain_lead}
         words = [
             word
             for name, value in given.items()
@@ -137,10 +140,12 @@ def read_http_options(
     given = {"--store": store, "--drain": drain, "--drain-lead": drain_lead}
     named = [name for name, text in given.items() if text is not None]
     named += ["--stateless"] if stateless else []
-    if named and (place is None or place.transport not in {"http", "websocket"}):
-        raise UsageError(f"{named[0]} goes with --http or --websocket")
+    if place is None or place.transport not in {"http", "websocket"}:
+        if named:
+            raise UsageError(f"{named[0]} goes with --http or --websocket")
+        return NO_OPTIONS
     return HttpRunOptions(
-        store,
+        store or os.environ.get(STORE_VARIABLE) or None,
         parse_seconds(drain, "--drain"),
         parse_seconds(drain_lead, "--drain-lead"),
         stateless,
