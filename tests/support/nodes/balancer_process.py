@@ -42,8 +42,8 @@ http {{
     client_max_body_size 8m;
     location / {{
       proxy_pass http://isthmus;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
+      proxy_http_version {version};
+      proxy_set_header Connection {connection};
       proxy_set_header Host $host;
       proxy_buffering {buffering};
       proxy_read_timeout {idle}s;
@@ -141,7 +141,7 @@ def find_balancer(name):
     return {"nginx": debian.NGINX, "haproxy": debian.HAPROXY}[name].find()
 
 
-def write_config(name, folder, port, nodes, *, idle=60, buffering=False):
+def write_config(name, folder, port, nodes, *, idle=60, buffering=False, version="1.1"):
     """Write a balancer's configuration; gives its command.
 
     Args:
@@ -151,6 +151,7 @@ def write_config(name, folder, port, nodes, *, idle=60, buffering=False):
         nodes: the ports of the nodes.
         idle: seconds without a byte until it ends a stream.
         buffering: hold answers back until they are whole (nginx).
+        version: of HTTP to the nodes (nginx).
     """
     program = find_balancer(name)
     if name == "nginx":
@@ -160,7 +161,8 @@ def write_config(name, folder, port, nodes, *, idle=60, buffering=False):
         path = folder / "nginx.conf"
         text = NGINX.format(
             folder=folder, port=port, servers=servers, idle=idle,
-            buffering="on" if buffering else "off",
+            buffering="on" if buffering else "off", version=version,
+            connection='""' if version == "1.1" else "close",
         )  # fmt: skip
         command = [program, "-e", str(folder / "early.log"), "-p", str(folder), "-c", str(path)]
     elif name == "haproxy":
