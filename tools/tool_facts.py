@@ -1,4 +1,4 @@
-"""Writes down which tools real servers have: the facts that ``bench/host_search.py`` measures by.
+"""Writes down which tools real servers have: the facts that ``bench/hosts/search.py`` measures by.
 
 Run it with the git directories of the projects, in any order: modelcontextprotocol/servers,
 github/github-mcp-server, getsentry/sentry-mcp, microsoft/playwright-mcp, korotovsky/slack-mcp-server.

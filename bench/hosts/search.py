@@ -1,6 +1,6 @@
 """What a search among 5,000 tools costs, and how often it finds what is meant.
 
-Run it: ``python bench/host_search.py``. The catalog is that of the tests, with each server as often as
+Run it: ``python bench/hosts/search.py``. The catalog is that of the tests, with each server as often as
 it takes. It prints the time to make the index, milliseconds of a search (every query once, words not
 met before among them; then all of them again; by the clock, and by the processor's time, which other
 programs do not lengthen), and the recall among the first five for the queries that
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from statistics import quantiles
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from isthmus.host.catalog.search import ToolIndex
 from support.host.tool_corpus import (

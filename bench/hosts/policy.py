@@ -1,6 +1,6 @@
 """What a decision of policy costs, and what it costs to decide again about a week of calls.
 
-Run it: ``python bench/host_policy.py``. It prints microseconds of one decision under 50 rules, for
+Run it: ``python bench/hosts/policy.py``. It prints microseconds of one decision under 50 rules, for
 what is allowed, asked and denied, and for what looks at arguments; the target is below 20. Then it
 writes an audit log of 100,000 attempts and prints how long a replay of it takes; the target is 10 s.
 """
