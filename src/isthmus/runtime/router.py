@@ -93,6 +93,7 @@ class Router:
         server: who we are, for the stamp of 2026-07-28; None on the client side.
         extra: rows for custom methods, served in every revision.
         middleware: layers around every handler, outermost first.
+        first: puts around all of them what opens the server before its first request.
         debug: let the text of an unexpected exception out.
         depth: the most levels of arrays and objects in parameters, or None for any number.
         in_flight: the most requests served at once on one connection, or None for any number.
@@ -111,6 +112,7 @@ class Router:
         server: Implementation | None = None,
         extra: Mapping[str, Method] | None = None,
         middleware: Sequence[Middleware] = (),
+        first: Callable[[Handler], Handler] = lambda handler: handler,
         debug: bool = False,
         depth: int | None = None,
         in_flight: int | None = MAX_IN_FLIGHT,
@@ -128,7 +130,7 @@ class Router:
         self._sender: Sender = sender
         self.server = server
         self._extra = {} if extra is None else extra
-        self._middleware = tuple(middleware)
+        self._first, self._middleware = first, tuple(middleware)
         self._debug = debug
         self._depth = depth
         self._plans: dict[tuple[str, Revision], Plan] = {}
@@ -207,7 +209,7 @@ class Router:
         plan = Plan(
             row,
             find_receiving_cut(row.params, revision),
-            compose(handler, self._middleware),
+            self._first(compose(handler, self._middleware)),
             Stamp(revision, self.server, cacheable=row.cacheable),
             self._depth,
         )
@@ -270,9 +272,8 @@ def _unknown_method_error(inbound: Inbound) -> ErrorBody:
 
 def _make_refusal(no: Refuse, revision: Revision) -> ErrorBody:
     message, code = str(no), permitted_code(revision, no.code)
-    if no.data is None:
-        return _make_sendable(ErrorBody(code=code, message=message))
-    return _make_sendable(ErrorBody(code=code, message=message, data=no.data))
+    data = UNSET if no.data is None else no.data
+    return _make_sendable(ErrorBody(code=code, message=message, data=data))
 
 
 def _make_sendable(error: ErrorBody) -> ErrorBody:

@@ -524,7 +524,6 @@ class Server:
                 self._lifespan.enclose(self._settings.join_nodes, self._settings.leave_nodes)
                 if (share := getattr(self.auth, "share_proofs", None)) is not None:
                     share(self._settings.store.kv, self.open)
-            opened = [self._lifespan.open_first] if self._lifespan.needed else []
             self._settings.wrapped = bool(self._middleware)
             self._router = Router(
                 declared.routes,
@@ -536,7 +535,8 @@ class Server:
                 supported=self.revisions,
                 server=self.info,
                 extra=declared.methods,
-                middleware=[*opened, *self._middleware],
+                middleware=self._middleware,
+                first=self._lifespan.open_first,
                 debug=self._settings.debug,
                 depth=self._settings.limits.depth,
                 in_flight=self._settings.limits.in_flight,

@@ -23,6 +23,10 @@ def noting(events, *, on_exit=None):
     return Lifespan(manager)
 
 
+async def handle(_params, _inbound):
+    """A handler."""
+
+
 async def test_a_server_that_needs_nothing_opens_nothing():
     """And may be closed all the same (ours)."""
     lifespan = Lifespan(None)
@@ -30,7 +34,7 @@ async def test_a_server_that_needs_nothing_opens_nothing():
     await lifespan.close()
 
     assert lifespan.value is None
-    assert not lifespan.needed
+    assert handle is lifespan.open_first(handle)
 
 
 async def test_it_is_entered_and_left_in_one_task():

@@ -15,7 +15,7 @@ from msgspec import Raw
 from isthmus.errors import LifespanFailed, OutOfPhase, Refuse
 from isthmus.runtime.failures import log_error
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.middleware import CallNext
+from isthmus.runtime.middleware import Handler
 from isthmus.wire.struct import Wire
 
 
@@ -53,11 +53,6 @@ class Lifespan:
 
         self._manager = around
 
-    @property
-    def needed(self) -> bool:
-        """Whether there is anything to open."""
-        return self._manager is not None
-
     async def open(self) -> None:
         """Enter the context manager, or wait until somebody else has; again after a failure.
 
@@ -86,8 +81,24 @@ class Lifespan:
         leave.set()
         await asyncio.shield(task)
 
-    async def open_first(self, inbound: Inbound, call_next: CallNext) -> Wire | Raw:
-        """A middleware that serves nothing before :meth:`open` is through."""
+    def open_first(self, handler: Handler) -> Handler:
+        """A handler that is preceded by :meth:`open`, at no cost once that is through."""
+        if self._manager is None:
+            return handler
+
+        def serve(params: Any, inbound: Inbound) -> Awaitable[Wire | Raw]:
+            opened = self._opened
+            if (
+                opened is None
+                or not opened.done()
+                or opened.get_loop() is not asyncio.get_running_loop()
+            ):
+                return self._open_and_serve(handler, params, inbound)
+            return handler(params, inbound)
+
+        return serve
+
+    async def _open_and_serve(self, handler: Handler, params: Any, inbound: Inbound) -> Wire | Raw:
         try:
             await self.open()
         except LifespanFailed as failed:
@@ -96,7 +107,7 @@ class Lifespan:
             raise Refuse(
                 -32603, f"The server cannot start: its lifespan failed: {kind}"
             ) from failed
-        return await call_next(inbound)
+        return await handler(params, inbound)
 
     async def _hold(
         self,
