@@ -239,7 +239,7 @@ def event_ids(data: bytes) -> None:
 
 async def _event_id(event_id: str) -> None:
     streams = SessionStreams("session", MemoryLog(lambda: 0.0), primes=True)
-    streams.mark = "0a1b2c3d4e5f"
+    streams.mark, streams.node = "0a1b2c3d4e5f", "n0a1b2c3d4e"
     stream = streams.open(PostedStream(streams, EventWriter(NOBODY)))
     try:
         found, place = streams.find(event_id)
@@ -459,10 +459,10 @@ def arrays() -> Iterator[bytes]:
 
 def marked() -> Iterator[bytes]:
     """Ids of events, and what looks like some."""
-    yield b"0a1b2c3d4e5f-1-0"
-    yield b"0a1b2c3d4e5f-1-7"
-    yield b"0a1b2c3d4e5f-99999999999999999-1"
-    yield "0a1b2c3d4e5f-\u00b2-0".encode("latin-1")
+    yield b"0a1b2c3d4e5f-n0a1b2c3d4e.1-0"
+    yield b"0a1b2c3d4e5f-n0a1b2c3d4e.1-7"
+    yield b"0a1b2c3d4e5f-n0a1b2c3d4e.99999999999999999-1"
+    yield "0a1b2c3d4e5f-n0a1b2c3d4e.\u00b2-0".encode("latin-1")
 
 
 def raw() -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isthmus.core.batch import MAX_BATCH_MEMBERS, IncomingBatch
@@ -145,6 +145,8 @@ class Nowhere:
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=40), st.lists(st.binary(min_size=1, max_size=5), max_size=4))
+@example("0", [])
+@example("1", [b"one"])
 def test_no_text_is_taken_for_an_event_id_but_those_that_were_given(text, messages):
     """Ours: whatever a client sends as Last-Event-ID, it is an id of ours or an error."""
 
@@ -153,15 +155,16 @@ def test_no_text_is_taken_for_an_event_id_but_those_that_were_given(text, messag
         stream = streams.open(Nowhere())
         for message in messages:
             await stream.put(message)
-        given = {f"{streams.mark}-1-{place}" for place in range(len(messages) + 1)}
-        for id in (text, f"{streams.mark}{text}", f"{streams.mark}-1-{text}"):
+        name = f"{streams.mark}-{streams.node}.1"
+        given = {f"{name}-{place}" for place in range(len(messages) + 1)}
+        for id in (text, f"{streams.mark}{text}", f"{name}-{text}"):
             try:
                 found, place = streams.find(id)
                 await found.check(place)
             except Forgotten:
                 assert id not in given
             else:
-                assert f"{streams.mark}-1-{place}" in given
+                assert f"{name}-{place}" in given
 
     asyncio.run(run())
 

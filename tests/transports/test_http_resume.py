@@ -406,8 +406,9 @@ async def test_an_id_of_another_session_is_an_error():
 @pytest.mark.covers("resumption.unknown.refused")
 @pytest.mark.parametrize(
     "forged",
-    ["x", "-", "1-1", "{mark}-9-1", "{mark}-1-9", "{mark}-1", "{mark}-1-", "{mark}-1--1",
-     "{mark}-1-1-1", "{mark}-1-99999999999999999999", "{mark}-01x-1", "MARK-1-1", ""],
+    ["x", "-", "1-1", "{node}.9-1", "{node}.1-9", "{node}.1", "{node}.1-", "{node}.1--1",
+     "{node}.1-1-1", "{node}.1-99999999999999999999", "{node}.01x-1", "{node}.01-1", "{node}-1-1",
+     "MARK-n0.1-1", ""],
 )  # fmt: skip
 async def test_an_id_that_was_never_given_is_an_error_that_says_what_to_do(forged):
     """Never an empty stream; and not 404, which would end the session for the client."""
@@ -416,8 +417,8 @@ async def test_an_id_that_was_never_given_is_an_error_that_says_what_to_do(forge
         session = await open_legacy_session(target)
         call = begin_legacy_call(target, session, "talk")
         await talk.say(1)
-        mark = call.ids[0].partition("-")[0]
-        answer = await get(target, session, forged.replace("{mark}", mark)).done()
+        node = call.ids[0].partition(".")[0]  # with the mark before it
+        answer = await get(target, session, forged.replace("{node}", node)).done()
 
         assert (400, -32600) == (answer.status, answer.json["error"]["code"])
         assert "open a stream without it" in answer.json["error"]["message"]
@@ -699,6 +700,7 @@ async def test_a_log_that_fails_costs_the_resumption_and_not_the_call(caplog):
 async def test_a_stream_without_its_book_is_found_by_nobody():
     """The parts of it, without HTTP."""
     streams = resume.SessionStreams("session", MemoryLog(lambda: 0.0), primes=False)
-    for id in ("", "a", f"{streams.mark}-1-0", f"{streams.mark}-²-0"):
+    name = f"{streams.mark}-{streams.node}"
+    for id in ("", "a", f"{name}.1-0", f"{name}.²-0"):
         with pytest.raises(Forgotten):
             streams.find(id)
