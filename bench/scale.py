@@ -1,4 +1,4 @@
-"""What several nodes cost: ``python bench/scale.py [--short]`` prints each figure beside its floor.
+"""Costs of several nodes: ``python bench/scale.py [--short]`` prints each figure beside its floor.
 
 Nodes are ``isthmus run`` processes of ``servers/scaled.py`` with one store: Redis on a Unix socket
 where ``redis-server`` is installed, and an SQLite file. All but the times after a kill are ratios of

@@ -37,7 +37,7 @@ def settings(make_store):
 
 
 @pytest.fixture(scope="module")
-def deployed(balancer, settings, tmp_path_factory):
+def deploy(balancer, settings, tmp_path_factory):
     """The URL of a balancer before two nodes, which nobody stops."""
     folder = tmp_path_factory.mktemp(balancer)
     with (

@@ -1,4 +1,4 @@
-"""What a cell of a table shows, and in which rows a peer is ahead."""
+"""Cells of the tables of results, and the rows in which a peer is ahead."""
 
 import pytest
 from results import (

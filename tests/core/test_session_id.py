@@ -18,7 +18,7 @@ KEY = b"k" * 32
 NONCE = b"123456789012"
 
 
-def reopen(capabilities=None, **info):
+def reopen_id(capabilities=None, **info):
     """What the id of a session says of its client."""
     said = SessionFacts(
         "2025-11-25",
@@ -43,7 +43,7 @@ def test_what_fits_is_kept_whole():
         "extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html"]}},
     }
 
-    found = reopen(told, title="A client")
+    found = reopen_id(told, title="A client")
 
     assert told == msgspec.to_builtins(found.capabilities)
     assert "A client" == found.info.title
@@ -53,7 +53,7 @@ def test_pictures_go_first():
     """Ours: they are of no use to a session."""
     icons = [{"src": "data:image/png;base64," + "A" * 5000}]
 
-    found = reopen({"extensions": {"a/b": {"c": 1}}}, icons=icons, description="d" * 500)
+    found = reopen_id({"extensions": {"a/b": {"c": 1}}}, icons=icons, description="d" * 500)
 
     assert Implementation(name="client", version="1") == found.info
     assert {"extensions": {"a/b": {"c": 1}}} == msgspec.to_builtins(found.capabilities)
@@ -63,7 +63,7 @@ def test_then_what_is_experimental_and_the_settings_of_extensions():
     """Ours: that an extension is there says more than how it is set."""
     told = {"experimental": {"x": {}}, "extensions": {"a/b": {"c": "d" * 500}}, "roots": {}}
 
-    found = reopen(told)
+    found = reopen_id(told)
 
     assert {"extensions": {"a/b": {}}, "roots": {}} == msgspec.to_builtins(found.capabilities)
 
@@ -72,7 +72,7 @@ def test_then_extensions_and_at_last_the_end_of_a_name():
     """Ours: what is in the specification stays."""
     told = {"extensions": {f"a/{n}": {} for n in range(500)}, "sampling": {}}
 
-    found = reopen(told, name="ü" * 500, version="1" * 500)
+    found = reopen_id(told, name="ü" * 500, version="1" * 500)
 
     assert {"sampling": {}} == msgspec.to_builtins(found.capabilities)
     assert "ü" * 32 == found.info.name
@@ -81,7 +81,7 @@ def test_then_extensions_and_at_last_the_end_of_a_name():
 
 def test_numbers_that_msgpack_cannot_carry_do_no_harm():
     """Ours: JSON has integers of any size."""
-    found = reopen({"experimental": {"x": {"n": 10**30}}, "roots": {}})
+    found = reopen_id({"experimental": {"x": {"n": 10**30}}, "roots": {}})
 
     assert {"roots": {}} == msgspec.to_builtins(found.capabilities)
 

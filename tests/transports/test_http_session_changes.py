@@ -1,4 +1,4 @@
-"""What a client changes in its session at one node counts at all of them, and so does its end."""
+"""Changes of a session at one node, and its end: they count at all nodes."""
 
 import pytest
 

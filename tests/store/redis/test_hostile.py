@@ -1,4 +1,4 @@
-"""What others put under our keys, or answer in Redis's place, is data: bounded, and refused."""
+"""Hostile values under our keys and answers of a false Redis: they are bounded, and refused."""
 
 import asyncio
 

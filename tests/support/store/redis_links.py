@@ -1,4 +1,4 @@
-"""What stands between a Redis client and its server: a link that a test cuts, and a false server."""
+"""Links between a Redis client and its server that a test cuts, and a false server."""
 
 import asyncio
 from collections.abc import Callable
