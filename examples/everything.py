@@ -7,6 +7,7 @@ suite against it. The names and texts are the suite's.
 import asyncio
 import base64
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -25,6 +26,8 @@ server = Server(
     title="Everything",
     instructions="A server with one of everything, for tests.",
 )
+
+server.add_skills(Path(__file__).parent / "skills")  # needs isthmus[yaml]
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="

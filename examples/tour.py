@@ -1,8 +1,8 @@
 """What isthmus does, on real input, revision by revision: ``make run``.
 
-Five parts: our server and our client in every revision over stdio and HTTP; our client on other
+Six parts: our server and our client in every revision over stdio and HTTP; our client on other
 people's servers; another implementation's client on our server; a server that wants a login; a host
-with four servers and a user who is asked. The second and the third, and one server of the fifth, need
+with four servers and a user who is asked; a shop that is made of other servers and of an API. The second and the third, and one server of the fifth, need
 packages from the package index, in environments of their own; where those cannot be had, the tour
 says so.
 """
@@ -154,6 +154,22 @@ async def host() -> None:
     await host_tour.main(git)
 
 
+async def shop() -> None:
+    """A server that is made of others: mounted, proxied, and of an OpenAPI document (examples/shop)."""
+    print("\n6. One server of many: mounted, proxied, and of an API (examples/shop)")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(HERE / "shop"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    out, _ = await process.communicate()
+    for line in out.decode().splitlines():
+        say(line)
+    if process.returncode:
+        raise SystemExit(f"the shop ended with {process.returncode}")
+
+
 async def main() -> None:
     """The whole tour; ends with exit code 0 when everything went well."""
     print("isthmus: the Model Context Protocol in Python, all five revisions")
@@ -162,6 +178,7 @@ async def main() -> None:
     await other_client()
     await login()
     await host()
+    await shop()
     print(
         "\nThat was the main job: servers, clients, logins, and a host; three transports, two eras."
     )

@@ -11,11 +11,13 @@ from pathlib import Path
 import isthmus.auth
 from isthmus.linter.rules.answers import ANSWER_RULES
 from isthmus.linter.rules.capabilities import CAPABILITY_RULES
+from isthmus.linter.rules.deprecated import DEPRECATED_USE_RULES, DEPRECATED_VISIT_RULES
 from isthmus.linter.rules.http import HTTP_RULES
 from isthmus.linter.rules.messages import MESSAGE_RULES
 from isthmus.linter.rules.offers import OFFER_RULES
 from isthmus.linter.rules.rule import LintRule
 from isthmus.revisions import METHODS, REVISIONS, Feature, Revision
+from isthmus.revisions.deprecations import DEPRECATIONS
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 MADE = "Made by `python tools/pages.py` from the tables that the code itself reads."
@@ -34,6 +36,13 @@ EXTENDED = (
     "Since 2026-07-28 {} and `notifications/tasks` are those of the extension "
     "`io.modelcontextprotocol/tasks`, for clients and servers that have it. Extensions of your own are "
     "a [guide](../guide/extensions.md)."
+)
+
+DEPRECATED = (
+    "The facts are those of the specification's registry (2026-07-28, `deprecated`, under SEP-2596). A "
+    "deprecated feature works in isthmus as before, in every revision that has it; new servers and clients "
+    "should not use it. `isthmus check` and `isthmus validate` tell of each use as a note, which fails no "
+    "check ([rules](rules.md))."
 )
 
 
@@ -102,6 +111,8 @@ def rules() -> str:
         ("What is offered and answered: both commands", OFFER_RULES),
         ("Answers to questions: `isthmus check`", (*ANSWER_RULES, *CAPABILITY_RULES)),
         ("HTTP: `isthmus check` of a URL", HTTP_RULES),
+        ("Deprecated features: both commands", DEPRECATED_USE_RULES),
+        ("Deprecated transports: `isthmus check` of a URL", DEPRECATED_VISIT_RULES),
     ):
         parts += [f"## {title}", table(head, rows(some))]
     return "\n\n".join(parts) + "\n"
@@ -144,10 +155,32 @@ def auth() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def deprecations() -> str:
+    """Every deprecated feature of the protocol."""
+    parts = [
+        "# Deprecated features",
+        f"{MADE} {DEPRECATED}",
+    ]
+    for row in DEPRECATIONS.values():
+        pages = ", ".join(f"[{page}](../{page})" for page in row.pages)
+        names = ", ".join(f"`{name}`" for name in row.names)
+        told = (
+            ("deprecated since", f"{row.since} ({row.sep})"),
+            ("may be removed", f"by a revision from {row.removal} on"),
+            ("instead", f"{row.instead[0].upper()}{row.instead[1:]}"),
+            ("with isthmus", f"{row.how[0].upper()}{row.how[1:]}"),
+            ("names", names),
+            ("pages", pages),
+        )
+        parts += [f"## {row.feature}", table(("", row.clause), told)]
+    return "\n\n".join(parts) + "\n"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "features.md": features,
     "rules.md": rules,
     "auth.md": auth,
+    "deprecations.md": deprecations,
 }
 """The pages, and what makes each."""
 

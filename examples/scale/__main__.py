@@ -154,9 +154,10 @@ async def work(url: str, nodes: list[asyncio.subprocess.Process]) -> None:
 
     # A client of 2025-11-25 has a session; no node keeps it, and both serve it.
     async with Client(url, revision="2025-11-25", elicit=answer) as client:
-        print("four calls, in turn by both nodes:")
-        for number in range(4):
-            print(" ", (await client.call_tool("add", {"a": number, "b": 1})).text)
+        print("four calls at once, which the balancer spreads over both nodes:")
+        calls = [client.call_tool("add", {"a": number, "b": 1}) for number in range(4)]
+        for done in await asyncio.gather(*calls):
+            print(" ", done.text)
         print("a question, whose answer may arrive at the other node:")
         print(" ", (await client.call_tool("order")).text)
         print("a long call, and its node is killed:")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from isthmus.errors import ToolError as ToolError
     from isthmus.runtime.extension import Extension as Extension
     from isthmus.server.asking.context import Context
+    from isthmus.server.schema.injection import Inject
     from isthmus.server.schema.results import Audio, Image
     from isthmus.server.server import Server as Server
     from isthmus.transports.command import Command as Command
@@ -41,6 +42,7 @@ __all__ = [
     "Http",
     "HttpSse",
     "Image",
+    "Inject",
     "IsthmusError",
     "Principal",
     "Refuse",
@@ -61,6 +63,7 @@ _HOMES = {
     "Http": "isthmus.transports.http.client.address",
     "HttpSse": "isthmus.transports.http.client.address",
     "Image": "isthmus.server.schema.results",
+    "Inject": "isthmus.server.schema.injection",
     "IsthmusError": "isthmus.errors",
     "Principal": "isthmus.core.principal",
     "Refuse": "isthmus.errors",

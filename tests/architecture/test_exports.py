@@ -9,7 +9,8 @@ SNAPSHOT = Path(__file__).with_name("exports.txt")
 MODULES = (
     "isthmus", "isthmus.auth", "isthmus.client", "isthmus.errors", "isthmus.host",
     "isthmus.host.providers", "isthmus.host.sampling", "isthmus.host.turns", "isthmus.linter",
-    "isthmus.server", "isthmus.store", "isthmus.testing", "isthmus.types",
+    "isthmus.sampling", "isthmus.server", "isthmus.server.middleware", "isthmus.store", "isthmus.telemetry",
+    "isthmus.testing", "isthmus.types",
 )  # fmt: skip
 
 

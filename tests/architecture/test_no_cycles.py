@@ -19,7 +19,7 @@ from isthmus.errors import IsthmusError, Refuse, ToolError
 from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.testing import connect
-from isthmus.testing.connect import _WAYS, TRANSPORTS, skip_where_lacking
+from isthmus.testing.connections import _WAYS, TRANSPORTS, skip_where_lacking
 from isthmus.transports.memory import open_pair
 from support.heap import own_heap
 

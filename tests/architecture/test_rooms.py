@@ -13,7 +13,7 @@ import structure  # noqa: E402 - tools/structure.py: found through the line abov
 MODULES_PER_FOLDER = {"isthmus/wire": 24, "isthmus/core": 24}
 """Where each module is one noun of the specification; every other folder has at most 16."""
 
-MAX_HOMONYMS = 10
+MAX_HOMONYMS = 11
 MAX_PARTICIPLES = 10
 MAX_CONSTANT_DOCSTRINGS = 20
 

@@ -116,10 +116,16 @@ def test_a_server_does_not_load_the_client_nor_the_command():
 def test_a_server_loads_what_asks_when_something_can_ask():
     """Ours: the first answer of a server that only computes needs none of it."""
     asking = ("rounds", "askers", "effects", "forms", "requirements", "sampling", "state")
+    asking += ("own_resources", "session_state")
     unwanted = {f"isthmus.server.asking.{name}" for name in asking}
     unwanted |= {"isthmus.core.journal", "isthmus.core.sampling", "isthmus.core.elicitation"}
     unwanted |= {"isthmus.runtime.extension", "isthmus.store.log", "isthmus.store.kv"}
     unwanted |= {"isthmus.server.features.tasks", "isthmus.linter", "dataclasses"}
+    unwanted |= {
+        "isthmus.server.schema.dependency_plan",
+        "isthmus.server.features.dependency_scope",
+    }
+    unwanted |= {"isthmus.server.routes"}
 
     assert set() == unwanted & list_loaded_modules(SERVER)
 

@@ -10,7 +10,7 @@ from isthmus import Client, Server
 from isthmus.auth import MemoryTokenStore, OAuth, Principal
 from isthmus.client.subscriptions import Change
 from isthmus.errors import AuthError, AuthRefused
-from isthmus.testing.connect import run_until_left
+from isthmus.testing.connections import run_until_left
 from isthmus.testing.person import Person
 from isthmus.transports.http.serve import serve
 from support.auth.authority import PASSWORD, SCOPES, make_authority, make_users

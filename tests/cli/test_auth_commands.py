@@ -23,7 +23,7 @@ from isthmus.auth.authorization_server.storage.store import SQLiteAuthStore
 from isthmus.auth.authorization_server.users.passwords import PasswordUsers
 from isthmus.cli.commands.auth.config import load_auth_config
 from isthmus.cli.main import main
-from isthmus.testing.connect import run_until_left
+from isthmus.testing.connections import run_until_left
 from isthmus.testing.person import Person
 from isthmus.transports.http.serve import serve as http_serve
 from support.auth.authority import request_url

@@ -16,21 +16,21 @@ def variable(monkeypatch):
 
 def test_the_environment_names_the_store(variable):
     """Ours: a URL with a password need not stand among the arguments."""
-    assert URL == read_http_options(HTTP, None, None, None).store
+    assert URL == read_http_options(HTTP).store
 
 
 def test_the_option_wins_over_the_environment(variable):
     """Ours: as options do everywhere."""
-    assert "sqlite:///a.db" == read_http_options(HTTP, "sqlite:///a.db", None, None).store
+    assert "sqlite:///a.db" == read_http_options(HTTP, store="sqlite:///a.db").store
 
 
 def test_what_is_no_http_has_no_store(variable):
     """Ours: a variable that is set for other servers harms none over stdio."""
-    assert read_http_options(None, None, None, None).store is None
+    assert read_http_options(None).store is None
 
 
 def test_processes_that_are_started_do_not_show_the_store():
     """Ours: everybody on a machine sees the arguments of its processes."""
-    options = read_http_options(HTTP, URL, "5", None)
+    options = read_http_options(HTTP, store=URL, drain="5")
 
     assert ["--drain", "5.0"] == options.words()

@@ -107,3 +107,24 @@ def test_a_broken_configuration_is_named(tmp_path):
     (tmp_path / "mcp.json").write_text("{")
     with pytest.raises(UsageError, match=r"mcp\.json is not JSON"):
         read_target("files", (), tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("localhost:8000", "http://localhost:8000/mcp"),
+        ("localhost:8000/mcp", "http://localhost:8000/mcp"),
+        ("127.0.0.1:80/tools/mcp", "http://127.0.0.1:80/tools/mcp"),
+        ("[::1]:8000", "http://[::1]:8000/mcp"),
+    ],
+)
+def test_an_address_of_this_machine_needs_no_scheme(tmp_path, text, url):
+    """Ours: as it is typed while a server is written."""
+    assert url == read_target(text, (), tmp_path, {}).where
+
+
+@pytest.mark.parametrize("text", ["example.com:8000", "localhost", "localhost.evil.com:80/mcp"])
+def test_an_address_elsewhere_needs_one(tmp_path, text):
+    """Ours: nothing is sent in clear to another machine because a word was left out."""
+    with pytest.raises(UsageError, match="is no URL"):
+        read_target(text, (), tmp_path, {})

@@ -39,7 +39,7 @@ def test_the_parts_of_a_result():
 
     assert "a\nb" == found.text
     assert blocks == found.content
-    assert {"a": 1} == found.structured
+    assert {"a": 1} == found.structured == found.structured_content
     assert (False, {}) == (found.is_error, found.meta)
     assert "ToolResult('t', 'a\\nb')" == repr(found)
 

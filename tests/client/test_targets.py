@@ -62,7 +62,7 @@ def test_an_entry_of_mcp_servers_is_a_url():
     [
         ("uvx", r"neither a URL .* nor a \.py script; a program is given as Command\('uvx'"),
         ({"args": []}, "has a command or a url"),
-        ({"mcpServers": {"a": {}, "b": {}}}, "names 2: a, b; pick one"),
+        ({"mcpServers": {"a": {}, "b": {}}}, "has a command or a url"),
         (7, "cannot connect to 7: a target is a URL"),
     ],
 )

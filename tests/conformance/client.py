@@ -17,6 +17,7 @@ import logins
 from isthmus import Accepted, Client
 from isthmus.errors import AuthError, AuthUnsafe, IsthmusError, ScopeShortfall
 from isthmus.revisions import BY_NAME, Feature
+from isthmus.skills.verification import SkillUnverified
 from isthmus.types import Tool
 
 UNKNOWN = 64
@@ -99,6 +100,23 @@ async def call_first(client: Client) -> None:
         await client.call_tool(tool.name, {})
 
 
+async def list_skills(client: Client) -> None:
+    """List the skills, and load none."""
+    await client.skills()
+
+
+async def load_skill(client: Client) -> None:
+    """Load a skill that was tampered with, and go on to its other files only if it loads."""
+    for skill in await client.skills():
+        try:
+            await skill.load()
+        except SkillUnverified as error:
+            print(error, file=sys.stderr)
+            continue
+        for path in skill.files:
+            await skill.read(path)
+
+
 SCENARIOS: dict[str, Scenario] = {
     "initialize": look,
     "tools_call": add,
@@ -111,6 +129,10 @@ SCENARIOS: dict[str, Scenario] = {
     "json-schema-ref-no-deref": look,
     "json-schema-2020-12-preservation": echo_schema,
     "sep-2322-client-request-state": carry_state,
+    "sep-2640-client-no-prefetch": list_skills,
+    "sep-2640-client-verify-digest": load_skill,
+    "sep-2640-client-verify-size": load_skill,
+    "sep-2640-client-verify-frontmatter": load_skill,
 }
 
 AUTHORIZED = "auth/"

@@ -52,9 +52,8 @@ OPEN: dict[str, dict[str, str]] = {
 }
 """What may still fail, by side: a pattern of scenario names, and what it waits for."""
 
-UNTESTED = ("sep-2640-*", "tasks-status-notifications")
-"""Scenarios that test nothing here: the skills extension, which neither side declares, and
-notifications of tasks, whose checks this version of the suite always skips."""
+UNTESTED = ("tasks-status-notifications",)
+"""Scenarios that test nothing here: notifications of tasks, whose checks this version of the suite always skips."""
 
 
 @contextmanager

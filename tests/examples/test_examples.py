@@ -5,22 +5,30 @@ import json
 import re
 import sys
 
+import aiohttp
 import pytest
 import uvicorn
 
 from isthmus import Accepted, Client, Command
 from isthmus.cli.commands.run import find_server, load_module
-from isthmus.testing import connect, serving
+from isthmus.errors import IsthmusError, Refused
+from isthmus.testing import VirtualLoop, connect, every_revision, script, serving
 from isthmus.testing.faults import until
 from isthmus.types import PromptReference
+from support.auth.vendors import Vendor
 from support.docs.blocks import EXAMPLES, run_command
+from support.host.fake_models import event, fake_models
 
 SERVERS = (
     "app",
     "bookings",
+    "cart",
+    "composed",
     "counter",
+    "dependencies",
     "everything",
     "hello",
+    "layers",
     "library",
     "many_workers",
     "over_websocket",
@@ -29,6 +37,7 @@ SERVERS = (
 )
 RUN = {
     "assistant",
+    "bakery",
     "batching",
     "host_audited",
     "host_embedded",
@@ -36,14 +45,21 @@ RUN = {
     "host_reading",
     "machines",
     "polled",
+    "proxied",
+    "group",
+    "sampled",
     "sessions",
+    "skilled",
     "client",
+    "fastapi_tools",
     "host_sampling",
     "host_tour",
+    "keycloak",
     "mounted",
     "tasks",
     "tested",
     "tour",
+    "traced",
     "upstream",
 }
 
@@ -101,6 +117,35 @@ async def test_bookings_over_http(example, revision):
         assert (BOOKED, BOOKED, "Short.") == await book(url, revision)
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_notes_are_kept_where_their_call_went_well(example, revision):
+    """A transaction, a user and a permission are dependencies."""
+    module = example("dependencies")
+    with module.server.override({module.current_user: lambda: "ann"}):
+        async with connect(module.server, revision=revision) as client:
+            await client.call_tool("write", {"title": "tea", "text": "Buy tea."})
+            await client.call_tool("write", {"title": "rum", "text": ""})
+            tea = await client.call_tool("read", {"title": "tea"})
+            rum = await client.call_tool("read", {"title": "rum"})
+
+    assert "tea: Buy tea." == tea.text
+    assert "You have no note 'rum'." == rum.text
+
+
+@every_revision("elicitation/create")
+async def test_a_cart_is_filled_and_ordered(example, revision):
+    """Session state lasts from call to call in every revision, and is gone when it was ordered."""
+    user = script(Accepted({"value": True}))
+    async with connect(example("cart").server, revision=revision, elicit=user) as client:
+        await client.call_tool("add", {"item": "tea"})
+        await client.call_tool("add", {"item": "tea", "count": 2})
+        ordered = await client.call_tool("order")
+        again = await client.call_tool("order")
+
+    assert "ordered 3 tea" == ordered.text
+    assert again.is_error
+
+
 async def test_bookings_prompts_and_completion(example):
     """What the other tests of bookings leave out."""
     async with connect(example("bookings").server) as client:
@@ -146,7 +191,7 @@ async def test_everything_has_one_of_everything(example):
         )
         blocks = (await client.call_tool("test_multiple_content_types")).content
 
-    assert (True, 3, 1, 5) == offered
+    assert (True, 5, 2, 5) == offered
     assert ["text", "image", "resource"] == [b.__struct_config__.tag for b in blocks]
 
 
@@ -159,6 +204,33 @@ async def test_pydantic_speaks_for_its_models(example):
 
     assert {"lines": [{"article": "tea", "count": 2}], "totalEuro": 8.0} == bought.structured
     assert "lines[0].article: there is only tea, and cups" in refused.text
+
+
+async def test_the_sampled_server_has_a_model_write(example, capsys):
+    """The model is behind an API."""
+    async with fake_models() as fake:
+        delta = {"index": 0, "delta": {"content": "Two seas."}, "finish_reason": "stop"}
+        fake.stream(event({"choices": [delta], "model": "m"}), event("[DONE]"))
+        await example("sampled").main("m", f"{fake.url}/v1")
+    assert "Two seas." in capsys.readouterr().out
+
+
+async def test_the_group_lists_what_is_there_and_says_what_is_not(example, capsys):
+    """One server is launched, the other one is not there."""
+    await example("group").main()
+    said = capsys.readouterr().out
+    assert "hello_" in said
+    assert "gone is not there" in said
+
+
+async def test_the_proxied_server_asks_a_client_of_another_revision(example):
+    """A question of a server of 2025-11-25 travels in the result of 2026-07-28."""
+    server = example("proxied").server
+    async with Client(server, elicit=lambda _: Accepted({"value": "L"})) as client:
+        assert "2026-07-28" == client.revision.name
+        result = await client.call_tool("order", {"item": "shirt"})
+    assert "one shirt, size L" == result.text
+    await server.close()
 
 
 async def test_the_mounted_server_is_reached_beside_the_application(example):
@@ -177,6 +249,66 @@ async def test_the_mounted_server_is_reached_beside_the_application(example):
         await task
 
     assert "ada" == who.text
+
+
+async def test_the_bakery_serves_clients_and_browsers_while_it_bakes(example, capsys):
+    """One event loop: an oven, a page at a path of its own, and a tool that reads a resource."""
+    said = []
+    serving_and_baking = asyncio.create_task(example("bakery").main(0.01, port=0))
+    try:
+        await until(
+            lambda: said.append(capsys.readouterr().err) or "/mcp" in "".join(said),
+            turns=1_000_000,
+        )
+        url = re.search(r"http://\S+", "".join(said)).group()
+        async with Client(url) as client, aiohttp.ClientSession() as web:
+            waited = await client.call_tool("wait_for", {"rolls": 12})
+            async with web.get(url.replace("/mcp", "/status")) as answer:
+                status = await answer.json()
+    finally:
+        serving_and_baking.cancel()
+        await asyncio.wait([serving_and_baking])
+
+    assert re.fullmatch(r"There are \d+ rolls now\.", waited.text)
+    assert 12 <= status["rolls"]
+
+
+def test_nobody_waits_for_the_bakery_for_ever(example):
+    """The limit of the tool, on a clock that does not wait: nothing is baked."""
+
+    async def wait():
+        async with connect(example("bakery").server) as client:
+            return (await client.call_tool("wait_for", {"rolls": 1})).text
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        assert "30" in runner.run(wait())
+
+
+async def test_the_operations_of_an_application_are_tools_beside_it(example):
+    """The caller's header says who he is, the application's own words tell him what is wrong."""
+    config = uvicorn.Config(example("fastapi_tools").app, port=0, log_level="error")
+    uv = uvicorn.Server(config)
+    task = asyncio.create_task(uv.serve())
+    try:
+        await until(lambda: uv.started, turns=1_000_000)
+        port = uv.servers[0].sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}/mcp"
+        async with Client(url, headers={"X-Customer": "ada"}) as client:
+            names = [tool.name for tool in await client.list_tools()]
+            cups = await client.call_tool("read_item", {"item": "cups"})
+            ordered = await client.call_tool("order", {"item": "tea"})
+            too_many = await client.call_tool("order", {"item": "tea", "pieces": 11})
+        async with Client(url) as client:
+            stranger = await client.call_tool("order", {"item": "tea"})
+    finally:
+        uv.should_exit = True
+        await task
+
+    assert ["read_item", "order"] == names
+    assert {"item": "cups", "pieces": 12} == cups.structured
+    assert {"customer": "ada", "item": "tea"} == ordered.structured
+    assert "at most 10 pieces" in too_many.text
+    assert "nobody is logged in" in stranger.text
 
 
 async def test_a_notebook_is_shared(tmp_path):
@@ -221,10 +353,10 @@ async def test_the_client_takes_a_url(example, capsys):
 
 
 def test_the_tests_of_the_example_pass():
-    """Eleven pass, and two are skipped for revisions that cannot ask."""
+    """Thirteen pass, and two are skipped for revisions that cannot ask."""
     said = run_command("python -m pytest -q -p no:randomly -p no:cacheprovider tested.py")
 
-    assert re.search(r"^11 passed, 2 skipped", said, re.MULTILINE), said
+    assert re.search(r"^13 passed, 2 skipped", said, re.MULTILINE), said
 
 
 async def test_the_first_part_of_the_tour(example, capsys):
@@ -261,6 +393,7 @@ async def test_the_whole_tour():
     assert "booked 2026-05-01 for ada" in said
     assert "git_commit' of server 'git' is denied: nobody else writes history here" in said
     assert "rows, verified: none was changed, taken out or put in" in said
+    assert "o2 comes in the morning" in said
 
 
 def test_the_host_of_the_tour():
@@ -305,6 +438,16 @@ async def test_a_client_outlives_the_restart_of_its_server(example, capsys):
 
     told = "a new session with counter, which has forgotten its counts"
     assert ["1", "2", "1", told] == sorted(capsys.readouterr().out.splitlines(), key=len)
+
+
+async def test_a_skill_is_loaded(example, capsys):
+    """Ours: the text of the skill, the templates in its folder, and one of them."""
+    await example("skilled").main()
+
+    said = capsys.readouterr().out
+    assert "refunds: Decide about a refund" in said
+    assert "- refunded.md" in said
+    assert "Dear {name}," in said
 
 
 async def test_the_assistant_answers_everything(example, capsys):
@@ -402,3 +545,92 @@ def test_a_policy_is_asked_in_a_program():
     ]
     tested = run_command("isthmus policy test host_policy.cases.toml --policy host_policy.toml")
     assert "9 cases, none of them came out another way\n" == tested
+
+
+def test_the_pets_of_a_document_are_tools():
+    """Named, hidden and asked for with the key that the document demands."""
+    said = run_command("python openapi/pets.py").splitlines()
+
+    assert ["listPets", "add_dog", "getPet"] == [line.split()[0] for line in said[:3]]
+    assert '"name":"Bello","kind":"dog","id":2' in said[3]
+    assert '"name":"Rex"' in said[4]
+    assert "HTTP 404: There is no such pet." == said[5]
+    assert "['search_tools', 'get_tool_details', 'call_tool', 'list_servers']" == said[6]
+    assert "getPet(id*)" in said[7]
+    assert '"name":"Rex"' in said[8]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_tokens_of_the_realm_say_who_calls(example, revision):
+    """A stand-in speaks as Keycloak does; a token for another server opens nothing."""
+    realm = Vendor("keycloak")
+    server = example("keycloak").make_server(network=realm)
+    here = {"revision": revision, "transport": "http"}
+    async with connect(server, token=realm.make_token(), **here) as client:
+        who = await client.call_tool("whoami")
+    other = realm.make_token(aud="https://other.example.com/mcp")
+    with pytest.raises(IsthmusError, match="oauth-protected-resource/mcp"):
+        async with connect(server, token=other, **here):
+            pass
+
+    assert "ada, by desk" == who.text
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_layers_stand_around_every_call(example, revision):
+    """The cache answers, the door closes, and what is too large is linked."""
+    module = example("layers")
+    async with Client(module.server, revision=revision) as client:
+        for _ in range(2):
+            found = await client.call_tool("search", {"word": "tea"})
+        large = await client.call_tool("catalogue")
+        whole = await client.read_resource(large.content[-1].uri)
+        module.hours.open = False
+        with pytest.raises(Refused, match="The shop is closed"):
+            await client.call_tool("order", {"article": "tea"})
+
+    assert ["tea 0", "tea 1", "tea 2"] == found.parse(list[str])
+    assert ["tea"] == module.searched
+    assert "article 4999" in whole.contents[0].text
+    assert 6 <= len(module.slowest)
+
+
+def test_a_trace_is_printed_from_the_program_to_the_tool():
+    """Each span is a child of the next further out."""
+    pytest.importorskip("opentelemetry.sdk")
+    said = run_command(f"{sys.executable} {EXAMPLES / 'traced.py'}")
+    lines = [line.partition(" child of ") for line in said.splitlines() if " child of " in line]
+    ids = {line[0].split()[-1] for line in lines}
+
+    assert "42" in said.splitlines()
+    assert ["nobody"] == [parent for _, _, parent in lines if parent not in ids]
+    assert 1 == sum(line[0].startswith("SERVER   tools/call add") for line in lines)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_composed_server_has_the_tools_of_its_parts(example, revision):
+    """Mounted, transformed and hidden for a session, in both eras."""
+    async with connect(example("composed").server, revision=revision) as client:
+        before = [tool.name for tool in await client.list_tools()]
+        counted = await client.call_tool("stock_count", {"item": "tea"})
+        found = await client.call_tool("find_products", {"query": "tea"})
+        shelves = [
+            (await client.call_tool("stock_find_shelf", {"item": "tea"}, meta=meta)).text
+            for meta in (None, {"isthmus/version": "1.0"})
+        ]
+        card = await client.read_resource("stock://stock/tea")
+        await client.call_tool("serve_customers")
+        after = [tool.name for tool in await client.list_tools()]
+
+    names = [
+        "serve_customers",
+        "find_products",
+        "stock_count",
+        "stock_write_off",
+        "stock_find_shelf",
+    ]
+    assert names == before
+    assert ["12", "the first 5 of our-shop for tea"] == [counted.text, found.text]
+    assert "tea: 12" == card.contents[0].text
+    assert ["main/t", "t"] == shelves
+    assert [name for name in names if name != "stock_write_off"] == after

@@ -45,6 +45,7 @@ SAYING |= {"AnswerMisfit"}  # a Refuse
 # it in its own words; the index has the parts of isthmus that say it.
 SELF_EXPLAINED = {"UsageError", "Unknown", "BadArguments", "ConfigError", "PolicyError"}
 SELF_EXPLAINED |= {"BadMember", "UnresolvedVariable"}
+SELF_EXPLAINED |= {"DocumentError", "BadValue", "ApiUnavailable"}  # of OpenAPI documents
 SAYING |= SELF_EXPLAINED
 UNLISTED = {"linter", "testing"}  # the first talks of other servers, the second to tests
 ANY = "…"

@@ -399,3 +399,16 @@ async def test_a_server_of_2025_03_26_is_recognised(site):
     assert ["clients of 2025-03-26 find an authorization server here"] == hops[
         "issuer metadata"
     ].found
+
+
+@pytest.mark.parametrize("said", [False, None, "yes"])
+async def test_an_issuer_with_dynamic_registration_alone_is_told_that_it_is_deprecated(site, said):
+    """Ours: a note with the day and what to do instead; the hop is in order, and nobody is stopped."""
+    site.issuer["client_id_metadata_document_supported"] = said
+    hop = (await site.examined())["registration"]
+
+    assert ("ok", ["note"]) == (hop.verdict, [fault.severity for fault in hop.faults])
+    assert "Deprecated since 2026-07-28" in hop.faults[0].said
+    assert "2027-07-28" in hop.faults[0].said
+    assert "client_id_metadata_document_supported" in hop.faults[0].mend
+    assert hop.faults[0].clause.endswith("#dynamic-client-registration")

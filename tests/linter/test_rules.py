@@ -4,10 +4,13 @@ import json
 
 import pytest
 
+from isthmus import HttpSse
 from isthmus.errors import UsageError
+from isthmus.linter.doctor.doctor import examine
 from isthmus.linter.doctor.recordings import read_recordings
 from isthmus.linter.rules.catalog import CONVERSATION_RULES, RULES, VISIT_RULES, judge, select_rules
 from isthmus.revisions import BY_NAME
+from isthmus.testing import serving
 from isthmus.types import CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from support.linter.spoiled_servers import (
     HANG_UP,
@@ -87,6 +90,17 @@ def progress(value, token=7):
     return note("notifications/progress", {"progressToken": token, "progress": value})
 
 
+def question(method, **params):
+    """A call in whose result the server asks a client that can answer it."""
+    can = {PROTOCOL_VERSION: M, CLIENT_CAPABILITIES: {"sampling": {"context": {}}, "roots": {}}}
+    asked = {"q": {"method": method, "params": params}}
+    return [
+        ask("tools/call", {"name": "a", "_meta": can}),
+        answer({"resultType": "input_required", "inputRequests": asked}),
+    ]
+
+
+SAMPLED = {"messages": [], "maxTokens": 5}
 CALL = ask("tools/call", {"name": "a", "_meta": {"progressToken": 7}})
 DONE = answer({"content": []})
 LISTEN = ask_modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
@@ -275,6 +289,20 @@ BROKEN = [
             answer({"isError": True, "content": [{"type": "text", "text": "panicked at src"}]}),
         ),
     ),
+    ("deprecated.roots", question("roots/list")),
+    ("deprecated.sampling", question("sampling/createMessage", **SAMPLED)),
+    (
+        "deprecated.include-context",
+        question("sampling/createMessage", includeContext="thisServer", **SAMPLED),
+    ),
+    (
+        "deprecated.logging",
+        [
+            ask_modern("acme/refund"),
+            ("S", {"method": "notifications/message", "params": {"level": "info", "data": "x"}}),
+            complete({}),
+        ],
+    ),
 ]
 
 
@@ -299,7 +327,9 @@ def broken_by(lines):
 @pytest.mark.parametrize(("rule", "lines"), BROKEN)
 def test_a_conversation_breaks_one_rule_and_no_other(rule, lines):
     """Ours: a rule that cannot fire is not a rule, and one that fires too often is noise."""
-    assert {rule} == broken_by(lines)
+    found = broken_by(lines)
+
+    assert {rule} == {one for one in found if one == rule or not one.startswith("deprecated.")}
 
 
 GOOD = [
@@ -972,6 +1002,19 @@ async def test_a_session_id_of_other_characters_is_found():
     assert "http.session-id" in {finding.rule for finding in report.findings}
 
 
+async def test_a_server_over_http_sse_alone_is_told_of_its_end():
+    """Spec 2026-07-28 deprecated: Streamable HTTP replaces it; a note fails nothing."""
+    async with serving(make_good_server(), sse="/sse") as url:
+        old = await examine(HttpSse(url.replace("/mcp", "/sse")), revisions=[BY_NAME["2024-11-05"]])
+        new = await examine(url, revisions=[BY_NAME["2025-11-25"]], timeout=1)
+    (note,) = [one for one in old.findings if one.rule == "deprecated.http-sse"]
+
+    assert ("note", "2024-11-05") == (note.severity, note.revision)
+    assert "from 2026-09-03 on" in note.text
+    assert "Streamable HTTP." == note.mend
+    assert [] == [one for one in new.findings if one.rule == "deprecated.http-sse"]
+
+
 ELSEWHERE = {
     "stdio.noise",
     "lifecycle.ping-early",
@@ -981,6 +1024,7 @@ ELSEWHERE = {
     "answers.unanswered",
     "http.session-id",
     "calls.slow",
+    "deprecated.http-sse",
 }
 
 

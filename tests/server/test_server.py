@@ -137,7 +137,10 @@ def noted() -> str:
     ("mistake", "match"),
     [
         (lambda s: s.resource(noted), r"a resource needs a URI: write @server.resource\('noted:"),
-        (lambda s: s.tool(tags={"a"})(noted), "no option 'tags'; there are: name, title, descri"),
+        (
+            lambda s: s.tool(versions="a")(noted),
+            "no option 'versions'; there are: name, title, descri",
+        ),
         (lambda s: s.add_tool(noted, nam="a"), "no option 'nam'; there are: name, title, descri"),
         (lambda s: s.prompt(arguments=[])(noted), "no option 'arguments'; there are: name, "),
         (lambda s: s.resource("a://b", mimetype="a/b")(noted), "no option 'mimetype'; there ar"),

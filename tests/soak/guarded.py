@@ -29,7 +29,7 @@ from isthmus.auth.authorization_server.users.passwords import PasswordUsers
 from isthmus.auth.tokens.dpop import DpopKey
 from isthmus.errors import AuthError
 from isthmus.store.meter import Rate
-from isthmus.testing.connect import run_until_left
+from isthmus.testing.connections import run_until_left
 from isthmus.testing.person import Person
 from isthmus.transports.http.client.pool import open_requests
 from isthmus.transports.http.serve import serve

@@ -1,6 +1,29 @@
-"""A clock that a test sets: for every ``clock=`` of a class under test."""
+"""Clocks of tests: one that a test sets, for every ``clock=`` of a class, and a loop whose time does not wait."""
 
-__all__ = ["ManualClock"]
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
+
+from isthmus.testing import VirtualLoop
+
+__all__ = ["ManualClock", "run_in_virtual_time"]
+
+P = ParamSpec("P")
+
+
+def run_in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test on a loop whose time passes when nothing else can happen.
+
+    Only for what stays in memory and on the loop: while a thread or a socket is waited for, time jumps.
+    """
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return run
 
 
 class ManualClock:

@@ -7,9 +7,9 @@ from unittest import SkipTest
 import pytest
 
 from isthmus import Client, Context, Server
-from isthmus.errors import CallTimedOut, LifespanFailed, OutOfPhase
-from isthmus.testing import connect, every_revision, every_transport, serving
-from isthmus.testing.connect import find_missing_transport
+from isthmus.errors import CallTimedOut, LifespanFailed, OutOfPhase, UsageError
+from isthmus.testing import connect, connections, every_revision, every_transport, serving
+from isthmus.testing.connections import find_missing_transport
 
 
 def telling():
@@ -87,6 +87,33 @@ async def test_an_exception_of_the_block_comes_out_as_it_is(transport):
     with pytest.raises(ZeroDivisionError):
         async with connect(telling(), transport=transport):
             raise ZeroDivisionError
+
+
+async def test_a_server_that_runs_elsewhere_is_connected_to_by_its_url():
+    """With the same arguments, whatever it is written in (ours)."""
+    wire = []
+    async with serving(telling()) as url, connect(url, revision="2025-06-18", wire=wire) as client:
+        assert "http 2025-06-18" == (await client.call_tool("over")).text
+
+    assert "initialize" == json.loads(wire[0][1])["method"]
+
+
+async def test_a_server_that_is_served_already_has_its_own_transport():
+    """What cannot be had is not ignored (ours)."""
+    with pytest.raises(UsageError, match="is served already: leave it out"):
+        async with connect("http://127.0.0.1:1/mcp", transport="http"):
+            pytest.fail("it is connected")
+
+
+async def test_a_transport_whose_library_is_missing_is_skipped_and_says_what_to_install(
+    monkeypatch,
+):
+    """It is the environment that lacks something, not the server (ours)."""
+    monkeypatch.setattr(connections, "is_installed", lambda library: library != "websockets")
+
+    with pytest.raises(SkipTest, match=r"pip install 'isthmus\[websocket\]'"):
+        async with connect(telling(), transport="websocket"):
+            pytest.fail("it is connected")
 
 
 async def test_a_served_server_is_reached_by_its_url_until_the_block_ends():

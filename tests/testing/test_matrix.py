@@ -2,6 +2,7 @@
 
 import pytest
 
+from isthmus.errors import UsageError
 from isthmus.revisions import REVISIONS, Feature
 from isthmus.testing import TRANSPORTS, every_revision, every_transport
 
@@ -41,7 +42,10 @@ def test_a_test_runs_in_every_revision():
     [
         (Feature.ELICITATION_FORM, NAMES[2:]),
         (Feature.SESSION_HEADER, NAMES[1:4]),
-        ("elicitation/create", NAMES[2:4]),
+        ("elicitation/create", NAMES[2:]),  # since 2026-07-28 in results
+        ("sampling/createMessage", NAMES),
+        ("roots/list", NAMES),
+        ("notifications/elicitation/complete", NAMES[3:4]),
         ("server/discover", NAMES[4:]),
         ("initialize", NAMES[:4]),
         ("tools/call", NAMES),
@@ -52,6 +56,13 @@ def test_revisions_that_lack_what_a_test_needs_are_skipped(need, can):
     _, told = axis(decorated(every_revision(need)))
 
     assert can == [name for name, reason in told.items() if reason is None]
+
+
+@pytest.mark.parametrize("need", ["elicitation/creat", "tools/cal"])
+def test_a_method_that_no_revision_has_is_a_mistake(need):
+    """Every case of it would be skipped, and nobody would notice (ours)."""
+    with pytest.raises(UsageError, match=f"no method '{need}' .*; did you mean {need}"):
+        every_revision(need)
 
 
 def test_the_reason_names_everything_that_is_missing():

@@ -69,7 +69,7 @@ class Process:
 
     async def settles_below(self, most):
         """Whether it has less memory than this, at the latest some calls from now."""
-        for _ in range(200):
+        for _ in range(2_000):
             if self.memory < most:
                 return True
             async with self.posts("add", a=1, text=""):

@@ -16,6 +16,7 @@ from isthmus import (
     Declined,
     Extension,
     Image,
+    Inject,
     Server,
     ToolError,
 )
@@ -283,3 +284,29 @@ def mistakes() -> None:
     booking(7)  # type: ignore[arg-type, unused-coroutine]  # and a resource
     server.tool(readonly=True)  # type: ignore[call-overload]  # options are spelled read_only
     server.asgi(prefix="/mcp")  # type: ignore[call-arg]  # the endpoint is path=
+
+
+# The state of the lifespan, and values that are kept from call to call.
+
+assert_type(server, Server[dict[str, int]])
+untyped: Server = Server("any")
+stated: Server[Traveller] = Server("stated")
+
+
+@server.tool
+async def count_open(
+    user: Annotated[Traveller, Inject(Traveller)], ctx: Context[dict[str, int]]
+) -> int:
+    """Count what is open."""
+    assert_type(ctx.state, dict[str, int])
+    assert_type(user, Traveller)
+    assert_type(await ctx.session.get("cart", type=Seat), Seat | None)
+    assert_type(await ctx.session.get("cart", [], type=list[str]), list[str])
+    assert_type((await ctx.read_resource("a://b")).contents[0].uri, str)
+    return ctx.state["open"]
+
+
+async def anything(ctx: Context) -> None:
+    """A context whose state nobody has said anything about."""
+    assert_type(ctx.state, Any)
+    await server.run_async("http", port=0)

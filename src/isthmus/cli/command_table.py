@@ -11,65 +11,37 @@ EXIT_CODES_HELP = "Exit codes: " + "; ".join(
     f"{code.value} {text}" for code, text in EXIT_MEANINGS.items()
 )
 
-# each command, its module below isthmus.cli.commands, and its line in the help
+# each command, its module below isthmus.cli.commands, and its line in the help; everyday ones first
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "chat": ("chat", "Talk to a model that may use the servers, and decide on each of its calls."),
-    "host": (
-        "host",
-        "Run the servers of a configuration, and decide at this terminal what they may do.",
-    ),
     "run": (
         "run",
-        "Serve the isthmus Server in a Python file: over stdio, or where an option says.",
+        "Serve a Python file or an OpenAPI document, over stdio or HTTP.",
     ),
+    "dev": ("developing.dev", "Serve a file while you write it: reload, and show the traffic."),
+    "new": ("authoring.new", "Make the project of a server, with a test that passes."),
+    "install": ("authoring.install", "Write a server into the configuration of an MCP client."),
+    "bundle": ("authoring.bundle", "Pack a server into an MCPB file, for desktop clients."),
     "list": ("inspect", "List what a server offers, a line each."),
-    "inspect": (
-        "inspect",
-        "Say what a server is and can do, with every tool and its parameters.",
-    ),
+    "inspect": ("inspect", "Say what a server is and can do, with all parameters."),
     "call": ("call", "Call a tool; values are read as the tool's schema wants them."),
     "read": ("call", "Read a resource."),
     "prompt": ("call", "Get a prompt with its blanks filled."),
-    "check": (
-        "check",
-        "Say what a server does wrong, clause by clause, in every revision it speaks.",
-    ),
-    "validate": (
-        "validate",
-        "Check recorded messages or a transcript against a revision; - reads standard input.",
-    ),
-    "login": (
-        "login",
-        "Log in to a server over HTTP; the other commands then use the tokens, and renew them.",
-    ),
-    "logout": (
-        "login",
-        "Forget the tokens for a server, and have them revoked where that can be done.",
-    ),
-    "audit": (
-        "audit",
-        "Look at what a host has done, and check that nobody changed what is written of it.",
-    ),
-    "auth": (
-        "auth.app",
-        "Run an authorization server, and look after its users, clients and grants.",
-    ),
-    "config": (
-        "config",
-        "Which servers there are, where that is said, and what may be known of you.",
-    ),
+    "check": ("check", "Say what a server does wrong, in every revision it speaks."),
+    "validate": ("validate", "Check recorded messages or a transcript; - is standard input."),
+    "login": ("login", "Log in to a server over HTTP, for all other commands."),
+    "logout": ("login", "Forget the tokens for a server, and have them revoked."),
+    "chat": ("chat", "Talk to a model that uses the servers; you decide on calls."),
+    "host": ("host", "Run configured servers, and decide what they may do."),
+    "servers": ("servers", "List, start, stop, add and remove the servers of the host."),
+    "config": ("config", "Check and import configured servers; trust, secrets, roots."),
+    "models": ("models", "List and check the models that servers may have write."),
+    "policy": ("policy", "Look at the rules of a host, test them, and try others."),
     "grants": ("grants", "List what was granted for longer than once, and take it back."),
-    "models": (
-        "models",
-        "List and check the models that servers may have write, and say which one would.",
-    ),
-    "policy": (
-        "policy",
-        "Look at the rules of a host, test them, and try others on what was done.",
-    ),
-    "servers": (
-        "servers",
-        "List the servers of the host, start and stop them, add and remove them.",
+    "audit": ("audit", "Look at what a host has done, and verify that log."),
+    "auth": ("auth.app", "Run an authorization server; manage users and clients."),
+    "version": (
+        "developing.version",
+        "Show versions, the revisions spoken and the extras installed.",
     ),
 }
 
@@ -88,8 +60,11 @@ def format_help() -> str:
             "Usage: isthmus [OPTIONS] COMMAND [ARGS]...\n",
             f"  {DESCRIPTION}\n",
             "Options:",
-            "  --version  Show the version.",
-            "  --help     Show this message and exit.\n",
+            "  --version             Show the version.",
+            "  --install-completion  Install completion for the current shell.",
+            "  --show-completion     Show completion for the current shell, to copy it or",
+            "                        customize the installation.",
+            "  -h, --help            Show this message and exit.\n",
             "Commands:",
             *lines,
             f"\n{codes}",

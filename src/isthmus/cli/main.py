@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words, command = given[:cut], given[cut + 1 :]
     if words == ["--version"]:
         print(f"isthmus {isthmus.__version__}")
-    elif words == ["--help"] and _is_help_usual():
+    elif words in (["--help"], ["-h"]) and _is_help_usual():
         print(format_help())
     elif not words or words[0] not in COMMANDS or not _run_plain_line(*words, command=command):
         from isthmus.cli.typer_app import app  # for what is not plain

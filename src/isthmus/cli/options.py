@@ -26,6 +26,18 @@ TokenEnv: TypeAlias = Annotated[
     str | None,
     Option(metavar="NAME", help="Show the token that this environment variable holds."),
 ]
+HeaderWords: TypeAlias = Annotated[
+    list[str] | None,
+    Option("--header", "-H", metavar="NAME=VALUE", help="Send this header; repeat it."),
+]
+EnvWords: TypeAlias = Annotated[
+    list[str] | None,
+    Option("--env", metavar="NAME=VALUE", help="Give a launched server this variable; repeat it."),
+]
+LogLevelOption: TypeAlias = Annotated[
+    Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] | None,
+    Option("--log-level", help="Show the server's log from this level on; info by default."),
+]
 
 # of commands that apply the rules of the linter
 Rules: TypeAlias = Annotated[

@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -227,16 +227,25 @@ def _read_params(frame: Frame) -> dict[str, Any]:
     return params if isinstance(params, dict) else {}
 
 
-def _make_child_command(file: str, *more: str) -> list[str]:
+def make_run_command(file: str, *more: str) -> list[str]:
+    """The command line of a server process that serves a file as ``isthmus run`` does."""
     return [sys.executable, "-m", "isthmus", "run", file, *more]
 
 
-async def reload_stdio(file: str, folder: Path) -> None:
-    """Serve a file over this process's stdio, with a new server at every change of its folder."""
+async def reload_stdio(
+    argv: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
+) -> None:
+    """Serve over this process's stdio, with a new server at every change of a folder.
+
+    Args:
+        argv: starts a server.
+        folder: is watched.
+        environ: the variables of the server; those of this process by default.
+    """
     from isthmus.transports.command import Command, CommandChannel
     from isthmus.transports.stdio import StdioChannel
 
-    command = Command(*_make_child_command(file), env=os.environ)
+    command = Command(*argv, env=os.environ if environ is None else environ)
 
     def start() -> Channel:
         return CommandChannel(command, on_stderr=print_note)
@@ -244,13 +253,15 @@ async def reload_stdio(file: str, folder: Path) -> None:
     await Relay(StdioChannel(), start, lambda: wait_for_change(folder)).run()
 
 
-async def reload_listening(file: str, folder: Path, place: Sequence[str]) -> None:
-    """Serve a file where clients connect, with a new server at every change, until SIGTERM.
+async def reload_listening(
+    argv: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None
+) -> None:
+    """Serve where clients connect, with a new server at every change of a folder, until SIGTERM.
 
     Args:
-        file: as for ``isthmus run``.
+        argv: starts a server.
         folder: is watched.
-        place: where to listen, as the command line says it.
+        environ: the variables of the server; those of this process by default.
     """
     stop = asyncio.Event()
     with suppress(NotImplementedError):  # Windows has no such signal to handle
@@ -258,14 +269,19 @@ async def reload_listening(file: str, folder: Path, place: Sequence[str]) -> Non
     stopped = asyncio.ensure_future(stop.wait())
     try:
         while not stopped.done():
-            await _run_child(_make_child_command(file, *place), folder, stopped)
+            await _run_child(argv, folder, stopped, environ)
     finally:
         stopped.cancel()
 
 
-async def _run_child(argv: list[str], folder: Path, stopped: asyncio.Future[Any]) -> None:
+async def _run_child(
+    argv: Sequence[str],
+    folder: Path,
+    stopped: asyncio.Future[Any],
+    environ: Mapping[str, str] | None,
+) -> None:
     """Run one server until the next change or the end."""
-    process = await asyncio.create_subprocess_exec(*argv)
+    process = await asyncio.create_subprocess_exec(*argv, env=environ)
     watch = asyncio.ensure_future(wait_for_change(folder))
     ended = asyncio.ensure_future(process.wait())
     try:

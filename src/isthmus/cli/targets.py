@@ -1,11 +1,13 @@
 """Targets on the command line: a URL, a Python file, a command, or a name in an ``mcp.json``."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isthmus.cli.openapi_target import is_document_file
 from isthmus.cli.output import print_note
 from isthmus.core.text import show_invisible
 from isthmus.errors import UsageError
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
 CONFIG_FILES = ("mcp.json", ".mcp.json", ".vscode/mcp.json")
 HTTP_SCHEMES = ("http://", "https://", "ws://", "wss://")
 URL_SCHEMES = (*HTTP_SCHEMES, "unix://", "tcp://")
+HEADER_PAIR = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[=:]([^\x00-\x08\x0a-\x1f\x7f]*)", re.ASCII)
+VARIABLE_PAIR = re.compile(r"([A-Za-z_]\w*)=([^\x00]*)", re.ASCII)
+# an address of this machine, where http and /mcp go without saying
+LOCAL_ADDRESS = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\]):\d{1,5}(?:/\S*)?", re.ASCII)
 TARGET_HELP = (
-    "TARGET is a URL (http, ws, unix, tcp), a .py file, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
+    "TARGET is a URL (http, ws, unix, tcp), an address such as localhost:8000, a .py file, an OpenAPI document, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
     "left out where a command follows after --, as in: isthmus {} -- uvx mcp-server-time"
 )
 
@@ -59,6 +65,13 @@ def read_target(
         return CliTarget(str(typed), typed)
     if text.startswith(URL_SCHEMES):
         return CliTarget(text, text)
+    if LOCAL_ADDRESS.fullmatch(text):
+        url = f"http://{text}" if "/" in text else f"http://{text}/mcp"
+        return CliTarget(url, url)
+    if is_document_file(folder / text):
+        options = ("--search", "never", "--lenient")  # all that can be had is looked at
+        start = ("-m", "isthmus", "run", str(folder / text), *options)
+        return CliTarget(text, Command(sys.executable, *start, env=environ))
     path, _, name = text.partition(".py:")
     if text.endswith(".py") or name:
         return _resolve_file(text, Path(f"{path}.py" if name else text), environ)
@@ -94,7 +107,7 @@ def _resolve_name(name: str, folder: Path, environ: Mapping[str, str]) -> CliTar
             known += reversed(servers)
     has = f"; the mcp.json here knows: {', '.join(known)}" if known else ""
     raise UsageError(
-        f"{name!r} is no URL, no .py file, and no server in {', '.join(CONFIG_FILES)}{has}; "
+        f"{name!r} is no URL, no .py file, no OpenAPI document, and no server in {', '.join(CONFIG_FILES)}{has}; "
         "a command goes after -- as in: isthmus list -- uvx mcp-server-time"
     )
 
@@ -133,3 +146,49 @@ def find_http_url(target: CliTarget) -> str | None:
     """The URL of a target that is reached over HTTP; None for the others."""
     where = target.where
     return where if isinstance(where, str) and where.startswith(HTTP_SCHEMES) else None
+
+
+def extend_target(target: CliTarget, headers: Sequence[str], env: Sequence[str]) -> CliTarget:
+    """A target with headers or variables that a command line adds.
+
+    Args:
+        target: the server.
+        headers: ``NAME=VALUE`` each, or ``NAME: VALUE`` as other programs have it.
+        env: ``NAME=VALUE`` each.
+
+    Raises:
+        UsageError: one is neither, or the target takes none of them.
+    """
+    if headers and find_http_url(target) is None:
+        raise UsageError(
+            f"--header goes with a URL of HTTP, and {target.label} is none; --env gives variables"
+        )
+    if env and not isinstance(target.where, Command):
+        raise UsageError(
+            f"--env goes with a server that is launched, and {target.label} is none; --header sends headers"
+        )
+    if headers:
+        found = dict(_read_pair("--header", word, HEADER_PAIR) for word in headers)
+        return replace(target, headers={**target.headers, **found})
+    if env and isinstance(target.where, Command):
+        where = target.where
+        extended = Command(*where.argv, env={**where.env, **read_variables(env)}, cwd=where.cwd)
+        return replace(target, where=extended)
+    return target
+
+
+def read_variables(words: Sequence[str]) -> dict[str, str]:
+    """The variables that words of ``--env`` give.
+
+    Raises:
+        UsageError: one is not written ``NAME=VALUE``.
+    """
+    return dict(_read_pair("--env", word, VARIABLE_PAIR) for word in words)
+
+
+def _read_pair(option: str, word: str, pattern: re.Pattern[str]) -> tuple[str, str]:
+    found = pattern.fullmatch(word)
+    if found is None:
+        name = re.split("[=:]", word, maxsplit=1)[0]  # what follows may be a secret
+        raise UsageError(f"{option} {name!r}: write NAME=VALUE")
+    return found[1], found[2].strip() if option == "--header" else found[2]

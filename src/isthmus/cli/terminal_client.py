@@ -18,14 +18,20 @@ from isthmus.cli.declarations import Invocation
 from isthmus.cli.exit_codes import Exit
 from isthmus.cli.exits import finish
 from isthmus.cli.output import print_note
-from isthmus.cli.targets import TARGET_HELP, CliTarget, find_http_url, read_target
+from isthmus.cli.targets import (
+    TARGET_HELP,
+    CliTarget,
+    extend_target,
+    find_http_url,
+    read_target,
+)
 from isthmus.client.features.elicitation import concerns
 from isthmus.core.answers import Accepted, Answer, Declined
 from isthmus.core.text import clean_text
 from isthmus.errors import InternalError, UsageError, quote_text
 from isthmus.terminal.prompt.forms import FormTerminal, ask_form, confirm_content
 from isthmus.transports.command import Command
-from isthmus.wire import ElicitParams, LogMessageParams, ProgressParams
+from isthmus.wire import ElicitParams, LogLevel, LogMessageParams, ProgressParams
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -47,6 +53,9 @@ class ConnectOptions:
         timeout: seconds for connecting and for a call, or None for the client's own limits.
         token_env: the variable that holds a token, or None for those that a login has kept.
         opened: the era in which the connection is opened, or None to find out.
+        headers: ``NAME=VALUE`` each, for a server that is reached over HTTP.
+        env: ``NAME=VALUE`` each, for a server that is launched.
+        log_level: the least severe messages of its log that are shown, or None for the usual.
     """
 
     as_json: bool = False
@@ -54,6 +63,9 @@ class ConnectOptions:
     timeout: float | None = None
     token_env: str | None = None
     opened: "EraChoice | None" = None
+    headers: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    log_level: "LogLevel | None" = None
 
     def authorization(self, target: CliTarget) -> "Authorization | None":
         """The source of the tokens that a server wants.
@@ -99,6 +111,7 @@ class TerminalClient:
             name="isthmus-cli",
             revision=self.options.revision,
             era=self.options.opened or "auto",
+            log_level=self.options.log_level,
             headers=dict(self.target.headers) or None,
             auth=self.options.authorization(self.target),
             **limits,
@@ -172,7 +185,9 @@ def run_with_target(
         name = "" if command else rest.pop(0)
         if len(rest) < len(needed):
             raise UsageError(f"{context.name} also needs: {' '.join(needed[len(rest) :])}")
-        target = read_target(name, command, Path.cwd(), os.environ)
+        target = extend_target(
+            read_target(name, command, Path.cwd(), os.environ), options.headers, options.env
+        )
         return _talk(TerminalClient(target, options), rest, work)
 
     finish(run)

@@ -1,5 +1,6 @@
 """The commands for typer: whatever is not a plain line, with help and errors."""
 
+import difflib
 import inspect
 from collections.abc import Callable
 from importlib import import_module
@@ -18,6 +19,7 @@ from isthmus.cli.declarations import (
     Option,
     list_parameters,
 )
+from isthmus.cli.examples import format_examples
 from isthmus.cli.exits import exit_at_error
 
 
@@ -31,8 +33,26 @@ class CommandTable(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is run, from its module."""
+        if args and args[0] not in COMMANDS:
+            _suggest_run(ctx, args[0])
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else load_command(name), rest
+
+
+def _suggest_run(ctx: Any, word: str) -> None:
+    """Say what there is, where a word is neither a command nor nearly one.
+
+    Raises:
+        UsageError: of typer's, with its exit code.
+    """
+    if word.startswith("-"):
+        return
+    if word.endswith((".py", ".json", ".yaml", ".yml")) or ".py:" in word:
+        ctx.fail(f"No such command '{word}'. A file is served by: isthmus run {word}")
+    if word.startswith(("http://", "https://")):
+        ctx.fail(f"No such command '{word}'. A server is asked by: isthmus list {word}")
+    if not difflib.get_close_matches(word, COMMANDS):
+        ctx.fail(f"No such command '{word}'. There are: {', '.join(COMMANDS)}.")
 
 
 def load_command(name: str) -> Any:
@@ -47,15 +67,23 @@ def load_command(name: str) -> Any:
     return group if declared.name == name else group.commands[name]
 
 
-def make_typer(declared: CommandSet) -> typer.Typer:
-    """The commands of a module for typer."""
+def make_typer(declared: CommandSet, around: str = "") -> typer.Typer:
+    """The commands of a module for typer, with their examples.
+
+    Args:
+        declared: the commands.
+        around: the groups that they are in, as they are typed.
+    """
+    way = f"{around} {declared.name}".strip() if declared.name else around
     made = typer.Typer(name=declared.name, rich_markup_mode=None, **declared.settings)
     if declared.own is not None:
         made.callback()(_make_function(declared.own))
     for name, (function, settings) in declared.commands.items():
-        made.command(name, **settings)(_make_function(function))
+        parts = (settings.get("epilog", ""), format_examples(f"{way} {name}".strip()))
+        told = {**settings, "epilog": "\n\n".join(part for part in parts if part)}
+        made.command(name, **told)(_make_function(function))
     for group in declared.groups:
-        made.add_typer(make_typer(group))
+        made.add_typer(make_typer(group, way))
     return made
 
 
@@ -100,7 +128,7 @@ app = typer.Typer(
     name="isthmus",
     epilog=EXIT_CODES_HELP,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

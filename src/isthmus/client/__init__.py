@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isthmus.client.features.elicitation import concerns as concerns
     from isthmus.client.model.limits import Limits as Limits
     from isthmus.client.model.results import ToolResult as ToolResult
+    from isthmus.client.model.retries import Retries as Retries
     from isthmus.client.subscriptions import Change as Change
     from isthmus.client.tasks import ToolTask as ToolTask
     from isthmus.store.meter import Rate as Rate
@@ -26,6 +27,7 @@ __all__ = [
     "Completer",
     "Limits",
     "Rate",
+    "Retries",
     "ToolResult",
     "ToolTask",
     "concerns",
@@ -38,6 +40,7 @@ _HOMES = {
     "Completer": "isthmus.client.completion",
     "Limits": "isthmus.client.model.limits",
     "Rate": "isthmus.store.meter",
+    "Retries": "isthmus.client.model.retries",
     "ToolResult": "isthmus.client.model.results",
     "ToolTask": "isthmus.client.tasks",
     "concerns": "isthmus.client.features.elicitation",

@@ -5,15 +5,17 @@ promises stands at the method of the same name of :class:`~isthmus.client.client
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from isthmus.client.cache import Caching, ResponseCache
-from isthmus.client.connection import Connection, add_facts, add_trace_context
+from isthmus.client.connection import Connection, add_facts
 from isthmus.client.model.limits import Limits, OnProgress
 from isthmus.client.model.results import ToolResult
+from isthmus.client.model.trace_context import add_trace_context
 from isthmus.client.subscriptions import Change, ChangeKind
 from isthmus.client.tasks import OnTask, TaskTracker, ToolTask
 from isthmus.client.tool_catalog import ToolCatalog
@@ -84,11 +86,33 @@ class ClientCalls:
         self, connection: Connection, limits: Limits, tools: ToolCatalog, tasks: TaskTracker
     ) -> None:
         self._connection = connection
+        self._ask: Callable[..., Awaitable[Any]] = connection.ask
+        self.open: Callable[[], Awaitable[bool]] = connection.open
         self._limits = limits
         self._tools = tools
         self._tasks = tasks
         self._responses: ResponseCache | None = None
         self._latest: dict[ChangeKind, list[Any]] = {}
+        self._limit_attempts()
+
+    def _limit_attempts(self) -> None:
+        """Put retries and the time limit of whole operations in place, where there are any."""
+        connection, settings = self._connection, self._connection.settings
+        if settings.retries is None and settings.total_timeout is None:
+            return
+        from isthmus.client.attempts import LIMITED_OPERATIONS, Attempts, limit_total
+
+        opening: Callable[[], Awaitable[bool]] = connection.open
+        if settings.retries is not None:
+            attempts = Attempts(connection, settings.retries, self._tools)
+            self._ask = attempts.ask
+            opening = partial(attempts.repeat, opening, True)
+        if settings.total_timeout is not None:
+            opening = limit_total(opening, settings.total_timeout, connection)
+            for name in LIMITED_OPERATIONS:
+                whole = limit_total(getattr(self, name), settings.total_timeout, connection)
+                setattr(self, name, whole)
+        self.open = opening
 
     def begin(self, caching: Caching | None) -> None:
         """Take what the opened connection says: whether headers repeat arguments, what to cache."""
@@ -142,7 +166,7 @@ class ClientCalls:
             return await self._tasks.call(params, on_progress, timeout, on_task)
         headers = self._tools.headers(name, arguments)
         try:
-            result: CallToolResult = await connection.ask(
+            result: CallToolResult = await self._ask(
                 "tools/call", params, timeout, on_progress, name, headers
             )
         except HeaderMismatch:
@@ -152,7 +176,7 @@ class ClientCalls:
             again = self._tools.headers(name, arguments)
             if again == headers:
                 raise
-            result = await connection.ask("tools/call", params, timeout, on_progress, name, again)
+            result = await self._ask("tools/call", params, timeout, on_progress, name, again)
         except MethodNotFound:
             if not self._tasks.asks_itself or not await self._must_be_task(name, fresh=True):
                 raise
@@ -189,7 +213,7 @@ class ClientCalls:
         if self._tasks.asks_itself and self._tools.task(name) in {"optional", "required"}:
             return await self._tasks.start(params, on_progress, ttl)
         headers = self._tools.headers(name, arguments)
-        answer = await connection.ask("tools/call", params, None, on_progress, name, headers)
+        answer = await self._ask("tools/call", params, None, on_progress, name, headers)
         return self._tasks.handle(name, answer)
 
     async def list_tasks(self) -> list[TaskState]:
@@ -277,9 +301,7 @@ class ClientCalls:
             arguments=dict(arguments) if arguments else UNSET,
             meta=self._connection.about(meta),
         )
-        result: GetPromptResult = await self._connection.ask(
-            "prompts/get", params, timeout, on_progress, name
-        )
+        result: GetPromptResult = await self._ask("prompts/get", params, timeout, on_progress, name)
         return result
 
     async def complete(
@@ -300,7 +322,7 @@ class ClientCalls:
             context=CompletionContext(arguments=dict(context)) if context else UNSET,
             meta=self._connection.about(meta),
         )
-        answer = await self._connection.ask("completion/complete", params, timeout)
+        answer = await self._ask("completion/complete", params, timeout)
         completion: Completion = answer.completion
         return completion
 
@@ -338,9 +360,10 @@ class ClientCalls:
                 # spec 2025-11-25 basic/lifecycle#operation: both parties MUST only use
                 # capabilities that were negotiated
                 connection.require(capability, method)
+        said = add_facts(params, connection.meta)
         return await connection.send(
             method,
-            add_trace_context(add_facts(params, connection.meta)),
+            said if connection.traced else add_trace_context(said),
             result,
             timeout=timeout,
             on_progress=on_progress,
@@ -359,7 +382,7 @@ class ClientCalls:
         private: bool = False,
     ) -> Any:
         """The answer to a request: the one that is kept, or the server's."""
-        responses, ask = self._responses, self._connection.ask
+        responses, ask = self._responses, self._ask
         if responses is None:
             return await ask(method, params, timeout, on_progress, name)
         found = None if fresh else responses.find(method, params)

@@ -27,6 +27,7 @@ from isthmus.client.features.roots import Roots
 from isthmus.client.features.sampling import Sample
 from isthmus.client.model.limits import ClientSettings, Limits, OnProgress, check_limits
 from isthmus.client.model.results import ToolResult
+from isthmus.client.model.retries import Retries, check_retries, check_total_timeout
 from isthmus.client.notifications import ListRefresher, Notifications, OnChange, OnLog
 from isthmus.client.subscriptions import ChangeKind, ChangeStream
 from isthmus.client.targets import (
@@ -63,6 +64,7 @@ from isthmus.wire import (
 )
 
 if TYPE_CHECKING:
+    from isthmus.client.skills import ServedSkill
     from isthmus.transports.http.client.requests import Authorization
 
 R = TypeVar("R")
@@ -92,13 +94,14 @@ class Client:
 
     Args:
         target: a URL, ``Command(…)``, the path of a ``.py`` script, an entry of ``mcpServers``, a
-            server in this process, or a channel.
+            server in this process, a channel; or ``{"mcpServers": …}`` with several servers as one,
+            the names of their tools and prompts beginning with ``NAME_``.
         elicit: asks the user for the server: gets the question, gives ``Accepted(value)``,
             ``Declined()`` or ``Cancelled()``. Without it the client does not offer elicitation.
         sample: has a model write for the server: gets the conversation, gives text or a
-            ``CreateMessageResult``. Without it the client does not offer sampling.
+            ``CreateMessageResult``. Without it the client does not offer sampling (deprecated since 2026-07-28).
         roots: where the server may work: paths, ``file://`` URIs, ``Root`` objects, or a function
-            that gives them. None does not offer roots.
+            that gives them. None does not offer roots (deprecated since 2026-07-28).
         watch_roots: seconds from one look at the roots to the next: those that are not there are
             left out, and a server of up to 2025-11-25 is told when that changes. None does not
             look; :meth:`set_roots` tells.
@@ -120,8 +123,13 @@ class Client:
         era: ``"legacy"`` opens by ``initialize`` whatever the server offers, and ``"modern"`` tries
             nothing but 2026-07-28; ``"auto"`` finds out.
         timeout: seconds a call may be silent, without answer and progress. Progress is asked for,
-            and so counts, where the call has an ``on_progress``.
-        max_timeout: seconds a call may take whatever its progress.
+            and so counts, where the call has an ``on_progress``, or with ``progress``.
+        max_timeout: seconds one request may take whatever its progress.
+        total_timeout: seconds that a whole operation may take: opening, or a call with all its
+            rounds, pages and retries, and the task that it becomes.
+        progress: ask every tool call for progress, so that it counts without an ``on_progress``.
+        retries: how often a call that is safe to repeat is made again when the connection breaks
+            or the server is too busy: a number, or :class:`isthmus.client.Retries`.
         connect_timeout: seconds opening may take.
         probe_timeout: seconds of silence that mean the server is of before 2026-07-28; None for 2
             where it is launched and 10 over HTTP.
@@ -166,6 +174,9 @@ class Client:
         era: EraChoice = "auto",
         timeout: float = 60.0,
         max_timeout: float = 1800.0,
+        total_timeout: float | None = None,
+        progress: bool = False,
+        retries: int | Retries = 0,
         connect_timeout: float = 30.0,
         probe_timeout: float | None = None,
         max_rounds: int = 10,
@@ -190,15 +201,14 @@ class Client:
         settings = ClientSettings(
             info=Implementation(name=name, version=version),
             revision=resolve_revision(revision, era),
-            timeout=timeout,
-            max_timeout=max_timeout,
-            connect_timeout=connect_timeout,
-            probe_timeout=probe_timeout,
-            max_rounds=max_rounds,
+            timeout=timeout, max_timeout=max_timeout, connect_timeout=connect_timeout,
+            probe_timeout=probe_timeout, max_rounds=max_rounds, watch_roots=watch_roots,
             log_level=log_level or ("info" if on_log is not None else None),
             pings=(ping_every, ping_misses),
-            watch_roots=watch_roots,
-        )
+            progress=progress,
+            retries=check_retries(retries),
+            total_timeout=check_total_timeout(total_timeout),
+        )  # fmt: skip
         where = force_era(era, resolve_target(target, headers, connect_timeout, auth))
         self._assemble(where, settings, limits, supported, log_level, refresh=auto_refresh)
 
@@ -213,7 +223,7 @@ class Client:
         refresh: bool | float,
     ) -> None:
         """Build the parts, each from those below it."""
-        heard, answering, tools = self._notifications, self._answering, ToolCatalog()
+        heard, answering, self._tools = self._notifications, self._answering, ToolCatalog()
         notices = heard.notices(answering.pages.done)
         self._custom = CustomMethods(
             answering.routes, notices, heard.tell, answering.limit_requests
@@ -223,14 +233,14 @@ class Client:
         connection = Connection(
             where, self._custom.router(), answering, settings, limits.result_bytes
         )
-        self._tasks = TaskTracker(connection, answering, heard.subscriptions, tools)
-        self._calls = ClientCalls(connection, limits, tools, self._tasks)
+        self._tasks = TaskTracker(connection, answering, heard.subscriptions, self._tools)
+        self._calls = ClientCalls(connection, limits, self._tools, self._tasks)
         self._upkeep = Upkeep(connection, heard, answering, log_level)
         notices.update(self._tasks.notices())  # the router has this dictionary
         heard.attach(connection, self._calls.forget_changed)
         connection.on_lost = heard.subscriptions.lost
         connection.on_renewed = self._upkeep.restore
-        self._connection = connection
+        self._connection = self.connection = connection
         if refresh is not False:
             delay = REFRESH_DELAY_S if refresh is True else refresh
             heard.refresher = ListRefresher(
@@ -247,7 +257,7 @@ class Client:
             AuthError: the server wants authorization, and none was to be had.
             OutOfPhase: the client was closed before.
         """
-        if not await self._connection.open():
+        if not await self._calls.open():
             return
         self._calls.begin(self._caching)
         await self._upkeep.send_log_level()
@@ -296,20 +306,19 @@ class Client:
     @property
     def stderr(self) -> list[str]:
         """The last lines that a launched server wrote to standard error, fit to be shown."""
-        lines: list[str] = getattr(self._channel, "stderr", [])
-        return lines
+        return getattr(getattr(self._connection.peer, "channel", None), "stderr", [])
 
     @property
     def pid(self) -> int | None:
         """The process id of a launched server; None for any other."""
-        number: int | None = getattr(self._channel, "pid", None)
-        return number
-
-    @property
-    def _channel(self) -> object:
-        return getattr(self._connection.peer, "channel", None)
+        return getattr(getattr(self._connection.peer, "channel", None), "pid", None)
 
     # Who is there
+
+    @property
+    def servers(self) -> Mapping[str, str | None]:
+        """Of ``Client({"mcpServers": …})`` with several servers: why each cannot be reached, or None."""
+        return self._connection.target.servers
 
     @property
     def revision(self) -> Revision:
@@ -518,6 +527,27 @@ class Client:
             ResourceNotFound: there is nothing at this URI.
         """
         return await self._calls.read_resource(uri, on_progress, timeout, fresh, meta)
+
+    async def skills(self) -> "list[ServedSkill]":
+        """The skills that the server lists (SEP-2640); nothing of them is read.
+
+        Raises:
+            CapabilityMissing: the server does not offer skills.
+        """
+        from isthmus.client.skills import list_skills  # few servers offer any
+
+        return await list_skills(self)
+
+    async def skill(self, uri: str) -> "ServedSkill":
+        """A skill by the URI of its ``SKILL.md``, whether it is listed or not.
+
+        Raises:
+            CapabilityMissing: the server does not offer skills.
+            InvalidParams: there is no such skill.
+        """
+        from isthmus.client.skills import get_skill
+
+        return await get_skill(self, uri)
 
     async def list_prompts(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None

@@ -19,6 +19,7 @@ from isthmus.client.features.answering import Answering
 from isthmus.client.handshake import ConnectionOpener, SessionRenewal, set_revision
 from isthmus.client.model.callbacks import CallbackQueue, only_increasing
 from isthmus.client.model.limits import ClientSettings, OnProgress
+from isthmus.client.model.trace_context import TRACER_MODULE, add_trace_context
 from isthmus.client.targets import Target
 from isthmus.core.negotiation import Agreement, make_facts_meta, states_facts
 from isthmus.errors import (
@@ -62,13 +63,13 @@ NONE_RECOVERED: RecoveredErrors = ()
 
 MAX_LOGGED_ITEMS = 10
 
-# The module that is loaded where somebody traces; we never load it ourselves.
-TRACER_MODULE = "opentelemetry.trace"
-
 _decode_result_head = msgspec.json.Decoder(Result).decode
 _decode_questions = msgspec.json.Decoder(InputRequiredResult).decode
 _decode_created_task = msgspec.json.Decoder(LenientCreateTaskResult).decode
 _decode_flat_task = msgspec.json.Decoder(LenientTaskCreated).decode
+
+
+CONNECTION_WATCHERS: "list[Callable[[Connection], None]]" = []  # told of each new connection
 
 
 class Connection:
@@ -87,6 +88,8 @@ class Connection:
         on_lost: told when the connection has ended for good.
         on_renewed: makes of a new session what the one before had become; runs beside.
         clocks: stop while a user is waited for.
+        traced: each request has a span, and says itself which trace it belongs to.
+        on_peer: told of each peer before it says its first word.
     """
 
     def __init__(
@@ -106,6 +109,8 @@ class Connection:
         self._max_result_bytes = max_result_bytes
         self.answering = answering
         self.on_lost: Callable[[ConnectionLost], None] = ignore_event
+        self.on_peer: Callable[[Peer], None] = ignore_event
+        self.traced = False
         self.on_renewed: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._opening: ConnectionOpener | None = None
         self._renewal = SessionRenewal(self._renew, self._not_renewed)
@@ -113,6 +118,8 @@ class Connection:
         self._closing: asyncio.Task[None] | None = None
         self._missing: frozenset[str] = frozenset()
         self.clocks = Clocks()
+        for watch in CONNECTION_WATCHERS:
+            watch(self)
 
     # Opening
 
@@ -131,22 +138,23 @@ class Connection:
                 raise OutOfPhase("this client was closed; make a new one to connect again")
             if self.agreement is not None:
                 return False
-            opening = self._opening = self._make_opener()
+            opening = self._opening = self._make_opener(self._keep_peer)
             self._agree(await opening.open())
             self._watch(self.live())
             return True
 
-    def _make_opener(self, on_dial: Callable[[Peer], None] | None = None) -> ConnectionOpener:
+    def _make_opener(self, on_dial: Callable[[Peer], None]) -> ConnectionOpener:
         return ConnectionOpener(
             self.target,
             self._router,
             self.answering,
             self.settings,
-            on_dial or self._keep_peer,
+            on_dial,
             clocks=self.clocks,
         )
 
     def _keep_peer(self, peer: Peer) -> None:
+        self.on_peer(peer)
         self.peer = peer
 
     def _agree(self, agreement: Agreement) -> None:
@@ -249,7 +257,7 @@ class Connection:
         row, settings = METHODS[method], self.settings
         patience = settings.timeout if timeout is None else timeout
         limit = max(patience, settings.max_timeout)
-        if TRACER_MODULE in modules:
+        if TRACER_MODULE in modules and not self.traced:
             params = add_trace_context(params)
         rounds, recovered = 0, NONE_RECOVERED
         while rounds <= settings.max_rounds:
@@ -264,7 +272,7 @@ class Connection:
                     Raw,
                     timeout=patience,
                     max_timeout=limit,
-                    on_progress=None if on_progress is None else wrap_progress(peer, on_progress),
+                    on_progress=self._make_progress(peer, method, on_progress),
                     name=name,
                     headers=headers,
                 )
@@ -274,7 +282,7 @@ class Connection:
                     raise
                 recovered = again
                 continue
-            result = self._read(row, raw)
+            result = self.read_result(row, raw)
             if type(result) is not InputRequiredResult:
                 return result if not rounds else mark_uncacheable(result)
             params = await self._answer_questions(result, params)
@@ -305,7 +313,7 @@ class Connection:
                 result,
                 timeout=patience,
                 max_timeout=limit,
-                on_progress=None if on_progress is None else wrap_progress(peer, on_progress),
+                on_progress=self._make_progress(peer, method, on_progress),
                 name=name,
                 headers=headers,
             )
@@ -329,7 +337,7 @@ class Connection:
                     raise
                 recovered = again
 
-    def _read(self, row: Method, raw: Raw) -> Result | InputRequiredResult | CreateTaskResult:
+    def read_result(self, row: Method, raw: Raw) -> Result | InputRequiredResult | CreateTaskResult:
         """A result by its type.
 
         Raises:
@@ -359,6 +367,14 @@ class Connection:
         if row.asks and (other := read_interim_result(row, raw, modern=modern)) is not None:
             return other
         raise Misbehaved(f"the answer to {row.name} is of the type {kind!r}, which is unknown here")
+
+    def _make_progress(
+        self, peer: Peer, method: str, told: OnProgress | None
+    ) -> ProgressCallback | None:
+        """What a call's progress is told to; None asks for none, so that none extends its time."""
+        if told is not None:
+            return wrap_progress(peer, told)
+        return ignore_event if self.settings.progress and method == "tools/call" else None
 
     def _salvage_list(self, row: Method, raw: Raw) -> Result | None:
         """A malformed list without its malformed items, which are logged; None for all else."""
@@ -469,7 +485,7 @@ class Connection:
 
     async def _renew(self) -> None:
         """Put a new session in the place of the one that has ended."""
-        before, opening = self._opening, self._make_opener(ignore_event)
+        before, opening = self._opening, self._make_opener(self.on_peer)
         agreement = await opening.open()
         if opening.link is None or states_facts(agreement.revision):
             await opening.give_up()
@@ -532,25 +548,3 @@ def add_facts(params: Struct | Mapping[str, Any] | None, meta: Meta | UnsetType)
             return structs.replace(params, meta={**(params.meta or {}), **meta})
         plain = msgspec.to_builtins(params)  # an author's own, which has no room for it
     return {**plain, "_meta": {**plain.get("_meta", {}), **meta}}
-
-
-def add_trace_context(params: Any) -> Any:
-    """Parameters that carry the current trace; the same where there is none.
-
-    Members the caller put there stay as they are.
-    """
-    tracer = modules.get(TRACER_MODULE)
-    if tracer is None or not (isinstance(params, dict) or hasattr(params, "meta")):
-        return params
-    if not tracer.get_current_span().get_span_context().is_valid:
-        return params
-    from opentelemetry import propagate
-
-    # spec 2026-07-28 basic#_meta: traceparent, tracestate and baggage, without a prefix
-    carrier: dict[str, str] = {}
-    propagate.inject(carrier)
-    if not carrier:
-        return params
-    if isinstance(params, dict):
-        return {**params, "_meta": {**carrier, **params.get("_meta", {})}}
-    return structs.replace(params, meta={**carrier, **(params.meta or {})})

@@ -58,6 +58,7 @@ class Target(msgspec.Struct, frozen=True):
         http: whether it is reached over HTTP.
         sse: makes a channel to it over HTTP+SSE, where it may turn out to speak that; or None.
         handshake: nothing but ``initialize`` opens a connection to it.
+        servers: of several servers as one, why each cannot be reached, by name; None where it can.
         context: gives what stands for the authorization that requests to it carry just now; None
             for none, or one that never changes.
     """
@@ -69,6 +70,7 @@ class Target(msgspec.Struct, frozen=True):
     sse: Callable[[], Awaitable[Channel]] | None = None
     handshake: bool = False
     context: Callable[[], object] = lambda: None
+    servers: Mapping[str, str | None] = {}
 
 
 def resolve_target(
@@ -91,6 +93,8 @@ def resolve_target(
     if auth is not None and not hasattr(auth, "over"):
         kind = type(auth).__name__  # and not itself, which may be a token
         raise UsageError(f"auth= takes OAuth(…), BearerToken('…') or one of their kind, not {kind}")
+    if isinstance(target, Mapping) and len(target.get("mcpServers") or ()) > 1:
+        return resolve_group(target["mcpServers"], headers, connect_timeout, auth)
     if isinstance(target, Mapping):
         target, headers = read_server_entry(target, headers)
     found = resolve_url(target, headers, connect_timeout, auth) if isinstance(target, str) else None
@@ -103,6 +107,27 @@ def resolve_target(
         if isinstance(target, Target) and auth is None
         else resolve_local(target, headers, auth)
     )
+
+
+def resolve_group(
+    servers: Mapping[str, Any],
+    headers: Mapping[str, str] | None,
+    connect_timeout: float,
+    auth: "Authorization | None",
+) -> Target:
+    """Several servers as one target.
+
+    Raises:
+        UsageError: there are headers or tokens, which go to one server only.
+    """
+    if headers or auth is not None:
+        raise UsageError(
+            f"headers= and auth= are for one server, and this configuration names {len(servers)}: "
+            f"{', '.join(map(str, servers))}; write headers into the entries"
+        )
+    from isthmus.bridge.group import make_group_target  # most clients have one server
+
+    return make_group_target(servers, connect_timeout)
 
 
 EraChoice: TypeAlias = Literal["auto", "modern", "legacy"]
@@ -348,7 +373,7 @@ def read_server_entry(
             raise UsageError("this configuration names no server: mcpServers is empty")
         if len(servers) != 1:
             raise UsageError(
-                f"a client is one connection, and this configuration names {len(servers)}: "
+                f"one server is wanted here, and this configuration names {len(servers)}: "
                 f"{', '.join(map(str, servers))}; pick one"
             )
         config = next(iter(servers.values()))

@@ -13,7 +13,7 @@ from isthmus.core.http.params import (
     mirror_arguments,
 )
 from isthmus.runtime.failures import log_warning
-from isthmus.wire import CallToolResult, Tool
+from isthmus.wire import CallToolResult, Tool, ToolAnnotations
 
 HeaderPairs = tuple[tuple[str, str], ...]
 
@@ -25,11 +25,13 @@ class ToolEntry(msgspec.Struct, frozen=True):
         params: its parameters that travel in headers, too.
         output: checks its structured results.
         task: whether it may or must run as a task (2025-11-25), or None.
+        repeatable: whether its hints say that a second call does nothing more.
     """
 
     params: tuple[HeaderParam, ...]
     output: OutputValidator
     task: str | None = None
+    repeatable: bool = False
 
 
 class ToolCatalog:
@@ -56,7 +58,9 @@ class ToolCatalog:
                 log_warning("tool %r is left out: %s", tool.name, error)
                 continue
             task = tool.execution.task_support if tool.execution else None
-            entries[tool.name] = ToolEntry(params, OutputValidator(tool), task or None)
+            says = tool.annotations or ToolAnnotations()
+            repeatable = True in {says.read_only_hint, says.idempotent_hint}
+            entries[tool.name] = ToolEntry(params, OutputValidator(tool), task or None, repeatable)
             usable.append(tool)
         self._entries = entries
         return usable
@@ -80,6 +84,11 @@ class ToolCatalog:
     def knows(self, name: str) -> bool:
         """Whether a tool was listed."""
         return name in self._entries
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a tool's hints say that it is read-only or idempotent; False where unknown."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.repeatable
 
     def task(self, name: str) -> str | None:
         """Whether a tool may or must run as a task, as far as it says so."""

@@ -32,6 +32,8 @@ DATA_KEYWORDS = ("const", "default", "enum", "example", "examples")
 CHOICE_KEYWORDS = ("allOf", "anyOf", "oneOf")
 BRANCH_KEYWORDS = ("if", "then", "else", "not")
 REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+LEADING_KEYWORDS = frozenset({"$schema", *REFERENCE_KEYWORDS})
+COUNTED_KEYWORDS = frozenset({*CHOICE_KEYWORDS, *BRANCH_KEYWORDS, "pattern", "patternProperties"})
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,50 +73,64 @@ def find_bounds_flaw(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
         return f"is no JSON: {error}"
     if size > bounds.size:
         return f"has {size} bytes, more than the {bounds.size} it may have"
-    return _find_oversize(schema, bounds) or _find_foreign(schema)
+    return _find_flaw(schema, bounds)
 
 
-def _find_oversize(schema: Any, bounds: Bounds) -> str | None:
-    choices = patterns = 0
-    for parts, (part, depth) in enumerate(_list_subschemas(schema), 1):
-        choices += sum(len(part[key]) for key in CHOICE_KEYWORDS if isinstance(part.get(key), list))
-        choices += sum(key in part for key in BRANCH_KEYWORDS)
+def _find_flaw(schema: Any, bounds: Bounds) -> str | None:
+    """Walk once through all schemas in a schema, and hold each against the bounds."""
+    parts = choices = patterns = 0
+    own: list[str] = []
+    referring: list[dict[str, Any]] = []
+    for part, depth in _list_subschemas(schema):
+        parts += 1
         if depth > bounds.depth:
             return f"is more than {bounds.depth} schemas deep"
         if parts > bounds.parts:
             return f"holds more than {bounds.parts} schemas"
+        if isinstance(part.get("$id"), str):
+            own.append(part["$id"])
+        if not LEADING_KEYWORDS.isdisjoint(part):
+            referring.append(part)
+        if COUNTED_KEYWORDS.isdisjoint(part):
+            continue
+        choices += _count_choices(part)
         if choices > bounds.choices:
             return f"holds more than {bounds.choices} alternatives (anyOf, allOf, oneOf, if)"
-        patterns += _list_patterns(part)
+        patterns += _count_patterns(part)
         if patterns > bounds.patterns:
             return f"holds more than {bounds.patterns} patterns"
-    return None
+    flaws = (_find_foreign(part, own) for part in referring)  # now that all ids are known
+    return next(filter(None, flaws), None)
 
 
-def _list_patterns(part: dict[str, Any]) -> int:
+def _count_choices(part: dict[str, Any]) -> int:
+    """The alternatives of one schema itself."""
+    count = sum(key in part for key in BRANCH_KEYWORDS)
+    return count + sum(len(part[key]) for key in CHOICE_KEYWORDS if isinstance(part.get(key), list))
+
+
+def _count_patterns(part: dict[str, Any]) -> int:
     """The regular expressions of one schema itself."""
     named = part.get("patternProperties")
     return ("pattern" in part) + (len(named) if isinstance(named, dict) else 0)
 
 
-def _find_foreign(schema: Any) -> str | None:
-    """Find a reference in a schema that leads out of it."""
-    own = [part["$id"] for part, _ in _list_subschemas(schema) if isinstance(part.get("$id"), str)]
-    for part, _ in _list_subschemas(schema):
-        dialect = part.get("$schema")
-        if dialect is not None and not _is_known(dialect):
-            # spec 2026-07-28 basic#implementation-requirements: an error that says it is the
-            # dialect that is not supported
-            return f"is of a dialect that is not supported, {dialect!r}: use {DIALECTS[0]!r}"
-        for key in REFERENCE_KEYWORDS:
-            reference = part.get(key)
-            if isinstance(reference, str) and not _stays(reference, own):
-                # spec 2026-07-28 basic#ref-resolution: MUST NOT dereference network URIs, and
-                # SHOULD reject what cannot be resolved without
-                return (
-                    f"refers to {reference!r}, which is outside of it, and nothing is fetched: "
-                    "put what is meant under $defs"
-                )
+def _find_foreign(part: dict[str, Any], own: list[str]) -> str | None:
+    """Find a reference of one schema that leads out of all of it."""
+    dialect = part.get("$schema")
+    if dialect is not None and not _is_known(dialect):
+        # spec 2026-07-28 basic#implementation-requirements: an error that says it is the
+        # dialect that is not supported
+        return f"is of a dialect that is not supported, {dialect!r}: use {DIALECTS[0]!r}"
+    for key in REFERENCE_KEYWORDS:
+        reference = part.get(key)
+        if isinstance(reference, str) and not _stays(reference, own):
+            # spec 2026-07-28 basic#ref-resolution: MUST NOT dereference network URIs, and
+            # SHOULD reject what cannot be resolved without
+            return (
+                f"refers to {reference!r}, which is outside of it, and nothing is fetched: "
+                "put what is meant under $defs"
+            )
     return None
 
 
@@ -145,9 +161,10 @@ def _list_subschemas(schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
             continue
         yield part, depth
         for key, value in part.items():
-            if key in NAMED_SCHEMA_KEYWORDS and isinstance(value, dict):
-                todo += ((inner, depth + 1) for inner in value.values())
+            if isinstance(value, dict):
+                if key in NAMED_SCHEMA_KEYWORDS:
+                    todo += [(inner, depth + 1) for inner in value.values()]
+                elif key not in DATA_KEYWORDS:
+                    todo.append((value, depth + 1))
             elif isinstance(value, list) and key not in DATA_KEYWORDS:
-                todo += ((inner, depth + 1) for inner in value)
-            elif key not in DATA_KEYWORDS:
-                todo.append((value, depth + 1))
+                todo += [(inner, depth + 1) for inner in value]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.catalog.catalog import HostCatalog
     from isthmus.host.context.builder import ContextBuilder
+    from isthmus.host.context.skills import HostSkills
     from isthmus.host.model.entries import ConfigDiff
     from isthmus.host.model.tokens import TokenEstimators
     from isthmus.host.pipeline.calls import HostCalls
@@ -515,6 +516,14 @@ class Host:
     def context(self) -> "ContextBuilder":
         """Builds contexts for models from what servers have."""
         return self.parts.context
+
+    @property
+    def skills(self) -> "HostSkills":
+        """The skills of the servers (SEP-2640): listed by server, and loaded through the pipeline."""
+        from isthmus.host.context.skills import HostSkills  # few servers offer any
+
+        core, parts = self._core, self.parts
+        return HostSkills(parts.servers, core.pipeline, core.runs, parts.calls.attempt)
 
     @property
     def estimators(self) -> "TokenEstimators":

@@ -18,9 +18,9 @@ import msgspec
 
 from isthmus.core.extensions import check_identifier, check_own_method, check_settings
 from isthmus.errors import UsageError
-from isthmus.runtime.middleware import Middleware
 
 F = TypeVar("F", bound=Callable[..., Any])
+M = TypeVar("M")
 
 
 class ExtensionMethod(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Extension:
         self.settings = check_settings(identifier, settings)
         self.methods: dict[str, ExtensionMethod] = {}
         self.notices: dict[str, ExtensionNotice] = {}
-        self.middleware: list[Middleware] = []
+        self.middleware: list[Any] = []
 
     def __repr__(self) -> str:
         return f"Extension({self.identifier!r})"
@@ -121,7 +121,7 @@ class Extension:
 
         return decorate
 
-    def use(self, middleware: Middleware, /) -> Middleware:
+    def use(self, middleware: M, /) -> M:
         """Decorate a layer around whatever a server serves to clients with the extension."""
         self.middleware.append(middleware)
         return middleware

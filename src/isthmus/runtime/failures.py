@@ -3,9 +3,14 @@
 ``logging`` is imported when something is logged: where all goes well nothing needs it.
 """
 
-from isthmus.errors import IsthmusError, Refused
+from isthmus.errors import IsthmusError, Refused, StoreUnavailable
+from isthmus.revisions.codes import UNAVAILABLE_CODE
+from isthmus.wire.jsonrpc import ErrorBody
 
 LOGGER_NAME = "isthmus"
+
+STORE_UNAVAILABLE = "The store of this server cannot be reached now: try again later"
+STORE_RETRY_AFTER_S = 2.0  # that callers are asked to wait when the store cannot be reached
 
 
 def log_failure(what: object, error: BaseException, *, detail: str = "") -> None:
@@ -29,6 +34,13 @@ def log_request_failure(what: object, error: BaseException) -> None:
     level = logging.WARNING if isinstance(error, Refused | IsthmusError) else logging.ERROR
     logger = logging.getLogger(LOGGER_NAME)
     logger.log(level, "%s failed", what, exc_info=error, stacklevel=2)
+
+
+def make_store_error(what: object, error: StoreUnavailable) -> ErrorBody:
+    """Make the error that a caller is told when the store cannot be reached; the reason is logged."""
+    log_warning("%s: %s", what, error)
+    data = {"retryAfterMs": round(STORE_RETRY_AFTER_S * 1000)}
+    return ErrorBody(code=UNAVAILABLE_CODE, message=STORE_UNAVAILABLE, data=data)
 
 
 def log_error(message: str, *values: object, error: BaseException | None = None) -> None:

@@ -52,6 +52,37 @@ class Link(Protocol):
         ...
 
 
+class RequestRecord(msgspec.Struct):
+    """What layers around a handler must know of a request beside its result.
+
+    A layer that needs it puts one on the request; copies of the request share it.
+
+    Attributes:
+        asked: the client was asked something meanwhile (up to 2025-11-25), so that the result
+            is as its user answered.
+        failed_with: the class of the exception by which a tool ended, or None.
+        used_state: what is kept for the caller was looked at (``ctx.session``), so that the result
+            is nobody else's, and soon another one.
+        clocks: objects with ``pause()`` and ``resume()``, called around each such question.
+    """
+
+    asked: bool = False
+    failed_with: type[BaseException] | None = None
+    used_state: bool = False
+    clocks: list[Any] = []
+
+    def pause(self) -> None:
+        """The user is asked: time that is spent on it does not count."""
+        self.asked = True
+        for clock in self.clocks:
+            clock.pause()
+
+    def resume(self) -> None:
+        """There is an answer, or there will be none."""
+        for clock in self.clocks:
+            clock.resume()
+
+
 class Inbound(msgspec.Struct, gc=True):
     """A request on its way through the router.
 
@@ -63,6 +94,7 @@ class Inbound(msgspec.Struct, gc=True):
         link: the way back.
         origin: where it came from.
         progress_token: what to report progress under, or None.
+        record: a :class:`RequestRecord`, where some layer wants one.
     """
 
     id: Id
@@ -72,6 +104,31 @@ class Inbound(msgspec.Struct, gc=True):
     link: Any  # a Link; msgspec cannot check protocols
     origin: Origin = LOCAL
     progress_token: Id | None = None
+    record: Any = None
+
+    def keep_record(self) -> RequestRecord:
+        """The record of this request; one is begun where there was none."""
+        record: RequestRecord = self.record or RequestRecord()
+        self.record = record
+        return record
+
+    async def ask(self, method: str, params: Any, timeout: float | None) -> Raw:
+        """Ask the client something on behalf of this request (up to 2025-11-25), and wait.
+
+        Raises:
+            Refused, CallTimedOut, ConnectionLost: as it went.
+        """
+        record = self.record
+        if record is not None:
+            record.pause()
+        try:
+            answer: Raw = await self.link.call(
+                method, params, Raw, relates_to=self.id, timeout=timeout
+            )
+        finally:
+            if record is not None:
+                record.resume()
+        return answer
 
     @property
     def principal(self) -> Any:

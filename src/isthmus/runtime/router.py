@@ -19,9 +19,9 @@ from isthmus.core.principal import Principal
 from isthmus.core.session import MAX_IN_FLIGHT
 from isthmus.errors import Refuse, StoreUnavailable
 from isthmus.revisions import METHODS, REVISIONS, Method, Revision, accept
-from isthmus.revisions.codes import UNAVAILABLE_CODE, permitted_code
+from isthmus.revisions.codes import permitted_code
 from isthmus.revisions.projection import find_receiving_cut
-from isthmus.runtime.failures import log_request_failure, log_warning
+from isthmus.runtime.failures import log_request_failure, make_store_error
 from isthmus.runtime.inbound import Inbound, RestoreSession
 from isthmus.runtime.middleware import Handler, Middleware, compose
 from isthmus.runtime.stamp import Stamp
@@ -36,9 +36,6 @@ Sender = Literal["client", "server"]
 
 Needs = Callable[[Any, Principal | None], frozenset[str]]
 """``(params, principal) -> scopes``: what it takes to have a request served."""
-
-STORE_UNAVAILABLE = "The store of this server cannot be reached now: try again later"
-STORE_RETRY_AFTER_S = 2.0  # that callers are asked to wait when the store cannot be reached
 
 NO_NEEDS: Mapping[str, Needs] = {}
 NO_SCOPES: frozenset[str] = frozenset()
@@ -126,7 +123,7 @@ class Router:
         self.supported = tuple(supported)
         self.in_flight = in_flight
         self._routes = routes
-        self._notices = {} if notices is None else notices
+        self.notices = {} if notices is None else notices
         self._sender: Sender = sender
         self.server = server
         self._extra = {} if extra is None else extra
@@ -185,7 +182,7 @@ class Router:
 
     def note(self, method: str, params: Raw | None, inbound: Inbound) -> None:
         """Act on a notification; a malformed or unknown one is ignored, as JSON-RPC has it."""
-        handler = self._notices.get(method)
+        handler = self.notices.get(method)
         row = self._row(method)
         if handler is None or row is None:
             return
@@ -209,7 +206,7 @@ class Router:
         plan = Plan(
             row,
             find_receiving_cut(row.params, revision),
-            self._first(compose(handler, self._middleware)),
+            self._first(compose(handler, self._middleware, method)),
             Stamp(revision, self.server, cacheable=row.cacheable),
             self._depth,
         )
@@ -225,9 +222,7 @@ class Router:
     def _failure(self, inbound: Inbound, error: BaseException) -> ErrorBody:
         """-32603, logged; the text stays here unless debugging (never a code 0)."""
         if isinstance(error, StoreUnavailable):
-            log_warning("%s: %s", inbound.method, error)
-            data = {"retryAfterMs": round(STORE_RETRY_AFTER_S * 1000)}
-            return ErrorBody(code=UNAVAILABLE_CODE, message=STORE_UNAVAILABLE, data=data)
+            return make_store_error(inbound.method, error)
         log_request_failure(inbound.method, error)
         text = f": {type(error).__name__}: {error}" if self._debug else ""
         return ErrorBody(code=-32603, message=f"Internal error in {shorten(inbound.method)}{text}")

@@ -14,6 +14,8 @@ from isthmus.store.meter import Meter, Rate
 
 if TYPE_CHECKING:
     from isthmus.server.asking.sampling import SampledMessage
+    from isthmus.server.asking.session_state import SessionState
+    from isthmus.server.routes import RouteRequest, RouteResponse
 
 __all__ = [
     "Bounds",
@@ -22,10 +24,20 @@ __all__ = [
     "Meter",
     "Rate",
     "Redact",
+    "RouteRequest",
+    "RouteResponse",
     "SampledMessage",
     "Sanitise",
     "Server",
+    "SessionState",
     "mirrored",
 ]
 
-__getattr__ = lazy_getattr(__name__, {"SampledMessage": "isthmus.server.asking.sampling"})
+_HOMES = {
+    "RouteRequest": "isthmus.server.routes",
+    "RouteResponse": "isthmus.server.routes",
+    "SampledMessage": "isthmus.server.asking.sampling",
+    "SessionState": "isthmus.server.asking.session_state",
+}
+
+__getattr__ = lazy_getattr(__name__, _HOMES)

@@ -1,22 +1,24 @@
 """Options of servers, tools, resources, prompts, folders and transports."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
 
 from msgspec import UNSET
 
 from isthmus.core.encoding import make_encodable
+from isthmus.core.redaction.messages import Redact
 from isthmus.errors import UsageError
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
+from isthmus.server.guard.limits import Limits
+from isthmus.server.guard.sanitise import Sanitise
 from isthmus.server.guard.scopes import Scopes
 from isthmus.wire import Annotations, Icon, Implementation
 from isthmus.wire.results import CacheScope
 from isthmus.wire.struct import Meta
 
 if TYPE_CHECKING:
-    from isthmus.core.redaction.messages import Redact
-    from isthmus.server.guard.limits import Limits
-    from isthmus.server.guard.sanitise import Sanitise
     from isthmus.store.log import Log
     from isthmus.store.store import Store
 
@@ -58,6 +60,10 @@ class ToolOptions(TypedDict, total=False):
         open_world: it deals with the world outside.
         icons: pictures for it.
         meta: anything else.
+        tags: words that ``Server.enable`` and ``disable`` select it by; clients read them in its
+            ``_meta``, as ``isthmus/tags``.
+        version: which of several tools of this name it is, as ``"2.0"``: lists have the highest one, and
+            clients ask for another by ``isthmus/version`` in the ``_meta`` of a request.
         text: whether structured content also travels as text; True by default.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
         input_schema: JSON Schema of its arguments, instead of one made from the signature. A
@@ -73,6 +79,8 @@ class ToolOptions(TypedDict, total=False):
             has ended (``Server(store=…)``): the function may run twice, from its beginning and with
             all its effects, and both runs may overlap for a moment. False by default: such a task
             has failed, and whether it was done is not known.
+        timeout: seconds that a call may take, without those in which its user is asked; it is stopped then, and
+            the result says so. As long as it takes by default.
         scopes: what its caller must have been granted: a set, or ``(arguments, principal) -> set``
             with all that this call takes. The arguments are as the function gets them, by name.
     """
@@ -86,6 +94,8 @@ class ToolOptions(TypedDict, total=False):
     open_world: bool | None
     icons: Sequence[Icon] | None
     meta: Meta | None
+    tags: Collection[str]
+    version: str | None
     text: bool
     blocking: bool | None
     input_schema: dict[str, Any] | None
@@ -94,6 +104,7 @@ class ToolOptions(TypedDict, total=False):
     task_starts: TaskStarts
     immediate_response: str | None
     retry_safe: bool
+    timeout: float | None
     scopes: Scopes
 
 
@@ -109,6 +120,8 @@ class ResourceOptions(TypedDict, total=False):
         annotations: whom it is for, and how important it is.
         icons: pictures for it.
         meta: anything else.
+        tags: words that ``Server.enable`` and ``disable`` select it by; clients read them in its
+            ``_meta``, as ``isthmus/tags``.
         ttl_ms: milliseconds a client may keep what it read; 0 by default.
         cache_scope: who may share what was read; ``"private"`` by default.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
@@ -124,6 +137,7 @@ class ResourceOptions(TypedDict, total=False):
     annotations: Annotations | None
     icons: Sequence[Icon] | None
     meta: Meta | None
+    tags: Collection[str]
     ttl_ms: int
     cache_scope: CacheScope
     blocking: bool | None
@@ -144,6 +158,8 @@ class FolderOptions(TypedDict, total=False):
         annotations: whom it is for, and how important it is.
         icons: pictures for it.
         meta: anything else.
+        tags: words that ``Server.enable`` and ``disable`` select it by; clients read them in its
+            ``_meta``, as ``isthmus/tags``.
         ttl_ms: milliseconds a client may keep what it read; 0 by default.
         cache_scope: who may share what was read; ``"private"`` by default.
         scopes: what the reader of a file must have been granted; as for tools.
@@ -157,6 +173,23 @@ class FolderOptions(TypedDict, total=False):
     description: str | None
     annotations: Annotations | None
     icons: Sequence[Icon] | None
+    meta: Meta | None
+    tags: Collection[str]
+    ttl_ms: int
+    cache_scope: CacheScope
+    scopes: Scopes
+
+
+class SkillOptions(TypedDict, total=False):
+    """Options of ``Server.add_skills``: a folder of skills.
+
+    Attributes:
+        meta: anything else, of the family of resources.
+        ttl_ms: milliseconds a client may keep what it read; 0 by default.
+        cache_scope: who may share what was read; ``"private"`` by default.
+        scopes: what the reader of a skill must have been granted; as for tools.
+    """
+
     meta: Meta | None
     ttl_ms: int
     cache_scope: CacheScope
@@ -172,6 +205,10 @@ class PromptOptions(TypedDict, total=False):
         description: what it is for; the docstring by default.
         icons: pictures for it.
         meta: anything else.
+        tags: words that ``Server.enable`` and ``disable`` select it by; clients read them in its
+            ``_meta``, as ``isthmus/tags``.
+        version: which of several prompts of this name it is, as ``"2.0"``: lists have the highest one, and
+            clients ask for another by ``isthmus/version`` in the ``_meta`` of a request.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
         completes: functions that complete its arguments, by their names; see ``Server.completes``.
         scopes: what whoever gets it must have been granted; as for tools.
@@ -182,6 +219,8 @@ class PromptOptions(TypedDict, total=False):
     description: str | None
     icons: Sequence[Icon] | None
     meta: Meta | None
+    tags: Collection[str]
+    version: str | None
     blocking: bool | None
     completes: Mapping[str, Callable[..., Any]] | None
     scopes: Scopes
@@ -196,12 +235,26 @@ class ServerSettings(TypedDict, total=False):
     page_size: int | None
     max_rounds: int
     state_ttl: float
-    limits: "Limits"
-    sanitise: "Sanitise | None"
-    redact: "Redact | None"
+    limits: Limits
+    sanitise: Sanitise | None
+    redact: Redact | None
     ping_every: float | None
     ping_misses: int
     store: "str | Store | None"
+
+
+class RouteOptions(TypedDict, total=False):
+    """Options of ``Server.route``.
+
+    Attributes:
+        methods: the HTTP methods it takes; ``GET`` by default.
+        auth: only for those who authenticate as at the endpoint; False by default.
+        body_limit: the most bytes a request's body may have; 1 MiB by default.
+    """
+
+    methods: Sequence[str]
+    auth: bool
+    body_limit: int
 
 
 class HttpOptions(TypedDict, total=False):
@@ -281,6 +334,29 @@ def check_setting(name: str, value: object, kind: type, *others: object) -> None
     if not isinstance(value, kind) and value not in others:
         choices = " or ".join([f"isthmus.server.{kind.__name__}(…)", *map(repr, others)])
         raise UsageError(f"{name}= takes {choices}, not {value!r}")
+
+
+def check_settings(limits: Any, sanitise: Any, redact: Any, auth: Any) -> None:
+    """See that settings are of their kinds.
+
+    Raises:
+        UsageError: one is not.
+    """
+    check_setting("limits", limits, Limits)
+    check_setting("sanitise", sanitise, Sanitise, None)
+    check_setting("redact", redact, Redact, None)
+    if auth is not None and not hasattr(auth, "admit"):
+        kind = type(auth).__name__  # and not itself, which may be a token
+        hint = "; write auth=authority.resource_auth(url)" if hasattr(auth, "resource_auth") else ""
+        raise UsageError(f"auth= takes isthmus.auth.ResourceAuth(…), not {kind}{hint}")
+
+
+def make_completable(fn: Callable[P, Any], ref: str, completes: Any) -> Completable[P, Any]:
+    """The function itself, with the decorator ``completes`` for its arguments on it."""
+    # A bound method or a C function takes no attributes: the option `completes=` does the same.
+    with suppress(AttributeError):
+        fn.completes = partial(completes, ref)  # type: ignore[attr-defined]
+    return fn  # type: ignore[return-value]  # the function, and now completable
 
 
 def check_task_start(name: str, task: Any, starts: Any, context: str | None) -> bool:

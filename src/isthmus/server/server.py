@@ -1,16 +1,16 @@
 """``Server``: an MCP server, on which tools, resources and prompts are declared."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from isthmus.core.principal import NO_SCOPES
 from isthmus.core.redaction.messages import Redact
 from isthmus.errors import UsageError
 from isthmus.revisions import REVISIONS, Revision
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.middleware import Middleware
 from isthmus.runtime.router import Router
+from isthmus.server.asking.context import StateT
 from isthmus.server.declare import Declarations
 from isthmus.server.features.lifecycle import Pings, ServerHandshake
 from isthmus.server.guard.caching import CacheHints
@@ -23,43 +23,48 @@ from isthmus.server.options import (
     HttpOptions,
     PromptOptions,
     ResourceOptions,
+    RouteOptions,
     ServerSettings,
+    SkillOptions,
     SocketOptions,
     TcpOptions,
     ToolOptions,
     check_options,
-    check_setting,
+    check_settings,
+    make_completable,
     make_implementation,
     parse_revisions,
 )
 from isthmus.server.serve.lifespan import Lifespan
 from isthmus.server.settings import SharedSettings
 from isthmus.server.subscriptions import Subscriptions
-from isthmus.wire import (
-    Icon,
-    InitializedParams,
-)
+from isthmus.wire import Icon, InitializedParams
 from isthmus.wire.results import CacheScope
 
 if TYPE_CHECKING:
     import os
-    from contextlib import AbstractAsyncContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from isthmus.runtime.extension import Extension, Extensions
+    from isthmus.server.composition.mount import MountedServer
+    from isthmus.server.composition.provider import ItemProvider
+    from isthmus.server.composition.transformation import IncludeOptions
+    from isthmus.server.openapi_options import FastApiOptions, OpenApiOptions
     from isthmus.store.kv import KV
     from isthmus.store.store import Store
     from isthmus.transports.http.app import HttpApp
     from isthmus.transports.http.authorizer import Authorizer
 
 F = TypeVar("F", bound=Callable[..., Any])
+M = TypeVar("M")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 DEFAULT_LIMITS, DEFAULT_SANITISE, DEFAULT_REDACT = Limits(), Sanitise(), Redact()
 
 
-class Server:
-    """An MCP server, for every revision.
+class Server(Generic[StateT]):
+    """An MCP server, for every revision; ``Server[Database]`` where its lifespan gives a ``Database``.
 
     Example:
         >>> server = Server("sums", version="1.0")
@@ -76,17 +81,17 @@ class Server:
         instructions: how to use it, for a model to read.
         website_url: where to read more.
         icons: pictures for it.
-        secret: 16 random bytes or more that questions and cursors are sealed with, the same in
-            every process that serves under one address; a list to rotate: the first one seals,
-            all of them open. Made up for this process if not given.
+        secret: 16 random bytes or more that questions and cursors are sealed with, the same in every process
+            that serves under one address; a list to rotate: the first one seals, all of them open. Made up for
+            this process if not given.
         debug: let clients see the text of unexpected exceptions.
         page_size: the most items in a page of a list; all by default.
-        list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28), or for each of the
-            methods that list, and ``server/discover``, its own.
+        list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28), or for each of the methods that
+            list, and ``server/discover``, its own.
         list_cache_scope: who may share a kept list, or for each method its own.
         middleware: layers around everything served, outermost first.
-        lifespan: called with the server, gives an async context manager that is open while it
-            serves; its value is ``ctx.state``.
+        lifespan: called with the server, gives an async context manager that is open while it serves; its value
+            is ``ctx.state``.
         max_rounds: how often a call that returns questions may do so.
         state_ttl: seconds in which a question must be answered (since 2026-07-28).
         revisions: what it speaks, by name or as they are; everything by default.
@@ -95,21 +100,19 @@ class Server:
         limits: how much one caller may ask for, and how much anything from outside may be.
         sanitise: how tool output is made safe to show; None leaves it as it is.
         redact: what is taken out of log messages; None sends them as they are.
-        ping_every: seconds from one ping of a session's client to the next (up to 2025-11-25);
-            None does not ping.
+        ping_every: seconds from one ping of a session's client to the next (up to 2025-11-25); None does not
+            ping.
         ping_misses: how many pings in a row without an answer mean that the client is gone.
-        task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other
-            processes may read, too. In this process's memory if not given.
-        state_store: keeps answers and results of ``ctx.once`` that are too large for a client to
-            carry (since 2026-07-28), encrypted and for twice ``state_ttl``: a
-            :class:`~isthmus.store.kv.KV` that every process which serves under one address
-            reads. Without it the client carries all, up to ``Limits(request_state=…)``.
-        store: what several processes that serve under one address share:
-            ``"redis://HOST:6379/0"``, ``"sqlite:///PATH"``, or a
-            :class:`~isthmus.store.store.Store`. One process needs none.
-        auth: who may ask for what, over HTTP and WebSockets: a
-            :class:`~isthmus.auth.ResourceAuth`. Everybody may do everything if not
-            given, and always over stdio, where whoever starts the server is its user.
+        task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other processes may read,
+            too. In this process's memory if not given.
+        state_store: keeps answers and results of ``ctx.once`` that are too large for a client to carry (since
+            2026-07-28), encrypted and for twice ``state_ttl``: a :class:`~isthmus.store.kv.KV` that every
+            process which serves under one address reads. Without it the client carries all, up to
+            ``Limits(request_state=…)``.
+        store: what several processes that serve under one address share: ``"redis://HOST:6379/0"``,
+            ``"sqlite:///PATH"``, or a :class:`~isthmus.store.store.Store`. One process needs none.
+        auth: who may ask for what, over HTTP and WebSockets: a :class:`~isthmus.auth.ResourceAuth`. Everybody
+            may do everything if not given, and always over stdio, where whoever starts the server is its user.
 
     Raises:
         UsageError: the secret is too short, there are no such revisions, an extension cannot be
@@ -117,6 +120,8 @@ class Server:
     """
 
     _router: Router | None = None
+    _middleware: list[Any]
+    _router_users: list[Callable[[Router], None]]
 
     def __init__(
         self,
@@ -133,8 +138,8 @@ class Server:
         page_size: int | None = None,
         list_ttl_ms: int | Mapping[str, int] = 0,
         list_cache_scope: CacheScope | Mapping[str, CacheScope] = "private",
-        middleware: Sequence[Middleware] = (),
-        lifespan: "Callable[[Server], AbstractAsyncContextManager[Any]] | None" = None,
+        middleware: Sequence[Any] = (),
+        lifespan: "Callable[[Server[Any]], AbstractAsyncContextManager[StateT]] | None" = None,
         max_rounds: int = 10,
         state_ttl: float = 3600.0,
         revisions: Sequence[Revision | str] = REVISIONS,
@@ -149,74 +154,86 @@ class Server:
         store: "str | Store | None" = None,
         auth: "Authorizer | None" = None,
     ) -> None:
-        _check_settings(limits, sanitise, redact, auth)
+        check_settings(limits, sanitise, redact, auth)
         self.info = make_implementation(name, version, title, description, website_url, icons=icons)
         self.revisions = parse_revisions(revisions)
-        self._middleware = list(middleware)
         self._lifespan = Lifespan(None if lifespan is None else lambda: lifespan(self))
         self._changes = Subscriptions(limits)
         self._pings = Pings(ping_every, ping_misses)
         self._settings = SharedSettings(
             self.info, secret=secret, lifespan=self._lifespan, changes=self._changes,
-            debug=debug,
-            page_size=page_size,
-            caching=CacheHints(list_ttl_ms, list_cache_scope, auth),
-            max_rounds=max_rounds,
-            state_ttl=state_ttl,
-            limits=limits,
-            sanitise=sanitise,
-            redact=redact,
-            task_store=task_store,
-            state_store=state_store,
-            store=store,
-            auth=auth,
+            debug=debug, page_size=page_size, caching=CacheHints(list_ttl_ms, list_cache_scope, auth),
+            max_rounds=max_rounds, state_ttl=state_ttl, limits=limits, sanitise=sanitise, redact=redact,
+            task_store=task_store, state_store=state_store, store=store, auth=auth,
         )  # fmt: skip
         self._declared = Declarations(self._settings)
         has, hints = self._declared.capabilities, self._settings.caching
         self._handshake = ServerHandshake(self.info, instructions, self.revisions, has, hints)
         self._declared.routes.update(self._handshake.routes)
+        self._middleware, self._router_users = [], []
+        self._middleware += map(self._make_layer, middleware)
         self._extend_by(extensions)
 
     def __repr__(self) -> str:
         return f"Server({self.info.name!r}, version={self.info.version!r})"
 
-    def use(self, middleware: Middleware, /) -> Middleware:
-        """Put a layer around everything that is served, inside those put before.
+    @classmethod
+    def from_openapi(cls, spec: Any, /, **options: "Unpack[OpenApiOptions]") -> Self:
+        """Make a server of an HTTP API: each operation of an OpenAPI document is a tool.
+
+        Args:
+            spec: the document: a dict, JSON or YAML as text or bytes, or a path.
+            **options: see :class:`~isthmus.server.openapi_options.OpenApiOptions`.
 
         Raises:
-            UsageError: the server has begun to serve.
+            UsageError: the document, or an operation, cannot be used; says where in it and why.
+        """
+        from isthmus.openapi.tools.facade import make_server
+
+        return make_server(cls, spec, options)
+
+    @classmethod
+    def from_fastapi(cls, app: Any, /, **options: "Unpack[FastApiOptions]") -> Self:
+        """Make a server of a FastAPI application in this process: each operation is a tool.
+
+        Raises:
+            UsageError: it is none, or an operation of it cannot be used.
+        """
+        from isthmus.openapi.apps.app_servers import make_fastapi_server
+
+        return make_fastapi_server(cls, app, options)
+
+    def use(self, middleware: M, /) -> M:
+        """Put a layer around everything that is served, inside those put before.
+
+        It is an object with hooks, see :mod:`isthmus.server.middleware`, or an async function.
+
+        Raises:
+            UsageError: the server has begun to serve, or this is no middleware.
         """
         if self._router is not None:
             raise UsageError("a middleware must be put in place before the server serves")
-        self._middleware.append(middleware)
+        self._middleware.append(self._make_layer(middleware))
         return middleware
 
     def configure(self, **settings: Unpack[ServerSettings]) -> None:
         """Change settings of a server that was made elsewhere, as one that is imported.
 
-        They mean what they mean in ``Server(…)``, and those that are not named stay as they are.
-        What tools and resources were declared with cannot be changed any more: ``auth``,
-        ``revisions``, ``lifespan``, the stores, how long lists may be kept, and of ``limits``
-        those of schemas, files and folders that are there already. For middleware and extensions
-        there are :meth:`use` and :meth:`extend`.
+        They mean what they mean in ``Server(…)``, and those that are not named stay as they are. What tools and
+        resources were declared with cannot be changed any more: ``auth``, ``revisions``, ``lifespan``, the stores,
+        how long lists may be kept, and of ``limits`` those of schemas, files and folders that are there already. For
+        middleware and extensions there are :meth:`use` and :meth:`extend`.
 
         Raises:
-            UsageError: there is no such setting, it is of another kind than it must be, or the
-                server has begun to serve.
+            UsageError: there is no such setting, it is of another kind, or the server has begun to serve.
         """
         if self._router is not None:
             raise UsageError("a server must be configured before it serves")
         given: dict[str, Any] = {**check_options(settings, ServerSettings)}
-        _check_settings(
-            given.get("limits", DEFAULT_LIMITS),
-            given.get("sanitise"),
-            given.get("redact"),
-            auth=None,
-        )
-        pings = self._pings
-        self._pings = Pings(
-            given.get("ping_every", pings.every), given.get("ping_misses", pings.misses)
-        )
+        sanitise, redact = given.get("sanitise"), given.get("redact")
+        check_settings(given.get("limits", DEFAULT_LIMITS), sanitise, redact, auth=None)
+        every, misses = self._pings.every, self._pings.misses
+        self._pings = Pings(given.get("ping_every", every), given.get("ping_misses", misses))
         self._settings.configure(given)
         self._changes.limits = self._settings.limits
         if "instructions" in given:
@@ -226,33 +243,32 @@ class Server:
         """Put an extension in place: it is declared, and what it serves is served.
 
         Raises:
-            UsageError: it is there already, one of its names is taken, one of its functions cannot
-                serve a method, or the server has begun to serve.
+            UsageError: it or one of its names is there already, a function of it cannot serve a method, or the server
+                has begun to serve.
         """
         if self._router is not None:
             raise UsageError("an extension must be put in place before the server serves")
-        from isthmus.server.features.extensions import run_if_declared
+        from isthmus.server.features.extensions import DeclaredLayer
 
         self._declared.add_extension(extension)
-        self._middleware += [run_if_declared(extension, layer) for layer in extension.middleware]
+        layers = map(self._make_layer, extension.middleware)
+        self._middleware += [DeclaredLayer(extension, layer) for layer in layers]
         return extension
 
     # Tools
 
     @overload
     def tool(self, fn: F, /) -> F: ...
-
     @overload
     def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
-
     def tool(
         self, fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
     ) -> Callable[..., Any]:
         """Decorate a function that a model may call; it stays what it is.
 
-        ``@server.tool`` and ``@server.tool(title="Add", read_only=True)`` both work; for the
-        options see :class:`~isthmus.server.options.ToolOptions`. What the function returns is
-        the result; it raises ``ToolError`` to tell the model what went wrong.
+        ``@server.tool`` and ``@server.tool(title="Add", read_only=True)`` both work; for the options see
+        :class:`~isthmus.server.options.ToolOptions`. What the function returns is the result; it raises ``ToolError``
+        to tell the model what went wrong.
 
         Raises:
             UsageError: the name is taken, or the function cannot be a tool; it says why.
@@ -272,13 +288,13 @@ class Server:
         """
         self._declared.add_tool(fn, check_options(options, ToolOptions))
 
-    def remove_tool(self, name: str) -> None:
-        """Offer a tool no longer.
+    def remove_tool(self, name: str, *, version: str | None = None) -> None:
+        """Offer a tool no longer, or one version of it.
 
         Raises:
             UsageError: there is no such tool.
         """
-        self._declared.tools.listing.remove(name)
+        self._declared.tools.listing.remove(name, version)
 
     # Resources
 
@@ -287,9 +303,8 @@ class Server:
     ) -> Callable[[Callable[P, R]], Completable[P, R]]:
         """Decorate a function that is read at a URI, or at each URI of a template.
 
-        ``@server.resource("notes://{id}")`` makes a template: its variables are the function's
-        arguments. For the options see :class:`~isthmus.server.options.ResourceOptions`. None
-        says that there is nothing at this URI.
+        ``@server.resource("notes://{id}")`` makes a template: its variables are the function's arguments. For the
+        options see :class:`~isthmus.server.options.ResourceOptions`. None says that there is nothing at this URI.
 
         Raises:
             UsageError: the URI is taken, or the function does not fit it; it says why.
@@ -300,7 +315,7 @@ class Server:
 
         def decorate(fn: Callable[P, R]) -> Completable[P, R]:
             self.add_resource(fn, uri, **options)
-            return self._make_completable(fn, uri)
+            return make_completable(fn, uri, self.completes)
 
         return decorate
 
@@ -326,8 +341,8 @@ class Server:
         Args:
             path: where it is; links are followed.
             uri: its URI; its ``file://`` URI by default.
-            **options: see :class:`~isthmus.server.options.ResourceOptions`. The name is the
-                file's, and the MIME type by its ending, if not given.
+            **options: see :class:`~isthmus.server.options.ResourceOptions`. The name is the file's, and the MIME type
+                by its ending, if not given.
 
         Raises:
             UsageError: the URI is taken.
@@ -343,9 +358,8 @@ class Server:
     ) -> None:
         """Offer the files of a folder as resources, below a URI of yours.
 
-        ``server.add_directory("docs", "docs://", pattern="**/*.md")`` reads ``docs/a/b.md`` at
-        ``docs://a/b.md``, and lists what is in ``docs/a`` at ``docs://a/``. No URI leads out of
-        the folder, and no link in it is followed.
+        ``server.add_directory("docs", "docs://", pattern="**/*.md")`` reads ``docs/a/b.md`` at ``docs://a/b.md``, and
+        lists what is in ``docs/a`` at ``docs://a/``. No URI leads out of the folder, and no link in it is followed.
 
         Args:
             root: the folder.
@@ -356,6 +370,22 @@ class Server:
             UsageError: there is no such folder, the prefix is taken or none, or a pattern is none.
         """
         self._declared.add_directory(root, prefix, check_options(options, FolderOptions))
+
+    def add_skills(
+        self, root: "str | os.PathLike[str]", /, prefix: str = "", **options: Unpack[SkillOptions]
+    ) -> int:
+        """Offer the skills of a folder (SEP-2640): each folder in it, or itself, with a ``SKILL.md``.
+
+        Their files are resources below ``skill://``, and ``prefix`` if it is given; they are read anew whenever they
+        are asked for. The entries are listed by ``skills/list``.
+
+        Returns:
+            How many skills there are.
+
+        Raises:
+            UsageError: a skill breaks the rules, there is none, or PyYAML is not installed.
+        """
+        return self._declared.add_skills(root, prefix, check_options(options, SkillOptions))
 
     def remove_resource(self, uri: str) -> None:
         """Offer a resource, a template or a folder no longer.
@@ -382,20 +412,18 @@ class Server:
 
     @overload
     def prompt(self, fn: Callable[P, R], /) -> Completable[P, R]: ...
-
     @overload
     def prompt(
         self, /, **options: Unpack[PromptOptions]
     ) -> Callable[[Callable[P, R]], Completable[P, R]]: ...
-
     def prompt(
         self, fn: Callable[P, R] | None = None, /, **options: Unpack[PromptOptions]
     ) -> Completable[P, R] | Callable[[Callable[P, R]], Completable[P, R]]:
         """Decorate a function that gives messages to start from.
 
         ``@server.prompt`` and ``@server.prompt(title="…")`` both work; for the options see
-        :class:`~isthmus.server.options.PromptOptions`. It returns text, content, messages, or
-        pairs of role and content.
+        :class:`~isthmus.server.options.PromptOptions`. It returns text, content, messages, or pairs of role and
+        content.
 
         Raises:
             UsageError: the name is taken, or the function cannot be a prompt; it says why.
@@ -403,7 +431,7 @@ class Server:
 
         def decorate(fn: Callable[P, R]) -> Completable[P, R]:
             name = self._declared.add_prompt(fn, check_options(options, PromptOptions))
-            return self._make_completable(fn, name)
+            return make_completable(fn, name, self.completes)
 
         return decorate if fn is None else decorate(fn)
 
@@ -415,13 +443,13 @@ class Server:
         """
         self._declared.add_prompt(fn, check_options(options, PromptOptions))
 
-    def remove_prompt(self, name: str) -> None:
-        """Offer a prompt no longer.
+    def remove_prompt(self, name: str, *, version: str | None = None) -> None:
+        """Offer a prompt no longer, or one version of it.
 
         Raises:
             UsageError: there is no such prompt.
         """
-        self._declared.prompts.listing.remove(name)
+        self._declared.prompts.listing.remove(name, version)
 
     # Completers, and methods of one's own
 
@@ -433,12 +461,12 @@ class Server:
             argument: the argument's name.
 
         Returns:
-            The decorator, for ``fn(typed)`` or ``fn(typed, others)`` that gives strings, or
-            ``fn()`` whose strings are filtered by what was typed.
+            The decorator, for ``fn(typed)`` or ``fn(typed, others)`` that gives strings, or ``fn()`` whose strings are
+            filtered by what was typed.
 
         Raises:
-            UsageError: it is completed already, or there is no such argument. What is completed
-                may be added later, but must be there when the server begins to serve.
+            UsageError: it is completed already, or there is no such argument. What is completed may be added later,
+                but must be there when the server begins to serve.
         """
 
         def decorate(fn: F) -> F:
@@ -462,8 +490,8 @@ class Server:
             name: the method, with a prefix of yours: ``"acme/refund"``.
             params: what its params decode to.
             result: what its results decode to, for clients; the function returns it.
-            scopes: what its callers must have been granted: a set, or ``(params, principal) -> set``,
-                where tokens are.
+            scopes: what its callers must have been granted: a set, or ``(params, principal) -> set``, where tokens
+                are.
 
         Raises:
             UsageError: the name is taken, or the function takes anything else.
@@ -480,8 +508,7 @@ class Server:
     ) -> Callable[[F], F]:
         """Decorate a function told of a notification of your own: ``fn(params)`` or with a context.
 
-        Nothing is answered, and what it raises is logged. Notifications that do not fit
-        ``params`` are ignored.
+        Nothing is answered, and what it raises is logged. Notifications that do not fit ``params`` are ignored.
 
         Args:
             name: the notification's method, with a prefix of yours: ``"acme/moved"``.
@@ -497,6 +524,112 @@ class Server:
             return fn
 
         return decorate
+
+    # Other servers
+
+    def mount(self, other: "Server", /, prefix: str | None = None) -> None:
+        """Offer what another server offers, now and later: ``x`` as ``prefix_x``, ``a://b`` as ``a://prefix/b``.
+
+        Its middleware, limits and lifespan stay around it, inside those here; secret and store are those here,
+        where it has none. What is declared here wins, then what was mounted first. See docs/guide/composition.md.
+
+        Raises:
+            UsageError: it cannot be mounted, a name is taken, or this server has begun to serve.
+        """
+        from isthmus.server.composition.mounting import mount_server  # most servers mount none
+
+        make = getattr(other, "_make_mounted", None)
+        mount_server(self._declared, self.revisions, other, make, prefix)
+
+    def include(
+        self,
+        tool: str | Callable[..., Any],
+        /,
+        *,
+        source: "Server | None" = None,
+        **options: Unpack["IncludeOptions"],
+    ) -> None:
+        """Offer a function, or a tool of this server or of ``source``, with other names and arguments.
+
+        ``server.include("search", hide={"key": KEY}, rename={"q": "query"})`` takes the place of the tool
+        ``search``; with ``name=`` both are offered. For the options see
+        :class:`~isthmus.server.composition.transformation.IncludeOptions`.
+
+        Raises:
+            UsageError: there is no such tool or argument, a name is taken, or this server serves.
+        """
+        from isthmus.server.composition.mounting import include_tool  # few servers have any
+
+        inner = None if source is None else source._make_mounted()  # noqa: SLF001 - of this class
+        include_tool(self._declared, tool, inner, options)
+
+    def enable(self, *names: str, tags: Collection[str] = (), only: bool = False) -> None:
+        """Offer what was disabled, by name, URI or tag; ``only`` hides all else. The last rule decides."""
+        self._declared.add_rule(names, tags, enables=True, only=only)
+
+    def disable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Hide tools, resources and prompts, by name, URI or tag: they are answered as unknown ones."""
+        self._declared.add_rule(names, tags, enables=False)
+
+    def visibility(self, fn: F | None = None, /, *, sessions: bool = False) -> F | None:
+        """Decide by caller what is there: ``fn(item, principal) -> bool``; and by ``ctx.session.disable``."""
+        self._declared.restrict(fn, sessions=sessions)
+        return fn
+
+    def add_provider(self, provider: "ItemProvider", /) -> None:
+        """Offer what a :class:`~isthmus.server.composition.provider.ItemProvider` has, after all else.
+
+        Raises:
+            UsageError: the server has begun to serve.
+        """
+        self._declared.add_provider(provider)
+
+    def override(
+        self, functions: Mapping[Callable[..., Any], Callable[..., Any]]
+    ) -> "AbstractContextManager[None]":
+        """Put functions in the place of dependencies, as in tests, until the block is left.
+
+        ``with server.override({current_user: lambda: ANN}):``
+
+        Raises:
+            UsageError: nothing depends on one of them, or what stands in its place is no function.
+        """
+        from isthmus.server.features.dependency_scope import override_dependencies
+
+        return override_dependencies(self._settings, functions)
+
+    @classmethod
+    def proxy(cls, target: Any, /, *, name: str | None = None, **options: Any) -> Self:
+        """A server that offers what another one offers: whatever a client can be pointed at.
+
+        Questions of the server behind go to the client whose call it is, whichever revisions both speak.
+
+        Args:
+            target: a URL, ``Http(…)``, ``Command(…)``, an entry of ``mcpServers``, a server.
+            name: what it calls itself, and the server behind in messages.
+            **options: :class:`~isthmus.bridge.proxy.ProxyOptions`, and those of ``Server(…)``.
+        """
+        from isthmus.bridge.proxy import ProxyProvider, split_options
+
+        name, proxying, own = split_options(target, name, options)
+        server = cls(name, **own)
+        instruct = None if "instructions" in own else server._handshake.instruct
+        server.add_provider(ProxyProvider(target, name, server._settings, proxying, instruct))
+        return server
+
+    def route(self, path: str, /, **options: Unpack[RouteOptions]) -> Callable[[F], F]:
+        """Decorate a function that answers HTTP requests at a path beside the endpoint.
+
+        For the options, what it takes and what it returns see :mod:`isthmus.server.routes`.
+
+        Raises:
+            UsageError: the path is taken or none, the server has begun to serve, or an option is none.
+        """
+        from isthmus.server.routes import add_route  # most servers have none
+
+        return lambda fn: add_route(
+            self._settings, fn, path, **check_options(options, RouteOptions)
+        )
 
     # Serving
 
@@ -519,33 +652,20 @@ class Server:
     def router(self) -> Router:
         """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
         if self._router is None:
-            declared = self._declared
-            if self._settings.store is not None:
-                self._lifespan.enclose(self._settings.join_nodes, self._settings.leave_nodes)
-                if (share := getattr(self.auth, "share_proofs", None)) is not None:
-                    share(self._settings.store.kv, self.open)
-            self._settings.wrapped = bool(self._middleware)
-            self._router = Router(
-                declared.routes,
-                {
-                    "notifications/initialized": self._add_session,
-                    "notifications/tasks/status": self._settings.hear_task,
-                    **declared.listeners.heard,
-                },
-                supported=self.revisions,
-                server=self.info,
-                extra=declared.methods,
-                middleware=self._middleware,
-                first=self._lifespan.open_first,
-                debug=self._settings.debug,
-                depth=self._settings.limits.depth,
-                in_flight=self._settings.limits.in_flight,
-                needs=declared.needs,
-                known_scopes=declared.known_scopes,
-                restore=self._restore_session,
+            self._router = self._declared.make_router(
+                self.revisions, self._middleware, self._add_session, self._restore_session
             )
-            declared.settle()
+            self._declared.settle()
+            for use in self._router_users:
+                use(self._router)
         return self._router
+
+    def with_router(self, use: Callable[[Router], None], /) -> None:
+        """Call a function with the router: now, or as soon as the server begins to serve."""
+        if self._router is None:
+            self._router_users.append(use)
+        else:
+            use(self._router)
 
     def asgi(self, **options: Unpack[HttpOptions]) -> "HttpApp":
         """The server as an ASGI app; it may be mounted anywhere and needs no wiring."""
@@ -553,7 +673,7 @@ class Server:
 
         if self.auth is None:
             self._declared.warn_of_unasked_scopes()
-        return HttpApp(
+        app = HttpApp(
             self.router,
             auth=self.auth,
             node=self._settings.node,
@@ -562,6 +682,11 @@ class Server:
             on_stop=self.close,
             **check_options(options, HttpOptions),
         )
+        if self._settings.routes:
+            from isthmus.server.routes import place_routes  # most servers have none
+
+            place_routes(app, self._settings)
+        return app
 
     @overload
     def run(self, transport: Literal["stdio"] = "stdio") -> None: ...
@@ -591,11 +716,10 @@ class Server:
         """Serve until the host hangs up, or until interrupted.
 
         Args:
-            transport: ``"stdio"`` for a host that launched this process; ``"http"``; the same
-                with ``"websocket"`` connections beside it; ``"unix"`` or ``"tcp"`` for lines
-                through a socket.
-            **given: ``host`` and ``port``, or the ``path`` of a Unix socket, and options. Only
-                this machine reaches the default, 127.0.0.1 (and port 8000 for HTTP).
+            transport: ``"stdio"`` for a host that launched this process; ``"http"``; the same with ``"websocket"``
+                connections beside it; ``"unix"`` or ``"tcp"`` for lines through a socket.
+            **given: ``host`` and ``port``, or the ``path`` of a Unix socket, and options. Only this machine reaches
+                the default, 127.0.0.1 (and port 8000 for HTTP).
 
         Raises:
             UsageError: there is no such transport, or it has no such options.
@@ -604,6 +728,18 @@ class Server:
         from isthmus.server.serve.run import run_server
 
         run_server(self, transport, given)
+
+    async def run_async(self, transport: str = "stdio", **given: Any) -> None:
+        """As :meth:`run`, in an event loop that runs already; cancel it to stop.
+
+        Raises:
+            UsageError: there is no such transport, or it has no such options.
+            LifespanFailed: the lifespan raised.
+            ConnectFailed: the socket cannot be listened on.
+        """
+        from isthmus.server.serve.run import run_server_async
+
+        await run_server_async(self, transport, given)
 
     async def open(self) -> None:
         """Enter the lifespan; happens by itself before the first request.
@@ -622,6 +758,20 @@ class Server:
 
     # Inside
 
+    def _make_layer(self, middleware: Any) -> Any:
+        if isinstance(middleware, FunctionType):
+            return middleware
+        from isthmus.server.middleware.hook_layer import make_layer  # many servers have none
+
+        return make_layer(middleware, self._settings, self._declared)
+
+    def _make_mounted(self) -> "MountedServer":
+        from isthmus.server.composition.mount import MountedServer
+
+        return MountedServer(
+            self._declared, self._middleware, lambda: self.router, self.open, self.close
+        )
+
     def _extend_by(self, extensions: "Extensions | None") -> None:
         if extensions is None:
             return
@@ -638,30 +788,3 @@ class Server:
         """As :meth:`_add_session`, for a session that was opened elsewhere."""
         self._changes.restore_session(link, resources, stale=stale)
         self._pings.watch(link)
-
-    def _make_completable(self, fn: Callable[P, R], ref: str) -> Completable[P, R]:
-        """The function itself, with a decorator for completers on it."""
-
-        def completes(argument: str, /) -> Callable[[F], F]:
-            return self.completes(ref, argument)
-
-        function: Any = fn
-        # A bound method or a C function takes no attributes: `completes=` does the same.
-        with suppress(AttributeError):
-            function.completes = completes
-        return function  # type: ignore[no-any-return]  # the function, and now completable
-
-
-def _check_settings(limits: Any, sanitise: Any, redact: Any, auth: Any) -> None:
-    """See that settings are of their kinds.
-
-    Raises:
-        UsageError: one is not.
-    """
-    check_setting("limits", limits, Limits)
-    check_setting("sanitise", sanitise, Sanitise, None)
-    check_setting("redact", redact, Redact, None)
-    if auth is not None and not hasattr(auth, "admit"):
-        kind = type(auth).__name__  # and not itself, which may be a token
-        hint = "; write auth=authority.resource_auth(url)" if hasattr(auth, "resource_auth") else ""
-        raise UsageError(f"auth= takes isthmus.auth.ResourceAuth(…), not {kind}{hint}")

@@ -18,6 +18,10 @@ from isthmus.wire import Implementation
 if TYPE_CHECKING:
     from isthmus.nodes.node import Node
     from isthmus.runtime.inbound import Inbound
+    from isthmus.runtime.router import Router
+    from isthmus.server.asking.session_state import StatePlaces
+    from isthmus.server.guard.tags import VisibilityRule
+    from isthmus.server.routes import CustomRoute
     from isthmus.store.kv import KV
     from isthmus.store.store import Store
     from isthmus.tasks.requestor import TaskRequestor
@@ -52,11 +56,22 @@ class SharedSettings:
 
     Attributes:
         limiters: those of the limits that are rates.
+        upstreams: gives tokens for services behind the server, or None: its ``auth``, or that of the
+            server in which it is mounted.
         visible: what of a list its reader sees; None where everybody sees everything.
+        has_session_rules: sessions may have rules of their own.
+        visibility_rules: what is offered and hidden for everybody.
         has_joined: this process is one of the nodes.
         on_join: functions that are called when this process has joined the others.
         has_tasks: calls of some tool may run as tasks, which must outlive every process.
-        wrapped: there is a middleware, so results are not made into bytes before it saw them.
+        routes: HTTP routes of the author's own, by path.
+        router: what serves requests, once the server has begun to.
+        injected: the functions that some parameter takes its value of (``Inject``).
+        overrides: functions that stand in place of these, in tests.
+        override_layers: these of each block that is open.
+        state_places: where ``ctx.session`` keeps its values, once it has been asked for some.
+        wrapped: the methods whose results a middleware may want to look into, so that they are
+            not made into bytes before.
 
     Raises:
         UsageError: a secret is too short.
@@ -95,13 +110,23 @@ class SharedSettings:
         self.redact = redact
         self.task_store = task_store
         self.state_store = state_store
-        self.auth = auth
+        self.auth = self.upstreams = auth
         self.visible = ScopeVisibility(auth) if auth is not None and auth.hides else None
-        self.wrapped = False
+        self.wrapped: frozenset[str] = frozenset()
+        self.visibility_rules: Sequence[VisibilityRule] = ()
+        self.has_session_rules = False
         self.has_tasks = False
+        self.routes: dict[str, CustomRoute] = {}
+        self.router: Router | None = None
+        self.injected: set[Any] = set()
+        self.overrides: dict[Any, Any] = {}
+        self.override_layers: list[dict[Any, Any]] = []
+        self.state_places: StatePlaces | None = None
         self.workers = Workers(limits.threads)
         self._client_tasks: TaskRequestor | None = None
         self._secrets = _check_secrets(secret)
+        self._heir: Callable[[], list[bytes]] | None = None
+        self._is_made_up = False
         self._derived: dict[str, list[bytes]] = {}
         self._store = _open_store(store)
         self.limiters = Limiters(limits, self._store)
@@ -117,7 +142,7 @@ class SharedSettings:
     @property
     def is_settled(self) -> bool:
         """Whether there is a secret, or a store that processes agree on one by."""
-        return bool(self._secrets) or self._store is not None
+        return bool(self._secrets) or self._store is not None or self._heir is not None
 
     @property
     def node(self) -> "Node":
@@ -150,6 +175,39 @@ class SharedSettings:
         for callback in self.on_join:
             await callback()
 
+    def inherit(self, outer: "SharedSettings", label: str, *, began: bool) -> bool:
+        """Take over what a server has in which this one is mounted, where it was given none itself.
+
+        Its keys are derived from those of the outer server, so that no state of one opens in the other.
+
+        Args:
+            outer: the settings of the outer server.
+            label: tells it from others that are mounted there.
+            began: it serves already, by itself or mounted elsewhere.
+
+        Returns:
+            False where it cannot any more.
+        """
+        if self._store is not None or self._heir is not None:
+            return True
+        if (self._secrets and self._is_made_up) or (began and outer.store is not None):
+            return False
+        if self.state_store is None:
+            self.state_store = outer.state_store
+        if self.upstreams is None:
+            self.upstreams = outer.upstreams
+        if outer.store is not None:
+            from isthmus.store.section import StoreSection  # most servers are one process
+
+            self.configure({"store": StoreSection(outer.store, f"mount/{label}/")})
+        if not self._secrets:
+            self._heir = lambda: outer.derive_secrets(label)
+        return True
+
+    def derive_secrets(self, label: str) -> list[bytes]:
+        """The secrets of a server that is mounted in this one, the one that seals first."""
+        return self._keys(f"mount {label}")
+
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Change settings before anything is served with them.
 
@@ -169,6 +227,7 @@ class SharedSettings:
         if "limits" in settings:
             self.limits = settings["limits"]
             self.workers.limit_threads(self.limits.threads)
+        self.state_places = None
         if "limits" in settings or "store" in settings:
             self.limiters = Limiters(self.limits, self._store)
 
@@ -206,6 +265,11 @@ class SharedSettings:
         return self._keys("task")
 
     @property
+    def state_keys(self) -> list[bytes]:
+        """The keys of session state in a store, 32 bytes each: the first one seals, all of them open."""
+        return self._keys("session state")
+
+    @property
     def cursor_secret(self) -> bytes:
         """The key that cursors are sealed with."""
         return self._keys("cursor")[0]
@@ -217,7 +281,8 @@ class SharedSettings:
             from hmac import digest
 
             if not self._secrets:
-                self._secrets = [os.urandom(32)]
+                self._is_made_up = self._heir is None
+                self._secrets = [os.urandom(32)] if self._heir is None else self._heir()
             keys = [
                 digest(known, b"isthmus " + purpose.encode(), "sha256") for known in self._secrets
             ]

@@ -11,13 +11,14 @@ one holds up nobody else: what waits for it is a set, so it is never longer than
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import UNSET, UnsetType, structs
 
+from isthmus.core.principal import owner_of
 from isthmus.errors import Refuse
 from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.runtime.inbound import Inbound
@@ -41,7 +42,7 @@ from isthmus.wire.struct import Id, Meta, Wire
 
 if TYPE_CHECKING:
     from isthmus.nodes.node import Node
-    from isthmus.server.change_broadcast import ChangeBroadcast
+    from isthmus.server.change_broadcast import Change, ChangeBroadcast
 
 LIST_CHANGE_DELAY_S = 0.05  # changes of a list within it become one notification
 
@@ -67,11 +68,13 @@ class ChangeListener:
         stream: the id of the request that opened its stream, or None for a session.
 
     Attributes:
+        owner: whose stream it is, or None.
         topics: what else it wants to hear of: resources, and the elicitations whose pages its user
             was sent to.
     """
 
     def __init__(self, link: Any, lists: Iterable[str], stream: Id | None = None) -> None:
+        self.owner: str | None = None
         self.topics: set[Topic] | frozenset[Topic] = NO_TOPICS  # most never have any
         self._link = link
         self._lists = frozenset(lists)
@@ -99,6 +102,11 @@ class ChangeListener:
             self._take(method, what)
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._take, method, what)
+
+    def belongs_to(self, link: Any, owner: str | None) -> bool:
+        """Whether it is the session or connection of a link, or a stream of this owner."""
+        return self._link is link or (self._stream is not None and owner is not None
+                                      and self.owner == owner)  # fmt: skip
 
     def hear_gap(self) -> None:
         """Changes may have been missed: all lists and resources that it wants may have changed."""
@@ -213,10 +221,15 @@ class Subscriptions:
 
     Attributes:
         tasks: what tells how tasks stand, on a server that has some.
+        is_hidden: whether rules of visibility hide a resource; None where there are none.
+        sift: selects the resources whose updates a stream may be told of, where that is restricted.
+        watchers: called with each change, ``(notification, uri or None)``, from any thread; with
+            an empty notification where any of them may have been missed.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.tasks: Any = None
+        self.watchers: list[Callable[[str, str | None], None]] = []
         self.limits = limits or Limits()
         self._offered: set[str] = set()  # the lists that ever changed have had something in them
         self._open: Counter[str] = Counter()
@@ -224,6 +237,11 @@ class Subscriptions:
         self._streams: set[ChangeListener] = set()
         self._topics = TopicIndex()
         self._broadcast: ChangeBroadcast | None = None
+        self.is_hidden: Callable[[str], bool] | None = None
+        self.sift: Callable[[Sequence[str], Inbound], Awaitable[Sequence[str]]] | None = None
+        self._echoes: list[Callable[[Change], None]] = []
+        self._outer: list[Callable[[Inbound, str], None]] = []
+        self._guests: dict[Any, ChangeListener] = {}
 
     # The other nodes
 
@@ -249,6 +267,8 @@ class Subscriptions:
 
     def hear_change(self, method: str, what: str | None) -> None:
         """Tell the listeners here of a change, wherever it happened."""
+        for watch in self.watchers:
+            watch(method, what)
         if what is None:
             for listener in (*self._sessions.values(), *self._streams):
                 listener.hear(method)
@@ -261,6 +281,8 @@ class Subscriptions:
 
     def hear_gap(self) -> None:
         """Tell all listeners here that everything may have changed."""
+        for watch in self.watchers:
+            watch("", None)
         for listener in (*self._sessions.values(), *self._streams):
             listener.hear_gap()
 
@@ -279,25 +301,52 @@ class Subscriptions:
         self._announce_list(RESOURCES_CHANGED)
 
     def announce_update(self, uri: str) -> None:
-        """Tell those who subscribed to a resource that it changed."""
-        self._announce(RESOURCE_UPDATED, uri)
+        """Tell those who subscribed to a resource that it changed, unless it is hidden."""
+        if self.is_hidden is not None and self.is_hidden(uri):
+            return
+        self.announce(RESOURCE_UPDATED, uri)
 
     def announce_page_done(self, elicitation_id: str) -> None:
         """Tell the session that was sent to a page that it was dealt with, and nobody else."""
-        self._announce(ELICITATION_COMPLETE, elicitation_id)
+        self.announce(ELICITATION_COMPLETE, elicitation_id)
 
     def close(self) -> None:
         """The server stops: end every stream, in good order."""
         for listener in tuple(self._streams):
             listener.end()
 
+    def offer_all(self) -> None:
+        """Any list may change from now on, also one that has had nothing in it."""
+        self._offered |= {TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED}
+
+    def echo(self, hear: "Callable[[Change], None]", tell: Callable[[Inbound, str], None]) -> None:
+        """Have a server in which this one is mounted told of what is announced here.
+
+        Args:
+            hear: told of what is for everybody.
+            tell: told of what is for the sender of a request.
+        """
+        self._echoes.append(hear)
+        self._outer.append(tell)
+
     def _announce_list(self, method: str) -> None:
         self._offered.add(method)
-        self._announce(method, None)
+        self.announce(method, None)
 
-    def _announce(self, method: str, what: str | None) -> None:
+    def announce_to(self, inbound: Inbound, method: str) -> None:
+        """Tell of a changed list those on this node who are the sender of a request."""
+        owner = owner_of(inbound.principal)
+        for listener in (*self._sessions.values(), *self._streams):
+            if listener.belongs_to(inbound.link, owner):
+                listener.hear(method)
+        for tell in self._outer:
+            tell(inbound, method)
+
+    def announce(self, method: str, what: str | None) -> None:
         """Tell the listeners of all nodes; callable from any thread."""
         self.hear_change(method, what)
+        for hear in self._echoes:
+            hear((method, what))
         if self._broadcast is not None:
             self._broadcast.publish(method, what)
 
@@ -347,7 +396,8 @@ class Subscriptions:
 
     def add_page(self, link: Any, elicitation_id: str) -> None:
         """A session's user was sent to a page, and may want to know when it was dealt with."""
-        self._topics.join(self._get_session(link), (ELICITATION_COMPLETE, elicitation_id))
+        listener = self._sessions.get(link) or self._get_guest(link)
+        self._topics.join(listener, (ELICITATION_COMPLETE, elicitation_id))
 
     def _check_count(self, resources: Collection[Any]) -> None:
         """See to it that these are not too many to hear about.
@@ -393,8 +443,19 @@ class Subscriptions:
             link.on_close(lambda: self._remove_session(link))
         return listener
 
+    def _get_guest(self, link: Any) -> ChangeListener:
+        """A session of a server in which this one is mounted; that one tells it of lists."""
+        listener = self._guests.get(link)
+        if listener is None:
+            listener = self._guests[link] = ChangeListener(link, ())
+            link.on_close(lambda: self._remove_session(link))
+        return listener
+
     def _remove_session(self, link: Any) -> None:
-        listener = self._sessions.pop(link, None)
+        for listeners in (self._sessions, self._guests):
+            self._remove_listener(listeners.pop(link, None))
+
+    def _remove_listener(self, listener: ChangeListener | None) -> None:
         if listener is not None:
             listener.end()
             self._topics.leave(listener, *listener.topics)
@@ -419,9 +480,12 @@ class Subscriptions:
     async def _serve_stream(self, granted: SubscriptionFilter, inbound: Inbound) -> ListenResult:
         meta = {SUBSCRIPTION_ID: inbound.id}
         listener = ChangeListener(inbound.link, _select_list_methods(granted), inbound.id)
+        listener.owner = owner_of(inbound.principal)
         forget = inbound.link.on_close(listener.end)
         self._streams.add(listener)
-        uris = granted.resource_subscriptions or ()
+        uris: Sequence[str] = granted.resource_subscriptions or ()
+        if self.sift is not None:
+            uris = await self.sift(uris, inbound)
         self._topics.join(listener, *((RESOURCE_UPDATED, uri) for uri in uris))
         try:
             # spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: MUST be the first

@@ -26,7 +26,10 @@ def replace_file(
     """
     with _temporary_file(path, data) as written:
         if as_open and path.exists():
-            written.chmod(path.stat().st_mode & 0o777)
+            found = path.stat()
+            with suppress(OSError, AttributeError):  # Windows has no groups, and not all are ours
+                os.chown(written, -1, found.st_gid)
+            written.chmod(found.st_mode & 0o777)
         check()
         written.replace(path)
     _sync_folder(path.parent)

@@ -175,6 +175,15 @@ class MemoryKV:
             found.append((key, self._slots[key].entry))
         return found
 
+    def drop(self, prefix: str) -> None:
+        """Delete all whose keys begin with ``prefix``, at once."""
+        keys = self._keys
+        start = at = bisect_left(keys, prefix)
+        while at < len(keys) and keys[at].startswith(prefix):
+            at += 1
+        for key in keys[start:at]:
+            self._drop(key)
+
     def _live(self, key: str) -> KVEntry | None:
         self._sweep()
         slot = self._slots.get(key)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, structs
 
 from isthmus.core.pagination import BadCursor, paginate
-from isthmus.errors import Refuse
-from isthmus.runtime.failures import log_request_failure
+from isthmus.errors import Refuse, StoreUnavailable
+from isthmus.runtime.failures import log_request_failure, make_store_error
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_cancellation
 from isthmus.store.kv import MemoryKV
@@ -265,10 +265,14 @@ async def end_without_result(job: Job, error: BaseException) -> None:
     if isinstance(error, Refuse):
         data = UNSET if error.data is None else error.data
         await job.fail(ErrorBody(code=error.code or -32603, message=str(error), data=data))
-    elif is_cancellation(error):
+        return
+    if is_cancellation(error):
         await job.end_cancelled()
+        return
+    what = f"the task of tool {record.tool!r}" if record.tool else f"a task of {record.method}"
+    if isinstance(error, StoreUnavailable):
+        await job.fail(make_store_error(what, error))
     else:
-        what = f"the task of tool {record.tool!r}" if record.tool else f"a task of {record.method}"
         log_request_failure(what, error)
         await job.fail(ErrorBody(code=-32603, message=f"Internal error in {record.method}"))
 

@@ -249,8 +249,14 @@ def _format_bool(value: object) -> str:
 
 
 def _describe_read(payload: ReadAsked) -> Iterator[StyledLine]:
-    yield head_line("resource")
+    yield head_line("skill" if payload.skill else "resource")
     yield from quote_block(payload.uri)
+    if payload.skill:
+        yield field_line("name", payload.skill)
+        yield head_line("what the server says it is for")
+        yield from quote_block(payload.description)
+        yield head_line("files")
+        yield from quote_block("\n".join(payload.files))
 
 
 def _describe_prompt(payload: PromptAsked) -> Iterator[StyledLine]:

@@ -5,7 +5,7 @@ import pytest
 
 from isthmus import Server
 from isthmus.auth import HeaderUsers
-from isthmus.testing.connect import run_until_left
+from isthmus.testing.connections import run_until_left
 from isthmus.transports.http.serve import serve
 from support.auth.authority import make_authority, request_url
 

@@ -4,7 +4,7 @@ import pytest
 
 from isthmus import Server
 from isthmus.host import BadArguments, Denied, Host, Quarantined, Unknown
-from isthmus.host.catalog.metatools import META_TOOLS, SearchSettings, parse_search_settings
+from isthmus.host.catalog.metatools import SearchSettings, parse_search_settings
 from isthmus.host.chat.conversation import Conversation
 from isthmus.host.model.entries import HostConfig, HostOptions, ToolSelection
 from isthmus.host.model.errors import ConfigError
@@ -13,6 +13,7 @@ from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule_file import read_layers
 from isthmus.host.providers.scripted import Scripted
 from isthmus.host.turns import ToolAsked, ToolDone
+from isthmus.search.metatools import META_TOOLS
 from isthmus.wire import ToolUseContent
 from support.client.small_server import SmallServer, any_tool
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.catalog.search import ToolIndex, split_words
+from isthmus.search.tool_index import ToolIndex, split_words
 from isthmus.wire import Tool
 from support.host.tool_corpus import (
     find_misses,

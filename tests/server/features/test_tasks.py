@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct, structs
 
 from isthmus import Context, Refuse, Server, ToolError
-from isthmus.errors import Refused, UsageError
+from isthmus.errors import Refused, StoreUnavailable, UsageError
 from isthmus.runtime.channel import Origin
 from isthmus.server.guard.limits import Limits
 from isthmus.store.kv import MemoryKV
@@ -76,6 +76,7 @@ def works(**options):
         """Fail in one way or another."""
         raise {
             "tool": ToolError("it did not work"),
+            "store": StoreUnavailable("the database of 10.0.0.7 is gone"),
             "refuse": Refuse(-32000, "not now", {"why": "closed"}),
             "break": ValueError("a secret"),
         }[how]
@@ -305,7 +306,10 @@ async def test_the_extension_keeps_failed_for_errors_of_the_protocol():
     told = await ask(client, "tasks/get", await start(client, "fails", how="tool"))
     refusal = await ask(client, "tasks/get", await start(client, "fails", how="refuse"))
     broken = await ask(client, "tasks/get", await start(client, "fails", how="break"))
+    outage = await ask(client, "tasks/get", await start(client, "fails", how="store"))
 
+    assert ("failed", -31503) == (outage["status"], outage["error"]["code"])
+    assert "10.0.0.7" not in str(outage)
     assert ("completed", True) == (told["status"], told["result"]["isError"])
     assert "failed" == refusal["status"]
     error = {"code": -32000, "message": "not now", "data": {"why": "closed"}}

@@ -1,15 +1,21 @@
 """``Server.run`` on sockets: processes that say where they are, and end when they are told to."""
 
+import asyncio
 import json
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from isthmus import Client, Server
+from isthmus.errors import ConnectFailed, UsageError
 from isthmus.server.serve.run import has_other_port
+from isthmus.testing.faults import until
 from support.transports.line_wire import call_line
 
 SERVER = """
@@ -123,3 +129,62 @@ def test_a_server_that_other_machines_reach_warns_of_it():
 def test_a_port_that_no_client_can_log_in_by_is_seen(resource, elsewhere):
     """Ours: whoever serves on another port than auth= names is told before the first login fails."""
     assert elsewhere is has_other_port(resource, 8000)
+
+
+# In an event loop that runs already
+
+
+def make_hello():
+    """A server with one tool."""
+    server = Server("hello")
+
+    @server.tool
+    async def hello() -> str:
+        return "hello"
+
+    return server
+
+
+async def test_run_in_a_running_loop_says_what_to_write():
+    """Ours: instead of asyncio's own words, and a coroutine that nobody awaits."""
+    with pytest.raises(UsageError, match=r"await server\.run_async"):
+        make_hello().run()
+
+
+async def test_run_async_serves_beside_other_work_until_it_is_cancelled(tmp_path):
+    """The loop stays the caller's, and the lifespan is left."""
+    opened = []
+
+    @asynccontextmanager
+    async def lifespan(_server):
+        opened.append("open")
+        yield
+        opened.append("closed")
+
+    path = str(tmp_path / "hello.sock")
+    server = Server("hello", lifespan=lifespan)
+    server.add_tool(lambda: "hello", name="hello")
+    serving = asyncio.create_task(server.run_async("unix", path=path))
+    await until(lambda: Path(path).exists() and bool(opened))
+    async with Client(f"unix://{path}") as client:
+        assert "hello" == (await client.call_tool("hello")).text
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert ["open", "closed"] == opened
+
+
+async def test_run_async_over_http_says_where_it_cannot_listen():
+    """An error of ours, where uvicorn would end the process."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConnectFailed, match="cannot listen on 127"):
+            await make_hello().run_async("http", port=taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("transport", ["pigeon", "stdio"])
+async def test_run_async_refuses_what_run_refuses(transport):
+    """The same messages."""
+    with pytest.raises(UsageError, match=r"no such option|there is no transport"):
+        await make_hello().run_async(transport, wings=2)

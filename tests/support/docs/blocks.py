@@ -94,14 +94,20 @@ async def run_page(page, module_name):
 
 
 async def run_test(test):
-    """Run a test that a page shows, once for each case that pytest would not skip."""
+    """Run a test that a page shows, once for each case that pytest would not skip.
+
+    One that has fixtures is run by pytest, in tests/testing/plugin/test_page.py.
+    """
+    marks = [m for m in getattr(test, "pytestmark", ()) if m.name == "parametrize"]
+    if not {mark.args[0] for mark in marks} >= inspect.signature(test).parameters.keys():
+        return
     axes = [
         [
             {mark.args[0]: getattr(case, "values", (case,))[0]}
             for case in mark.args[1]
             if not getattr(case, "marks", ())
         ]
-        for mark in getattr(test, "pytestmark", ())
+        for mark in marks
     ]
     for parts in itertools.product(*axes):
         with contextlib.suppress(unittest.SkipTest):  # what a revision does not have

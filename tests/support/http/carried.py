@@ -17,10 +17,12 @@ class ResponseReader:
 
     Args:
         exchange: gets the messages.
+        bodiless: it answers HEAD: its length is that of a body which does not come (RFC 9110 9.3.2).
     """
 
-    def __init__(self, exchange: Any) -> None:
+    def __init__(self, exchange: Any, bodiless: bool = False) -> None:
         self._exchange = exchange
+        self._bodiless = bodiless
         self._data = b""
         self._left = -1  # of the body; -1 for chunks
         self._begun = False
@@ -41,7 +43,8 @@ class ResponseReader:
             fields = dict(line.split(b": ", 1) for line in lines)
             chunked = fields.pop(b"transfer-encoding", None) is not None
             del fields[b"date"]
-            self._left = -1 if chunked else int(fields.get(b"content-length", b"0"))
+            length = 0 if self._bodiless else int(fields.get(b"content-length", b"0"))
+            self._left = -1 if chunked and not self._bodiless else length
             self._begun = True
             start = {"type": "http.response.start", "status": status, "headers": [*fields.items()]}
             await self._exchange.send(start)
@@ -78,7 +81,7 @@ async def carry(exchange: Any, app: Any) -> None:
     scope = exchange.scope
     ends = {"peername": scope["client"], "sockname": scope["server"]}
     wire = Wire(make_config(app, log_level="critical"), extra=ends)
-    reader = ResponseReader(exchange)
+    reader = ResponseReader(exchange, bodiless=scope["method"] == "HEAD")
     sending = asyncio.ensure_future(_send_request(exchange, wire))
     leaving = asyncio.ensure_future(exchange.left.wait())
     try:

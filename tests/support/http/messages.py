@@ -24,9 +24,11 @@ OLD = "2025-11-25"
 def make_router(revisions: Any = REVISIONS, middleware: Any = (), **tools: Tool) -> Router:
     """A real router whose tools are given by name; a tool's text is its result."""
     info = Implementation(name="small", version="1")
-    opening = ServerHandshake(
-        info, None, revisions, lambda _: ServerCapabilities(), CacheHints(0, "private")
-    )
+
+    async def offer(_inbound: Inbound) -> ServerCapabilities:
+        return ServerCapabilities()
+
+    opening = ServerHandshake(info, None, revisions, offer, CacheHints(0, "private"))
     changes = Subscriptions()
     changes.announce_tools()
     changes.announce_resources()

@@ -28,7 +28,7 @@ from isthmus.host.state.database import load_key
 
 app = CommandSet(
     name="audit",
-    help="Look at what a host has done, and check that nobody changed what is written of it.",
+    help="Look at what a host has done, and verify that log.",
     no_args_is_help=True,
 )
 

@@ -12,7 +12,16 @@ from isthmus.cli.arguments import parse_arguments, parse_json_object, split_pair
 from isthmus.cli.declarations import Argument, CommandSet, Invocation, Option
 from isthmus.cli.exit_codes import Exit
 from isthmus.cli.exits import finish
-from isthmus.cli.options import AsJson, EraOption, RevisionOption, Timeout, TokenEnv
+from isthmus.cli.options import (
+    AsJson,
+    EnvWords,
+    EraOption,
+    HeaderWords,
+    LogLevelOption,
+    RevisionOption,
+    Timeout,
+    TokenEnv,
+)
 from isthmus.cli.output import print_json, print_note, print_text, render_blocks, render_contents
 from isthmus.cli.targets import TARGET_HELP
 from isthmus.cli.terminal_client import ConnectOptions, TerminalClient, run_with_target
@@ -43,6 +52,9 @@ def call(
     timeout: Timeout = None,
     token_env: TokenEnv = None,
     era: EraOption = None,
+    header: HeaderWords = None,
+    env: EnvWords = None,
+    log_level: LogLevelOption = None,
     host: Annotated[
         bool, Option("--host", help="By the host that runs: TOOL is SERVER__TOOL.")
     ] = False,
@@ -54,7 +66,9 @@ def call(
     if host:
         at_host = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
         finish(lambda: call_at_host(at_host))
-    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    options = ConnectOptions(
+        as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
+    )
     run_with_target(
         context,
         words or [],
@@ -74,9 +88,14 @@ def read(
     timeout: Timeout = None,
     token_env: TokenEnv = None,
     era: EraOption = None,
+    header: HeaderWords = None,
+    env: EnvWords = None,
+    log_level: LogLevelOption = None,
 ) -> None:
     """Read a resource."""
-    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    options = ConnectOptions(
+        as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
+    )
     run_with_target(
         context, words or [], options, lambda client, rest: read_resource(client, rest[0]), "URI"
     )
@@ -92,9 +111,14 @@ def prompt(
     timeout: Timeout = None,
     token_env: TokenEnv = None,
     era: EraOption = None,
+    header: HeaderWords = None,
+    env: EnvWords = None,
+    log_level: LogLevelOption = None,
 ) -> None:
     """Get a prompt with its blanks filled."""
-    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    options = ConnectOptions(
+        as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
+    )
     run_with_target(
         context,
         words or [],

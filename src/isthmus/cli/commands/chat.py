@@ -63,7 +63,7 @@ def chat(
         bool, Option("--plain", help="Line by line; so it is where there is no terminal.")
     ] = False,
 ) -> None:
-    """Talk to a model that may use the servers, and decide on each of its calls."""
+    """Talk to a model that uses the servers; you decide on calls."""
     options = ChatOptions(
         tuple(config or ()), model, provider, system, policy, state, attach=attach, plain=plain
     )

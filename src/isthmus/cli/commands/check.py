@@ -9,7 +9,16 @@ from isthmus.cli.declarations import Argument, CommandSet, Invocation, Option
 from isthmus.cli.exit_codes import Exit
 from isthmus.cli.exits import finish
 from isthmus.cli.findings import judge_findings, print_findings, print_rules
-from isthmus.cli.options import AsJson, RevisionOption, Rules, Strict, Timeout, TokenEnv
+from isthmus.cli.options import (
+    AsJson,
+    EnvWords,
+    HeaderWords,
+    RevisionOption,
+    Rules,
+    Strict,
+    Timeout,
+    TokenEnv,
+)
 from isthmus.cli.output import print_json, print_note
 from isthmus.cli.targets import TARGET_HELP
 from isthmus.cli.terminal_client import ConnectOptions, TerminalClient, run_with_target
@@ -44,12 +53,16 @@ def check(
     revision: RevisionOption = None,
     timeout: Timeout = None,
     token_env: TokenEnv = None,
+    header: HeaderWords = None,
+    env: EnvWords = None,
 ) -> None:
-    """Say what a server does wrong, clause by clause, in every revision it speaks."""
+    """Say what a server does wrong, in every revision it speaks."""
     if rules:
         finish(print_rules)
     choices = CheckOptions(only or (), skip or (), calls or (), call_read_only, strict)
-    options = ConnectOptions(as_json, revision, timeout, token_env)
+    options = ConnectOptions(
+        as_json, revision, timeout, token_env, headers=tuple(header or ()), env=tuple(env or ())
+    )
     run_with_target(context, target or [], options, lambda client, _: check_server(client, choices))
 
 

@@ -33,7 +33,7 @@ from isthmus.host.state.secrets import UserSecrets, check_path
 app = CommandSet(
     name="config",
     no_args_is_help=True,
-    help="Which servers there are, where that is said, and what may be known of you.",
+    help="Check and import configured servers; trust, secrets, roots.",
 )
 secret = CommandSet(name="secret", no_args_is_help=True, help="What ${secret:…} stands for.")
 roots = CommandSet(name="roots", no_args_is_help=True, help="Folders that servers work in.")

@@ -57,7 +57,7 @@ def host(
         bool, Option("--attach", help="Show the host that runs already; start none.")
     ] = False,
 ) -> None:
-    """Run the servers of a configuration, and decide at this terminal what they may do."""
+    """Run configured servers, and decide what they may do."""
     finish(
         lambda: run_host(
             HostCommandOptions(tuple(config or ()), approve.value, policy, state, attach)

@@ -6,7 +6,16 @@ from typing import Annotated, Any
 from isthmus.cli.arguments import list_kinds
 from isthmus.cli.declarations import Argument, CommandSet, Invocation
 from isthmus.cli.exit_codes import Exit
-from isthmus.cli.options import AsJson, EraOption, RevisionOption, Timeout, TokenEnv
+from isthmus.cli.options import (
+    AsJson,
+    EnvWords,
+    EraOption,
+    HeaderWords,
+    LogLevelOption,
+    RevisionOption,
+    Timeout,
+    TokenEnv,
+)
 from isthmus.cli.output import format_size, print_json
 from isthmus.cli.targets import TARGET_HELP
 from isthmus.cli.terminal_client import ConnectOptions, TerminalClient, run_with_target
@@ -29,9 +38,14 @@ def list_(
     timeout: Timeout = None,
     token_env: TokenEnv = None,
     era: EraOption = None,
+    header: HeaderWords = None,
+    env: EnvWords = None,
+    log_level: LogLevelOption = None,
 ) -> None:
     """List what a server offers, a line each."""
-    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    options = ConnectOptions(
+        as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
+    )
     run_with_target(context, target or [], options, lambda client, _: print_list(client))
 
 
@@ -45,9 +59,14 @@ def inspect(
     timeout: Timeout = None,
     token_env: TokenEnv = None,
     era: EraOption = None,
+    header: HeaderWords = None,
+    env: EnvWords = None,
+    log_level: LogLevelOption = None,
 ) -> None:
-    """Say what a server is and can do, with every tool and its parameters."""
-    options = ConnectOptions(as_json, revision, timeout, token_env, era)
+    """Say what a server is and can do, with all parameters."""
+    options = ConnectOptions(
+        as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
+    )
     run_with_target(context, target or [], options, lambda client, _: print_inspection(client))
 
 
@@ -94,11 +113,18 @@ async def print_inspection(terminal: TerminalClient) -> Exit:
             "capabilities": client.capabilities,
             "instructions": client.instructions,
         }
+    left_out = [line.removeprefix(LEFT_OUT) for line in terminal.heard if line.startswith(LEFT_OUT)]
     if terminal.options.as_json:
-        print_json({**about, "offer": offer})
+        print_json({**about, "offer": offer, **({"leftOut": left_out} if left_out else {})})
     else:
         _print_clean([*_describe_server(about), "", *_list_sections(offer, whole=True)])
+        if left_out:
+            more = " or more" if len(terminal.heard) == terminal.heard.maxlen else ""
+            _print_clean([f"{LEFT_OUT}{len(left_out)}{more}", *(f"  {line}" for line in left_out)])
     return Exit.OK
+
+
+LEFT_OUT = "left out: "  # as the server of an OpenAPI document says it to standard error
 
 
 def _print_clean(lines: Iterable[str]) -> None:

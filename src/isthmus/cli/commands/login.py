@@ -63,7 +63,7 @@ def login(
     browser: OpenBrowser = True,
     as_json: AsJson = False,
 ) -> None:
-    """Log in to a server over HTTP; the other commands then use the tokens, and renew them."""
+    """Log in to a server over HTTP, for all other commands."""
 
     def work() -> Coroutine[Any, Any, Exit]:
         secret = read_client_secret(client_secret_env, os.environ)
@@ -81,7 +81,7 @@ def logout(
         bool, Option("--registration", help="Forget how isthmus is registered there, too.")
     ] = False,
 ) -> None:
-    """Forget the tokens for a server, and have them revoked where that can be done."""
+    """Forget the tokens for a server, and have them revoked."""
     finish(
         lambda: log_out(read_target(target, (), Path.cwd(), os.environ), registration=registration)
     )
@@ -142,7 +142,7 @@ async def obtain_tokens(target: CliTarget, options: LoginOptions) -> Tokens:
 
 
 async def log_out(target: CliTarget, *, registration: bool = False) -> Exit:
-    """Forget the tokens for a server, and have them revoked where that can be done."""
+    """Forget the tokens for a server, and have them revoked."""
     url, store = require_http_url(target), DefaultTokenStore(patience=UNLOCK_TIMEOUT_S)
     try:
         count = await OAuth(store=store).logout(url, registrations=registration)

@@ -30,7 +30,7 @@ from isthmus.host.policy.rule import format_rules, rule_to_data
 
 app = CommandSet(
     name="policy",
-    help="Look at the rules of a host, test them, and try others on what was done.",
+    help="Look at the rules of a host, test them, and try others.",
     no_args_is_help=True,
 )
 

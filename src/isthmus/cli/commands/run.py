@@ -7,10 +7,22 @@ import os
 import sys
 from collections.abc import Coroutine
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from isthmus.cli.declarations import Argument, CommandSet, Option
 from isthmus.cli.exits import finish
+from isthmus.cli.openapi_target import (
+    ApiRunOptions,
+    BaseUrlOption,
+    CredentialOption,
+    ExcludeOption,
+    IncludeOption,
+    LenientOption,
+    SearchOption,
+    is_document,
+    keep_options,
+    load_document,
+)
 from isthmus.errors import ConnectFailed, UsageError
 
 if TYPE_CHECKING:
@@ -23,68 +35,130 @@ ORDERS_VARIABLE = "ISTHMUS_WORKER"  # by which a supervisor tells its workers wh
 STORE_VARIABLE = "ISTHMUS_STORE"
 LOADING_GC_THRESHOLD = 50_000  # objects; the server has thresholds of its own when it serves
 
+HttpAddress: TypeAlias = Annotated[
+    str | None, Option(metavar="HOST:PORT", help="Instead of stdio.")
+]
+WebsocketAddress: TypeAlias = Annotated[
+    str | None, Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
+]
+UnixPath: TypeAlias = Annotated[
+    str | None, Option(metavar="PATH", help="Lines through a Unix socket.")
+]
+TcpAddress: TypeAlias = Annotated[
+    str | None, Option(metavar="HOST:PORT", help="Lines through a TCP socket.")
+]
+Exposed: TypeAlias = Annotated[
+    bool, Option("--exposed", help="Let other machines reach the TCP socket.")
+]
+Reload: TypeAlias = Annotated[bool, Option("--reload", help="Restart when a file changes.")]
+Workers: TypeAlias = Annotated[
+    str | None, Option(metavar="N", help="Serve HTTP in N processes that share a store.")
+]
+StoreUrl: TypeAlias = Annotated[
+    str | None,
+    Option(metavar="URL", help="What processes share: redis://HOST:6379/0, sqlite:///PATH."),
+]
+Stateless: TypeAlias = Annotated[
+    bool, Option("--stateless", help="HTTP without sessions, for clients up to 2025-11-25.")
+]
+Drain: TypeAlias = Annotated[
+    str | None,
+    Option(metavar="SECONDS", help="For calls in flight after SIGTERM: 1; 30 with --workers."),
+]
+DrainLead: TypeAlias = Annotated[
+    str | None,
+    Option(metavar="SECONDS", help="Before that, for balancers to see that /ready says no."),
+]
+EndpointPath: TypeAlias = Annotated[
+    str | None, Option(metavar="PATH", help="Of the HTTP endpoint; /mcp by default.")
+]
+PublicUrl: TypeAlias = Annotated[
+    str | None,
+    Option(metavar="URL", help="Where the world reaches it; only that host is accepted."),
+]
+AllowedOrigins: TypeAlias = Annotated[
+    list[str] | None,
+    Option(metavar="ORIGIN", help="Let pages of this origin call it; repeat it."),
+]
+
 
 @app.command("run")
 def run(
     file: Annotated[str, Argument(metavar="FILE[:OBJECT]", show_default=False)],
-    http: Annotated[str | None, Option(metavar="HOST:PORT", help="Instead of stdio.")] = None,
+    http: HttpAddress = None,
     *,
-    websocket: Annotated[
-        str | None, Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
-    ] = None,
-    unix: Annotated[str | None, Option(metavar="PATH", help="Lines through a Unix socket.")] = None,
-    tcp: Annotated[
-        str | None, Option(metavar="HOST:PORT", help="Lines through a TCP socket.")
-    ] = None,
-    exposed: Annotated[
-        bool, Option("--exposed", help="Let other machines reach the TCP socket.")
-    ] = False,
-    reload: Annotated[bool, Option("--reload", help="Restart when a file changes.")] = False,
-    workers: Annotated[
-        str | None, Option(metavar="N", help="Serve HTTP in N processes that share a store.")
-    ] = None,
-    store: Annotated[
-        str | None,
-        Option(metavar="URL", help="What processes share: redis://HOST:6379/0, sqlite:///PATH."),
-    ] = None,
-    stateless: Annotated[
-        bool, Option("--stateless", help="HTTP without sessions, for clients up to 2025-11-25.")
-    ] = False,
-    drain: Annotated[
-        str | None,
-        Option(metavar="SECONDS", help="For calls in flight after SIGTERM: 1; 30 with --workers."),
-    ] = None,
-    drain_lead: Annotated[
-        str | None,
-        Option(metavar="SECONDS", help="Before that, for balancers to see that /ready says no."),
-    ] = None,
+    websocket: WebsocketAddress = None,
+    unix: UnixPath = None,
+    tcp: TcpAddress = None,
+    exposed: Exposed = False,
+    reload: Reload = False,
+    workers: Workers = None,
+    store: StoreUrl = None,
+    stateless: Stateless = False,
+    drain: Drain = None,
+    drain_lead: DrainLead = None,
+    path: EndpointPath = None,
+    public_url: PublicUrl = None,
+    allowed_origin: AllowedOrigins = None,
+    base_url: BaseUrlOption = None,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
+    credential: CredentialOption = None,
+    lenient: LenientOption = False,
+    search: SearchOption = None,
 ) -> None:
-    """Serve the isthmus Server in a Python file: over stdio, or where an option says."""
+    """Serve a Python file or an OpenAPI document, over stdio or HTTP."""
 
     def work() -> Coroutine[Any, Any, None] | None:
+        api = ApiRunOptions.of(
+            base_url=base_url, include=include, exclude=exclude, credential=credential,
+            lenient=lenient, search=search,
+        )  # fmt: skip
+        keep_options(file, api)
         place = ListenOptions.of(
             exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp
         )
-        ends = read_http_options(place, store, drain, drain_lead, stateless=stateless)
+        ends = read_http_options(
+            place,
+            store=store,
+            drain=drain,
+            drain_lead=drain_lead,
+            stateless=stateless,
+            path=path,
+            public_url=public_url,
+            allowed_origins=tuple(allowed_origin or ()),
+        )
         if ends.store is not None:  # for the processes that this one starts: everybody sees words
             os.environ[STORE_VARIABLE] = ends.store
-        if workers is not None:
-            from isthmus.cli.commands.run_workers import supervise
-
-            return supervise(file, place, parse_count(workers), ends, reload=reload)
-        if not reload:
-            serve_file(file, place, ends)
-            return None
-        from pathlib import Path
-
-        from isthmus.cli.reload import reload_listening, reload_stdio
-
-        folder = Path(split_server_path(file)[0]).resolve().parent
-        if place is None:
-            return reload_stdio(file, folder)
-        return reload_listening(file, folder, [*place.words(), *ends.words()])
+        return start_serving(file, place, workers, ends, reload=reload)
 
     finish(work)
+
+
+def start_serving(
+    file: str,
+    place: "ListenOptions | None",
+    workers: str | None,
+    ends: "HttpRunOptions",
+    *,
+    reload: bool,
+) -> Coroutine[Any, Any, None] | None:
+    """Serve here, under a supervisor of workers, or under one that looks for changes."""
+    if workers is not None:
+        from isthmus.cli.commands.run_workers import supervise
+
+        return supervise(file, place, parse_count(workers), ends, reload=reload)
+    if not reload:
+        serve_file(file, place, ends)
+        return None
+    from pathlib import Path
+
+    from isthmus.cli.reload import make_run_command, reload_listening, reload_stdio
+
+    folder = Path(split_server_path(file)[0]).resolve().parent
+    if place is None:
+        return reload_stdio(make_run_command(file), folder)
+    return reload_listening(make_run_command(file, *place.words(), *ends.words()), folder)
 
 
 class HttpRunOptions(NamedTuple):
@@ -95,60 +169,69 @@ class HttpRunOptions(NamedTuple):
         drain: seconds for calls in flight.
         drain_lead: seconds before that.
         stateless: up to 2025-11-25 there are no sessions.
+        path: of the endpoint.
+        public_url: where the world reaches it.
+        allowed_origins: whose pages may call it.
     """
 
     store: str | None = None
     drain: float | None = None
     drain_lead: float | None = None
     stateless: bool = False
+    path: str | None = None
+    public_url: str | None = None
+    allowed_origins: tuple[str, ...] = ()
 
     def arguments(self) -> dict[str, Any]:
         """The arguments for ``Server.run`` and ``Server.asgi``."""
-        given = {"drain": self.drain, "drain_lead": self.drain_lead, "stateless": self.stateless}
-        return {
-            name: value for name, value in given.items() if value is not None and value is not False
-        }
+        given = self._asdict()
+        given.pop("store")
+        return {name: value for name, value in given.items() if _is_given(value)}
 
     def words(self) -> list[str]:
         """The options as another ``isthmus run`` is told of them; the store is in the environment."""
-        given = {"drain": self.drain, "drain-lead": self.drain_lead}
-        words = [
-            word
-            for name, value in given.items()
-            if value is not None
-            for word in (f"--{name}", str(value))
-        ]
-        return [*words, *(["--stateless"] if self.stateless else [])]
+        words: list[str] = []
+        for name, value in self.arguments().items():
+            option = f"--{name.rstrip('s') if name == 'allowed_origins' else name}".replace(
+                "_", "-"
+            )
+            if value is True:
+                words.append(option)
+            else:
+                each = value if isinstance(value, tuple) else (value,)
+                words += [word for one in each for word in (option, str(one))]
+        return words
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value is not False and value != ()  # a drain of 0 s is given
 
 
 NO_OPTIONS = HttpRunOptions()
 
 
-def read_http_options(
-    place: "ListenOptions | None",
-    store: str | None,
-    drain: str | None,
-    drain_lead: str | None,
-    *,
-    stateless: bool = False,
-) -> HttpRunOptions:
-    """The options of a command line.
+def read_http_options(place: "ListenOptions | None", **given: Any) -> HttpRunOptions:
+    """The options of a command line, by the names that :class:`HttpRunOptions` has.
 
     Raises:
-        UsageError: one is no number, or the server does not listen for HTTP.
+        UsageError: one is no number or no path, or the server does not listen for HTTP.
     """
-    given = {"--store": store, "--drain": drain, "--drain-lead": drain_lead}
-    named = [name for name, text in given.items() if text is not None]
-    named += ["--stateless"] if stateless else []
+    named = [name for name, value in given.items() if _is_given(value)]
     if place is None or place.transport not in {"http", "websocket"}:
         if named:
-            raise UsageError(f"{named[0]} goes with --http or --websocket")
+            option = named[0].replace("allowed_origins", "allowed_origin").replace("_", "-")
+            raise UsageError(f"--{option} goes with --http or --websocket")
         return NO_OPTIONS
+    path = given.get("path")
+    if path is not None and not path.startswith("/"):
+        raise UsageError(f"--path {path}: a path begins with /, as in /mcp")
     return HttpRunOptions(
-        store or os.environ.get(STORE_VARIABLE) or None,
-        parse_seconds(drain, "--drain"),
-        parse_seconds(drain_lead, "--drain-lead"),
-        stateless,
+        **{
+            **given,
+            "store": given.get("store") or os.environ.get(STORE_VARIABLE) or None,
+            "drain": parse_seconds(given.get("drain"), "--drain"),
+            "drain_lead": parse_seconds(given.get("drain_lead"), "--drain-lead"),
+        }
     )
 
 
@@ -275,7 +358,11 @@ def serve_file(
         worker = join_supervisor(os.environ)
     # Over stdio, standard output belongs to the protocol: what the file prints goes elsewhere.
     with contextlib.redirect_stdout(sys.stderr):
-        server = find_server(load_module(path), name)
+        server = (
+            load_document(file, os.environ)
+            if is_document(file)
+            else find_server(load_module(path), name)
+        )
     if place is None:
         server.run()
         return

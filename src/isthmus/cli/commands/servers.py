@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 app = CommandSet(
     name="servers",
-    help="List the servers of the host, start and stop them, add and remove them.",
+    help="List, start, stop, add and remove the servers of the host.",
     invoke_without_command=True,
 )
 
@@ -58,7 +58,7 @@ Pairs: TypeAlias = list[str] | None
 def servers(
     context: Invocation, *, as_json: AsJson = False, file: File = None, state: State = None
 ) -> None:
-    """List the servers of the host, start and stop them, add and remove them."""
+    """List, start, stop, add and remove the servers of the host."""
     if context.subcommand is None:
         finish(lambda: print_servers(file, state, as_json=as_json))
 

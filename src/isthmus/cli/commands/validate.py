@@ -41,7 +41,7 @@ def validate(
         str | None, Option(help="What they are held to; by default what they say themselves.")
     ] = None,
 ) -> None:
-    """Check recorded messages or a transcript against a revision; - reads standard input."""
+    """Check recorded messages or a transcript; - is standard input."""
     finish(
         lambda: validate_file(
             file,

@@ -72,6 +72,7 @@ class Answering:
 
     Attributes:
         on_undeclared: told of the method of each question that was not declared to be answered.
+        asked: how many questions there were.
 
     Raises:
         UsageError: a root cannot be one, or ``base`` declares what nothing here answers.
@@ -93,6 +94,7 @@ class Answering:
         self.pages = UrlPages(page_done)
         self.roots = None if roots is None else RootWatch(roots, watched=watched)
         self.on_undeclared: Callable[[str], None] = ignore_method
+        self.asked = 0
         self.capabilities = declare_capabilities(base, elicit, sample, roots)
         self._limits = limits
         self._watched = watched
@@ -125,6 +127,11 @@ class Answering:
             ),
         }
         self._gate = RequestGate("requests", limits.requests, limits.in_flight)
+
+    def redirect(self, respond: Callable[[str, Any, Revision], Awaitable[Wire]]) -> None:
+        """Have ``respond(method, params, revision)`` answer all that is declared, unchecked: a proxy."""
+        for method in self._table:
+            self._table[method] = partial(respond, method)
 
     @property
     def routes(self) -> dict[str, Handler]:
@@ -191,6 +198,7 @@ class Answering:
         Raises:
             BadQuestion: the server may not ask this, not in this way, or not that often.
         """
+        self.asked += 1
         with (
             self._gates.get(method) or nullcontext(),
             record_origin(asked or QuestionOrigin("result", revision)),

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from isthmus.client.model.retries import Retries
 from isthmus.errors import UsageError
 from isthmus.revisions import Revision
 from isthmus.store.meter import Rate
@@ -93,3 +94,6 @@ class ClientSettings(msgspec.Struct, frozen=True):
     log_level: LogLevel | None = None
     pings: tuple[float | None, int] = (None, 3)
     watch_roots: float | None = None
+    progress: bool = False
+    retries: Retries | None = None
+    total_timeout: float | None = None

@@ -46,6 +46,11 @@ class ToolResult:
         return None if structured is UNSET else structured
 
     @property
+    def structured_content(self) -> Any:
+        """The same as ``structured``, by the name that it has on the wire."""
+        return self.structured
+
+    @property
     def is_error(self) -> bool:
         """Whether the tool failed."""
         return bool(self.wire.is_error)

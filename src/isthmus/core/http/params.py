@@ -84,6 +84,8 @@ def find_header_params(input_schema: Mapping[str, Any]) -> tuple[HeaderParam, ..
     Raises:
         BadAnnotation: a mark breaks a rule; the message says where and which.
     """
+    if not _may_be_marked(input_schema):
+        return ()
     params: dict[str, HeaderParam] = {}
     todo: list[tuple[Any, _MaybeStep]] = [(input_schema, _ROOT)]
     while todo:  # a stack of our own: a deep schema must not exhaust Python's
@@ -99,6 +101,14 @@ def find_header_params(input_schema: Mapping[str, Any]) -> tuple[HeaderParam, ..
             params[param.key] = param
         todo += _list_inner_schemas(schema, way)
     return tuple(sorted(params.values(), key=lambda param: param.path))
+
+
+def _may_be_marked(schema: Mapping[str, Any]) -> bool:
+    """Whether the mark is anywhere in a schema, which is found out sooner than where it is."""
+    try:
+        return ANNOTATION.encode() in msgspec.json.encode(schema)
+    except (TypeError, ValueError, RecursionError):
+        return True  # no JSON: whoever walks through it will see
 
 
 def _list_inner_schemas(

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, structs
 
-from isthmus.core.text import clean_text
 from isthmus.host.catalog.catalog import HostCatalog
 from isthmus.host.catalog.lists import ServerLists
-from isthmus.host.catalog.metatools import DetailsWanted, SearchWanted, ServersWanted
 from isthmus.host.catalog.names import CatalogItem, CatalogView, Viewer, suggest_names
 from isthmus.host.catalog.offer import (
     MAX_DEFINITION_BYTES,
@@ -18,8 +16,10 @@ from isthmus.host.catalog.offer import (
     is_for_models,
     make_definition,
 )
-from isthmus.host.catalog.search import SearchResult, ToolIndex
 from isthmus.host.model.errors import BadArguments
+from isthmus.search.brief import list_arguments, shorten_description
+from isthmus.search.metatools import DetailsWanted, SearchWanted, ServersWanted
+from isthmus.search.tool_index import SearchResult, ToolIndex
 from isthmus.wire import CallToolResult, TextContent, Tool
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MAX_INDEXED_GROUPS = 2_000  # one list of tools for each server and connection
 MAX_VIEWERS = 200
-MAX_BRIEF_CHARS = 240
 MAX_ANSWER_CHARS = 64 * 1024
 
 # the tools of a viewer, and the objects they were computed from
@@ -223,22 +222,3 @@ def group_by_server(
     for item in items:
         groups.setdefault(item.server, []).append(item)
     return list(groups.items())
-
-
-def shorten_description(text: str) -> str:
-    """Shorten a text to its beginning, in one line."""
-    line = " ".join(clean_text(text[: 4 * MAX_BRIEF_CHARS]).split())
-    return line if len(line) <= MAX_BRIEF_CHARS else f"{line[:MAX_BRIEF_CHARS].rstrip()}…"
-
-
-def list_arguments(schema: Any) -> str:
-    """List the names of a tool's arguments, with a ``*`` at required ones."""
-    members = schema.get("properties") if isinstance(schema, Mapping) else None
-    needed = schema.get("required") if isinstance(schema, Mapping) else None
-    if not isinstance(members, Mapping):
-        return ""
-    stars = set(needed) if isinstance(needed, list | tuple) else set()
-    named = [
-        f"{shorten_description(str(name))[:60]}{'*' if name in stars else ''}" for name in members
-    ]
-    return ", ".join(named[:20]) + (", …" if len(named) > 20 else "")

@@ -139,7 +139,7 @@ def offer_search(
     whole = make_offer(candidates, None, offer.absent) if offer.left_out else offer
     if not search.wants(whole.tokens, window):
         return offer
-    from isthmus.host.catalog.metatools import META_TOOLS  # few hosts have so many tools
+    from isthmus.search.metatools import META_TOOLS  # few hosts have so many tools
 
     budget = search.most(window) if search.mode == "auto" else None
     pinned = make_offer([one for one in candidates if search.pins(one.name)], budget, {})

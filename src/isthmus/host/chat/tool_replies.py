@@ -7,11 +7,11 @@ from msgspec import UNSET, structs
 
 from isthmus.core.sampling import list_blocks
 from isthmus.errors import IsthmusError
-from isthmus.host.catalog.metatools import META_TOOLS, READ_REST_TOOL
 from isthmus.host.catalog.offer import ToolOffer
 from isthmus.host.chat.turn_events import ToolDone
 from isthmus.host.model.errors import Denied, OutcomeUnknown, UserDeclined
 from isthmus.host.pipeline.results import RESULT_SCHEME
+from isthmus.search.metatools import META_TOOLS, READ_REST_TOOL
 from isthmus.wire import (
     CallToolResult,
     ResourceLink,

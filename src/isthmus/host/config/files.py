@@ -167,14 +167,14 @@ def _find_lines(text: str) -> dict[tuple[str, ...], int]:
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         if TABLE_HEADER.match(line):
-            table = _parse_names(line)
+            table = parse_names(line)
             found.setdefault(table, number)
         elif key := KEY_ASSIGNMENT.match(line):
-            found.setdefault((*table, *_parse_names(f"{key[1]} = 0")), number)
+            found.setdefault((*table, *parse_names(f"{key[1]} = 0")), number)
     return found
 
 
-def _parse_names(line: str) -> tuple[str, ...]:
+def parse_names(line: str) -> tuple[str, ...]:
     """Parse the names that one line of TOML opens, outermost first."""
     try:
         part: Any = toml.parse_toml(line)

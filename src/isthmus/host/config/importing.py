@@ -68,6 +68,15 @@ IMPORT_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "continue": {"": ("~/.continue/config.yaml",)},
 }  # fmt: skip
 
+# variables that say where a program keeps its files instead, and the file in that folder
+MOVED_FOLDERS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "claude-code": (("CLAUDE_CONFIG_DIR", ".claude.json"),),
+    "codex": (("CODEX_HOME", "config.toml"),),
+    "zed": (("XDG_CONFIG_HOME", "zed/settings.json"),),
+    "goose": (("XDG_CONFIG_HOME", "goose/config.yaml"),),
+    "copilot": (("COPILOT_HOME", "mcp-config.json"),),
+}
+
 
 class ImportedServers(Struct, kw_only=True):
     """The servers imported from one file.
@@ -98,16 +107,26 @@ def find_source(name: str, environ: Mapping[str, str], platform: str = sys.platf
         if path.is_file():
             return path
         raise ConfigError(f"{name!r} is no file, and none of {', '.join(IMPORT_SOURCES)}")
-    places = IMPORT_SOURCES[name]
-    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
-    looked = [
-        Path(re.sub("^~", lambda _: home, one).replace("$APPDATA", environ.get("APPDATA", home)))
-        for one in places.get(platform, places.get("", places.get("linux", ())))
-    ]
+    looked = list_places(name, environ, platform)
     for path in looked:
         if path.is_file():
             return path
     raise ConfigError(f"{name} has no configuration here: looked for {', '.join(map(str, looked))}")
+
+
+def list_places(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> list[Path]:
+    """List the files in which a program may keep its servers; the first is the one it makes."""
+    places = IMPORT_SOURCES[name]
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - a text
+    moved = [
+        Path(environ[variable]) / file
+        for variable, file in MOVED_FOLDERS.get(name, ())
+        if environ.get(variable)
+    ]
+    return moved + [
+        Path(re.sub("^~", lambda _: home, one).replace("$APPDATA", environ.get("APPDATA", home)))
+        for one in places.get(platform, places.get("", places.get("linux", ())))
+    ]
 
 
 def import_servers(path: Path, folder: str = "") -> ImportedServers:

@@ -1,19 +1,27 @@
 """Syntax of configuration files: JSON with comments, and YAML, parsed so that every part knows its place.
 
 Our own parser of JSON, since an error has to name the line, and a change must leave everything else of
-the text as it is. Of YAML, PyYAML finds the parts and their places; the meaning of a plain word is
-decided here, by the core schema of YAML 1.2: for PyYAML a variable that is called NO is false.
+the text as it is. YAML is composed by :mod:`isthmus.yaml_text`.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterable
 from typing import Any, NoReturn, TypeAlias
 
 from msgspec import Struct
 
+from isthmus.errors import UsageError
 from isthmus.host.model.errors import ConfigError
+from isthmus.yaml_text import (
+    TOO_LARGE_OR_DEEP,
+    BadYaml,
+    compose_yaml,
+    get_key,
+    get_kind,
+    make_yaml_error,
+    read_scalar,
+)
 
 # a step on the way to a part: a member's name, or an element's number
 MemberKey: TypeAlias = str | int
@@ -25,17 +33,6 @@ JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 JSON_WORDS = {"true": True, "false": False, "null": None}
 WORD_PATTERN = re.compile(r"[A-Za-z_]\w*")
 MAX_PARTS = 100_000  # of a file, each as often as an alias repeats it
-OUTER_EVENTS = 3
-TOO_LARGE_OR_DEEP = "there is too much in it, or too deep, for a configuration"
-CORE_SCHEMA_WORDS = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
-DECIMAL_INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
-OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
-DECIMAL_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-TAG_PREFIX = "tag:yaml.org,2002:"
-SCALAR_TAGS = frozenset({"str", "int", "float", "bool", "null", "timestamp", "value"})
 
 
 class BadSyntax(ValueError):
@@ -222,12 +219,6 @@ class _JsoncParser:
             self._fail(f"a comma or {closing} is missing here")
 
 
-"""Events that stand around the whole: a stream, a document, and the level that is counted as 0."""
-
-
-"""Types that PyYAML gives to scalars; which one counts is decided here."""
-
-
 def parse_yaml(text: str) -> SyntaxNode:
     """Parse a text of YAML; of tags only the usual ones are known, and keys are texts.
 
@@ -236,37 +227,12 @@ def parse_yaml(text: str) -> SyntaxNode:
         ConfigError: PyYAML is missing.
     """
     try:
-        import yaml
-    except ImportError:
-        raise ConfigError("to read YAML, PyYAML is needed: pip install 'isthmus[host]'") from None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        # PyYAML composes in C, where what is nested too deeply ends the whole process
-        _check_depth(yaml.parse(text, Loader=loader))
-        root = yaml.compose(text, Loader=loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise BadSyntax(str(error.problem or error.context), *place) from None
-    except yaml.YAMLError as error:
-        raise BadSyntax(str(error).partition("\n")[0], 1, 1) from None
-    except RecursionError:
-        raise BadSyntax("it is nested too deeply", 1, 1) from None
-    return SyntaxNode({}, 0, members={}) if root is None else _NodeBuilder().node(root, 0)
-
-
-def _check_depth(events: Iterable[Any]) -> None:
-    """Check that nothing is nested too deeply; events come one by one, whatever they are in.
-
-    Raises:
-        BadSyntax: something is.
-    """
-    depth = 0
-    for event in events:
-        kind = type(event).__name__
-        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
-        if depth > MAX_DEPTH + OUTER_EVENTS:
-            raise _make_error(event, TOO_LARGE_OR_DEEP)
+        root = compose_yaml(text, MAX_DEPTH)
+        return SyntaxNode({}, 0, members={}) if root is None else _NodeBuilder().node(root, 0)
+    except BadYaml as error:
+        raise BadSyntax(str(error), error.line, error.column) from None
+    except UsageError as error:
+        raise ConfigError(str(error)) from None
 
 
 class _NodeBuilder:
@@ -279,45 +245,23 @@ class _NodeBuilder:
         """Build one part with all that it holds."""
         self._parts += 1
         if self._parts > MAX_PARTS or depth > MAX_DEPTH:
-            raise _make_error(part, TOO_LARGE_OR_DEEP)
+            raise make_yaml_error(part, TOO_LARGE_OR_DEEP)
         start, end = part.start_mark.index, part.end_mark.index
-        kind = part.tag.removeprefix(TAG_PREFIX)
-        if part.id == "mapping" and kind == "map":
+        kind = get_kind(part)
+        if kind == "map":
             return self._mapping(part, start, end, depth)
-        if part.id == "sequence" and kind == "seq":
+        if kind == "seq":
             items = [self.node(one, depth + 1) for one in part.value]
             return SyntaxNode([one.value for one in items], start, end, items=items)
-        if part.id == "scalar" and kind in SCALAR_TAGS:
-            return SyntaxNode(_read_scalar(part), start, end)
-        raise _make_error(part, f"the tag {part.tag} is not read")
+        return SyntaxNode(read_scalar(part), start, end)
 
     def _mapping(self, part: Any, start: int, end: int, depth: int) -> SyntaxNode:
         members: dict[str, SyntaxMember] = {}
         twice: dict[str, int] = {}
         for key, value in part.value:
-            if key.id != "scalar" or key.value == "<<":
-                raise _make_error(key, "a key is a text; merge keys are not read")
-            at = key.start_mark.index
-            if key.value in members:
-                twice[key.value] = at
-            members[key.value] = SyntaxMember(at, self.node(value, depth + 1))
+            name, at = get_key(key), key.start_mark.index
+            if name in members:
+                twice[name] = at
+            members[name] = SyntaxMember(at, self.node(value, depth + 1))
         plain = {name: member.node.value for name, member in members.items()}
         return SyntaxNode(plain, start, end, members=members, twice=twice)
-
-
-def _read_scalar(part: Any) -> Any:
-    """Read a scalar: a text where it is quoted, else by the core schema."""
-    text: str = part.value
-    if part.style:
-        return text
-    if text in CORE_SCHEMA_WORDS:
-        return CORE_SCHEMA_WORDS[text]
-    if DECIMAL_INTEGER.fullmatch(text):
-        return int(text) if len(text) < 20 else text
-    if OTHER_BASE.fullmatch(text):
-        return int(text, 0)
-    return float(text) if DECIMAL_NUMBER.fullmatch(text) else text
-
-
-def _make_error(part: Any, message: str) -> BadSyntax:
-    return BadSyntax(message, part.start_mark.line + 1, part.start_mark.column + 1)

@@ -1,19 +1,34 @@
 """Writing of configuration files: whole or not at all, and nothing changed that was not to be.
 
-Comments and the order of members stay, in JSON as in TOML.
+Comments and the order of members stay, in JSON, TOML and YAML.
 """
 
+import copy
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from isthmus.host.config import syntax
-from isthmus.host.config.files import ConfigDocument, digest_bytes, parse_document, read_document
+from isthmus.host.config.files import (
+    SYNTAXES,
+    ConfigDocument,
+    digest_bytes,
+    parse_document,
+    read_bytes,
+)
 from isthmus.host.config.layouts import find_section, find_servers, get_part
 from isthmus.host.config.servers import check_name
-from isthmus.host.config.syntax import SyntaxMember, SyntaxNode
+from isthmus.host.config.syntax import SyntaxNode
+from isthmus.host.config.text_edits import (
+    UnknownLayout,
+    append_table,
+    remove_table,
+    remove_yaml_member,
+    set_yaml_member,
+)
 from isthmus.host.model.errors import ConfigError
 from isthmus.store.files import replace_file
 
@@ -41,15 +56,11 @@ class ConfigFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).expanduser().absolute()
-        if self.path.suffix.lower() in {".yaml", ".yml"}:
-            raise ConfigError(f"{self.path} is YAML, which isthmus reads and does not write")
+        self._syntax = SYNTAXES.get(self.path.suffix.lower(), "json")
         self.is_new = not self.path.exists()
-        if self.is_new:
-            toml = self.path.suffix.lower() == ".toml"
-            self._document = parse_document(self.path, b"" if toml else b"{}\n")
-        else:
-            self._document = read_document(self.path)
-        self._text = self._document.text
+        self._data = b"" if self.is_new else read_bytes(self.path)
+        is_blank = self._syntax == "json" and not self._data.strip()  # as an editor makes it
+        self._text = parse_document(self.path, b"{}\n" if is_blank else self._data).text
 
     @property
     def document(self) -> ConfigDocument:
@@ -61,32 +72,103 @@ class ConfigFile:
         """Its text, with all changes."""
         return self._text
 
+    @property
+    def original(self) -> bytes:
+        """Its bytes as they were read; none of a new one."""
+        return self._data
+
     def set(self, keys: tuple[str, ...], value: Any) -> None:
         """Set the value of a member; the member, and the objects around it, are made where missing.
 
         Raises:
-            ConfigError: the way to it leads through what is no object, or tomlkit is missing.
+            ConfigError: the way to it leads through what is no object, it is written in a way that
+                cannot be changed without harm, or tomlkit is missing.
         """
-        if self.path.suffix.lower() == ".toml":
-            self._text = _edit_toml(self._text, keys, value)
-            return
-        try:
-            self._text = replace_member(self._text, keys, value)
-        except KeyError as error:
-            raise ConfigError(
-                f"{self.path}: {error.args[0] or 'the whole'} is no object, so that nothing can be put into it"
-            ) from None
+        wanted = _change_data(self.document.value, keys, value)
+        if self._syntax == "toml":
+            self._accept(_edit_toml(self._text, keys, value, wanted), _drop_none(wanted))
+        elif self._syntax == "yaml":
+            self._edit_yaml(keys, value, wanted)
+        else:
+            try:
+                self._accept(replace_member(self._text, keys, value), wanted)
+            except KeyError as error:
+                raise ConfigError(
+                    f"{self.path}: {error.args[0] or 'the whole'} is no object, so that nothing can be put into it"
+                ) from None
 
     def remove(self, keys: tuple[str, ...]) -> None:
         """Remove a member; nothing happens where there is none.
 
         Raises:
-            ConfigError: tomlkit is missing.
+            ConfigError: it is written in a way that cannot be changed without harm, or tomlkit is
+                missing.
         """
-        if self.path.suffix.lower() == ".toml":
-            self._text = _edit_toml(self._text, keys, None)
+        value = self.document.value
+        if keys[-1] not in (get_part(value, keys[:-1]) or ()):
+            return
+        wanted = _change_data(value, keys, None)
+        if self._syntax == "toml":
+            if not get_part(wanted, keys[:-1]) and f"[{keys[0]}]" not in self._text:
+                wanted = _change_data(wanted, keys[:-1], None)  # a table is there by what is in it
+            self._accept(_edit_toml(self._text, keys, None, wanted), _drop_none(wanted))
+        elif self._syntax == "yaml":
+            self._edit_yaml(keys, None, wanted)
         else:
-            self._text = remove_member(self._text, keys)
+            self._accept(remove_member(self._text, keys), wanted)
+
+    def add_item(self, keys: tuple[str, ...], item: Any) -> None:
+        """Put an element at the end of an array of JSON, which is made where there is none.
+
+        Raises:
+            ConfigError: there is something else.
+        """
+        value = self.document.value
+        part = get_part(value, keys)
+        if part is not None and not isinstance(part, list):
+            raise ConfigError(f"{self.path}: {'.'.join(keys)} is no list")
+        wanted = _change_data(value, keys, [*(part or ()), item])
+        self._accept(append_item(self._text, keys, item), wanted)
+
+    def remove_item(self, keys: tuple[str, ...], index: int) -> None:
+        """Remove an element of an array of JSON."""
+        value = self.document.value
+        rest = [one for i, one in enumerate(get_part(value, keys)) if i != index]
+        self._accept(remove_array_item(self._text, keys, index), _change_data(value, keys, rest))
+
+    def _edit_yaml(self, keys: tuple[str, ...], value: Any, wanted: dict[str, Any]) -> None:
+        try:
+            text = remove_yaml_member(self._text, keys)
+            text = text if value is None else set_yaml_member(text, keys, value)
+        except UnknownLayout as error:
+            raise ConfigError(
+                f"{self.path} cannot be changed without losing its layout: {error}"
+            ) from None
+        self._accept(text, wanted)
+
+    def _accept(self, text: str, wanted: dict[str, Any]) -> None:
+        """Take a new text, if it says what it should.
+
+        Raises:
+            ConfigError: it does not; the file has a layout that an edit of its text misreads.
+        """
+        try:
+            said = parse_document(self.path, text.encode()).value
+        except (ConfigError, UnicodeEncodeError):
+            said = None
+        if said != wanted:
+            raise ConfigError(f"{self.path} cannot be changed without losing its layout")
+        self._text = text
+
+    def restore(self, data: bytes) -> None:
+        """Have the bytes that it had once in place of all changes.
+
+        Raises:
+            ConfigError: they are no configuration.
+        """
+        self._text = data.decode()
+        if self._syntax != "json" or data.strip():
+            parse_document(self.path, data)
 
     def save(self) -> None:
         """Save the new text in place of the old one.
@@ -102,7 +184,7 @@ class ConfigFile:
             replace_file(target, data, as_open=True, check=lambda: self._check_unchanged(target))
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from error
-        self._document, self.is_new = self.document, False
+        self._data, self.is_new = data, False
 
     def _check_unchanged(self, target: Path) -> None:
         """Check that the file is still what was read."""
@@ -112,7 +194,7 @@ class ConfigFile:
             if self.is_new:
                 return
             now = ""
-        if self.is_new or now != self._document.digest:
+        if self.is_new or now != digest_bytes(self._data):
             raise ConfigError(
                 f"{self.path} was changed by somebody else meanwhile, and is left as it is: try again"
             )
@@ -181,8 +263,37 @@ def _find_keys(document: ConfigDocument, name: str) -> tuple[str, ...]:
     return tuple(map(str, next(ways, ())))
 
 
-def _edit_toml(text: str, keys: tuple[str, ...], value: Any) -> str:
-    """Replace a member in a text of TOML; None removes it."""
+def _change_data(whole: dict[str, Any], keys: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """Plain data with a member set; None removes it. What an edit of the text is held against."""
+    changed = copy.deepcopy(whole)
+    part: Any = changed
+    for key in keys[:-1]:
+        part = part.setdefault(key, {}) if isinstance(part, dict) else part
+    if not isinstance(part, dict):
+        return changed  # the edit itself says why it cannot be
+    if value is None:
+        part.pop(keys[-1], None)
+    else:
+        part[keys[-1]] = value
+    return changed
+
+
+def _edit_toml(text: str, keys: tuple[str, ...], value: Any, wanted: dict[str, Any]) -> str:
+    """Replace a member in a text of TOML; None removes it.
+
+    A whole table is a matter of lines; for all else tomlkit is needed.
+    """
+    if value is None or isinstance(value, dict):
+        edited = remove_table(text, keys)
+        edited = edited if value is None else append_table(edited, keys, _drop_none(value))
+        with suppress(ConfigError):
+            if parse_document(Path("a.toml"), edited.encode()).value == _drop_none(wanted):
+                return edited
+    return _edit_toml_parsed(text, keys, value)
+
+
+def _edit_toml_parsed(text: str, keys: tuple[str, ...], value: Any) -> str:
+    """Replace a member by means of tomlkit."""
     try:
         import tomlkit
     except ImportError:
@@ -253,14 +364,55 @@ def remove_member(text: str, keys: tuple[str, ...]) -> str:
     names = list(members)
     at = names.index(keys[-1])
     member = members[keys[-1]]
-    start, end = _find_line_start(text, member.start), member.node.end
+    before = members[names[at - 1]].node if at else None
+    return _cut_part(text, member.start, member.node.end, before)
+
+
+def append_item(text: str, keys: tuple[str, ...], item: Any) -> str:
+    """Put an element at the end of an array, which is made where there is none.
+
+    Raises:
+        BadSyntax: the text is no JSON.
+    """
+    found = syntax.find_node(syntax.parse_jsonc(text), keys)
+    items = found[1].items if found else None
+    if found is None or not items:
+        return replace_member(text, keys, [item])
+    node, last = found[1], items[-1]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indent = _find_indent(text, last.start)
+    apart = f"{newline}{indent}" if "\n" in text[node.start : last.start] else " "
+    comma = syntax.skip_trivia(text, last.end)
+    trailing = text[comma : comma + 1] == ","
+    after = comma + 1 if trailing else last.end
+    written = f"{apart}{_format_value(text, item, indent)}{',' if trailing else ''}"
+    return f"{text[:after]}{'' if trailing else ','}{written}{text[after:]}"
+
+
+def remove_array_item(text: str, keys: tuple[str, ...], index: int) -> str:
+    """Remove an element of an array; nothing changes where there is none.
+
+    Raises:
+        BadSyntax: the text is no JSON.
+    """
+    found = syntax.find_node(syntax.parse_jsonc(text), keys)
+    items = (found[1].items if found else None) or []
+    if not 0 <= index < len(items):
+        return text
+    before = items[index - 1] if index else None
+    return _cut_part(text, items[index].start, items[index].end, before)
+
+
+def _cut_part(text: str, start: int, end: int, before: SyntaxNode | None) -> str:
+    """Cut a member or an element out, with one comma."""
+    start = _find_line_start(text, start)
     comma = syntax.skip_trivia(text, end)
     if text[comma : comma + 1] == ",":
         # what stands between the value and its comma is a comment of somebody's, and stays
         return _join_parts(text[:start], text[end:comma], text[comma + 1 :])
-    if at:  # the last one: the comma before it goes
-        before = _find_comma(text, members[names[at - 1]])
-        return _join_parts(text[:before] + text[before + 1 : start], "", text[end:])
+    if before is not None:  # the last one: the comma before it goes
+        gone = syntax.skip_trivia(text, before.end)
+        return _join_parts(text[:gone] + text[gone + 1 : start], "", text[end:])
     return _join_parts(text[:start], "", text[end:])
 
 
@@ -273,10 +425,6 @@ def _join_parts(head: str, middle: str, tail: str) -> str:
             if tail.startswith(ending, cut):
                 return head + tail[cut + len(ending) :]
     return head + middle + tail
-
-
-def _find_comma(text: str, member: SyntaxMember) -> int:
-    return syntax.skip_trivia(text, member.node.end)
 
 
 def _insert_member(text: str, node: SyntaxNode, key: str, value: Any) -> str:

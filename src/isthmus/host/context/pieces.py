@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isthmus.host.catalog.search import WORD, split_words
-from isthmus.host.catalog.synonyms import STOPWORDS
+from isthmus.search.synonyms import STOPWORDS
+from isthmus.search.tool_index import WORD, split_words
 
 # pinned by the user, a server's instructions, a resource, a prompt, a link that a tool gave, or
 # what an app wants the model to know

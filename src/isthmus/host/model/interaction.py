@@ -33,10 +33,20 @@ class CallAsked(Struct, frozen=True, kw_only=True, tag="tool.call"):
     trusted: bool = False
 
 
-class ReadAsked(Struct, frozen=True, kw_only=True, tag="resource.read"):
-    """May this resource be read?"""
+class ReadAsked(Struct, frozen=True, kw_only=True, tag="resource.read", omit_defaults=True):
+    """May this resource be read, or this skill be loaded?
+
+    Attributes:
+        uri: the resource, or the ``SKILL.md`` of the skill.
+        skill: the name of the skill; empty for any other resource.
+        description: what the server says that the skill is for.
+        files: the URIs of all its files, which a yes is bound to.
+    """
 
     uri: str
+    skill: str = ""
+    description: str = ""
+    files: tuple[str, ...] = ()
 
 
 class PromptAsked(Struct, frozen=True, kw_only=True, tag="prompt.get"):

@@ -7,13 +7,7 @@ from msgspec import to_builtins
 
 from isthmus.client.model.limits import OnProgress
 from isthmus.errors import UsageError
-from isthmus.host.catalog.metatools import (
-    READ_REST_TOOL,
-    CallWanted,
-    RestWanted,
-    is_meta,
-    parse_meta_arguments,
-)
+from isthmus.host.catalog.metatools import parse_meta_arguments
 from isthmus.host.catalog.names import Viewer
 from isthmus.host.model.attempt import ASKER, Action, Attempt, Origin, new_id
 from isthmus.host.model.errors import BadArguments, Unknown
@@ -26,6 +20,7 @@ from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT, Pipeline
 from isthmus.host.pipeline.results import HOST_SERVER, RESULT_SCHEME, ResultSource
 from isthmus.host.pipeline.runs import Run
 from isthmus.host.pipeline.servers import KnownServers
+from isthmus.search.metatools import READ_REST_TOOL, CallWanted, RestWanted, is_meta
 from isthmus.wire import CallToolResult, TextContent
 
 if TYPE_CHECKING:

@@ -18,19 +18,23 @@ from isthmus.auth.net.urls import (
     resource_covers,
 )
 from isthmus.auth.protocol import quote_foreign
+from isthmus.revisions.deprecations import DEPRECATIONS
 
 AUTHORIZATION_PAGE = "2026-07-28 basic/authorization"
 DISCOVERY_PAGE = f"{AUTHORIZATION_PAGE}/authorization-server-discovery"
 SECURITY_PAGE = f"{AUTHORIZATION_PAGE}/security-considerations"
 
-Severity: TypeAlias = Literal["problem", "warning"]
+Severity: TypeAlias = Literal["problem", "warning", "note"]
+
+DYNAMIC_REGISTRATION = DEPRECATIONS["dynamic-registration"]
 
 
 class AuthFault(msgspec.Struct, frozen=True):
     """Something that is wrong at one hop.
 
     Attributes:
-        severity: ``problem`` where a client cannot or must not go on, ``warning`` where some do.
+        severity: ``problem`` where a client cannot or must not go on, ``warning`` where some do,
+            ``note`` where all go on today.
         said: what was found.
         clause: the clause of the specification or of an RFC that says otherwise.
         mend: what to do about it.
@@ -409,6 +413,16 @@ def find_secrets_only(seen: AuthObservation) -> str | None:
     return f"clients authenticate by {', '.join(map(quote_foreign, methods))} only, and have to keep a secret"
 
 
+def find_deprecated_registration(seen: AuthObservation) -> str | None:
+    """An authorization server whose only way for unknown clients is deprecated."""
+    document = seen.document
+    if not isinstance(document.get("registration_endpoint"), str):
+        return None
+    if document.get("client_id_metadata_document_supported") is True:
+        return None
+    return f"unknown clients can only register dynamically. {DYNAMIC_REGISTRATION.notice}"
+
+
 REGISTRATION_CHECKS = (
     AuthCheck(
         find_missing_registration,
@@ -420,5 +434,11 @@ REGISTRATION_CHECKS = (
         f"{AUTHORIZATION_PAGE}/client-registration",
         "add none to token_endpoint_auth_methods_supported for programs on users' machines",
         "warning",
+    ),
+    AuthCheck(
+        find_deprecated_registration,
+        DYNAMIC_REGISTRATION.clause,
+        "take client metadata documents as well, and say so in client_id_metadata_document_supported",
+        "note",
     ),
 )

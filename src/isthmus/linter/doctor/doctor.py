@@ -464,7 +464,7 @@ async def _open_targets(
         target, headers = read_server_entry(target, headers)
     found = resolve_target(target, headers=headers, connect_timeout=CONNECT_TIMEOUT_S, auth=auth)
     if not found.http or found.sse is None:
-        yield [LineTarget(found.dial)]
+        yield [LineTarget(found.dial, "http+sse" if found.http else "lines")]
         return
     at = target if isinstance(target, Http) else Http(found.name)
     requests = open_requests(connect_timeout=CONNECT_TIMEOUT_S, tls=at.tls, proxy=at.proxy)
@@ -473,7 +473,10 @@ async def _open_targets(
     try:
         carried = {**at.headers, **(headers or {})}
         web = HttpTarget(at.url, requests, carried, loopback=_is_loopback(at.url))
-        yield [web, LineTarget(found.sse)]  # the latter is of 2024-11-05, and answers no POST
+        yield [
+            web,
+            LineTarget(found.sse, "http+sse"),
+        ]  # the latter is of 2024-11-05, and answers no POST
     finally:
         await requests.close()
 

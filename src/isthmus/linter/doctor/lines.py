@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -195,12 +195,17 @@ class LineTarget:
 
     Args:
         dial: makes a channel to it.
+        over: how it is spoken to.
     """
 
-    over = "lines"
     loopback = True
 
-    def __init__(self, dial: Callable[[], Awaitable[Channel]]) -> None:
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[Channel]],
+        over: Literal["lines", "http+sse"] = "lines",
+    ) -> None:
+        self.over = over
         self._dial = dial
         self._channel: Channel | None = None
 

@@ -6,6 +6,7 @@ from isthmus.errors import UsageError
 from isthmus.linter.rules.answers import ANSWER_RULES
 from isthmus.linter.rules.capabilities import CAPABILITY_RULES
 from isthmus.linter.rules.conversation import ObservedConversation
+from isthmus.linter.rules.deprecated import DEPRECATED_USE_RULES, DEPRECATED_VISIT_RULES
 from isthmus.linter.rules.http import HTTP_RULES
 from isthmus.linter.rules.messages import MESSAGE_RULES
 from isthmus.linter.rules.offers import OFFER_RULES
@@ -14,10 +15,15 @@ from isthmus.linter.rules.visit import ServerVisit
 from isthmus.revisions import Revision
 
 # The rules about a conversation, recorded or had.
-CONVERSATION_RULES: tuple[LintRule, ...] = (*MESSAGE_RULES, *OFFER_RULES)
+CONVERSATION_RULES: tuple[LintRule, ...] = (
+    *MESSAGE_RULES,
+    *OFFER_RULES,
+    *DEPRECATED_USE_RULES,
+)
 
 # The rules about what a server answers to the questions of a visit.
-VISIT_RULES: tuple[LintRule, ...] = (*ANSWER_RULES, *CAPABILITY_RULES, *HTTP_RULES)
+LINE_RULES = (*ANSWER_RULES, *CAPABILITY_RULES, *DEPRECATED_VISIT_RULES)
+VISIT_RULES: tuple[LintRule, ...] = (*LINE_RULES, *HTTP_RULES)
 
 # All of them by their ids.
 RULES: dict[str, LintRule] = {rule.id: rule for rule in (*CONVERSATION_RULES, *VISIT_RULES)}
@@ -53,7 +59,7 @@ def judge_visit(visit: ServerVisit, wanted: Collection[str]) -> Iterator[Finding
     """Find what is wrong with a server in one revision."""
     for conversation in visit.conversations:
         yield from judge(conversation, wanted)
-    rules = VISIT_RULES if visit.over == "http" else (*ANSWER_RULES, *CAPABILITY_RULES)
+    rules = VISIT_RULES if visit.over == "http" else LINE_RULES
     for rule in rules:
         if rule.id in wanted and rule.holds_in(visit.revision):
             for fault in rule.check(visit):

@@ -91,7 +91,7 @@ class ServerVisit(msgspec.Struct, eq=False):
     """
 
     revision: Revision
-    over: Literal["lines", "http"]
+    over: Literal["lines", "http", "http+sse"]
     conversations: list[ObservedConversation] = []
     outcomes: dict[str, ProbeOutcome] = {}
     opening: dict[str, Any] = {}

@@ -129,11 +129,10 @@ class DirectAsker:
             params = structs.replace(params, meta={**trace.members(), **(params.meta or {})})  # type: ignore[attr-defined]  # every question has a _meta
         bare, patience, tasks = drop_task(params), self._patience, self._client_tasks
         if bare is not params and tasks is not None and takes_tasks(inbound.caller, method):
+            if inbound.record is not None:
+                inbound.record.asked = True
             return await tasks().ask(method, params, inbound, patience)
-        answer: Raw = await inbound.link.call(
-            method, bare, Raw, relates_to=inbound.id, timeout=patience
-        )
-        return answer
+        return await inbound.ask(method, bare, patience)
 
     async def once(self, effect: Callable[..., Any], args: Sequence[Any], key: str | None) -> Any:
         """Run the effect, unless it happened in a run before."""

@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
+from typing_extensions import TypeVar as TypeVarWithDefault
 
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.core.encoding import make_encodable, replace_surrogates
@@ -55,17 +56,22 @@ from isthmus.wire.struct import Id, Meta, Wire
 if TYPE_CHECKING:
     from isthmus.server.asking.askers import Asker
     from isthmus.server.asking.sampling import SampledMessage, SamplingInput
+    from isthmus.server.asking.session_state import SessionState
+    from isthmus.wire import ReadResourceResult
 
 # Every server has this class, and few ask: what a question takes is imported when one is asked.
 
 T = TypeVar("T")
+StateT = TypeVarWithDefault("StateT", default=Any)
 
 CONNECT_TIMEOUT_S = 45.0  # for a user in the browser: less than clients wait for a call
 _NO_RESPONSES: Mapping[str, Any] = {}
 
 
-class Context:
+class Context(Generic[StateT]):
     """The call a function serves, and what it may do about it.
+
+    ``Context[Database]`` tells type checkers that ``ctx.state`` is a ``Database``; any other use is the same.
 
     A parameter of this type is filled by the server and is no part of the tool's schema::
 
@@ -188,7 +194,7 @@ class Context:
             Refuse: nobody has authenticated.
             ToolError: no account was connected, or the service does not answer.
         """
-        auth, caller = self._settings.auth, self.authenticated
+        auth, caller = self._settings.upstreams, self.authenticated
         if auth is None:
             raise UsageError(
                 "ctx.upstream takes Server(auth=…), whose users have accounts elsewhere"
@@ -229,9 +235,20 @@ class Context:
         return parse_trace(self.meta)
 
     @property
-    def state(self) -> Any:
+    def state(self) -> StateT:
         """What the server's lifespan gave, or None."""
-        return self._settings.state
+        return self._settings.state  # type: ignore[no-any-return]  # what the author says
+
+    @property
+    def session(self) -> "SessionState":
+        """Values kept for the caller between calls: ``await ctx.session.get("cart", [])``.
+
+        They belong to the session, or since 2026-07-28 to the principal who authenticated; an anonymous caller
+        over HTTP has none then, and the call is refused.
+        """
+        from isthmus.server.asking.session_state import SessionState  # few servers keep any
+
+        return SessionState(self._inbound, self._settings)
 
     # Asking the client: its user, its model, its roots
 
@@ -360,6 +377,9 @@ class Context:
     ) -> "SampledMessage":
         """Have the client's model write the next message.
 
+        Deprecated since 2026-07-28 (SEP-2577); a revision from 2027-07-28 on may remove it. New
+        servers call a provider's API themselves.
+
         Args:
             messages: a prompt, or the conversation so far.
             max_tokens: the most it may write.
@@ -368,6 +388,7 @@ class Context:
             temperature: on the provider's scale.
             stop_sequences: where it is to stop.
             include_context: whose context to add; left out where the client cannot.
+                Deprecated since 2025-11-25 (SEP-2596); a revision from 2027-07-28 on may remove it.
             tools: what the model may ask to have called.
             tool_choice: whether it must.
             metadata: for the provider, in its own format.
@@ -400,6 +421,9 @@ class Context:
 
     async def roots(self, *, key: str | None = None) -> list[Root]:
         """Ask where the client lets this server work.
+
+        Deprecated since 2026-07-28 (SEP-2577); a revision from 2027-07-28 on may remove it. New
+        servers take folders as arguments of tools, or of their own command.
 
         Args:
             key: a name for the question on the wire, instead of one made up.
@@ -456,6 +480,8 @@ class Context:
         if not self.revision.allows("server", "ping"):  # where servers may ping, they may request
             raise NotInRevision(f"revision {self.revision.name} has no requests of servers")
         inbound = self._inbound
+        if inbound.record is not None:
+            inbound.record.asked = True
         answer: T = await inbound.link.call(
             method, make_encodable(params), result, relates_to=inbound.id, timeout=timeout
         )
@@ -489,6 +515,9 @@ class Context:
 
         What is said here goes to the client and may be shown to its user; the program's own log
         is ``logging``. Nothing is sent that the client did not ask for.
+
+        Deprecated since 2026-07-28 (SEP-2577); a revision from 2027-07-28 on may remove it. New
+        servers log to stderr, or by OpenTelemetry.
         """
         return ClientLog(self._inbound.caller, self._send_log, redact=self._settings.redact)
 
@@ -516,6 +545,17 @@ class Context:
             message=UNSET if message is None else replace_surrogates(message),
         )
         await self._notes.report(params)
+
+    async def read_resource(self, uri: str) -> "ReadResourceResult":
+        """Read a resource of this server, or of one mounted in it, as the caller of this might.
+
+        Raises:
+            ToolError: there is no such resource, the caller lacks its scopes, or it refuses.
+            UsageError: it asks the user, which only its own reader can answer.
+        """
+        from isthmus.server.asking.own_resources import read_own_resource  # few tools read any
+
+        return await read_own_resource(uri, self._inbound, self._settings)
 
     def notify_resource_updated(self, uri: str) -> None:
         """Tell everybody who subscribed to a resource that it changed."""
@@ -647,12 +687,17 @@ class Context:
         return self._read(method, await self._put(method, params, key) if raw is None else raw)
 
     async def _put(self, method: str, params: Wire, key: str | None) -> bytes | Raw:
+        from isthmus.server.asking.deadline import CALL_DEADLINE  # most calls ask nothing
         from isthmus.server.asking.requirements import require_askable
 
         require_askable(self._inbound.caller, method, params)
         if self._notes.busy:
             await self._notes.drain()
-        return await self._asker.ask(method, params, key)
+        deadline = CALL_DEADLINE.get()
+        if deadline is None:
+            return await self._asker.ask(method, params, key)
+        with deadline.hold():
+            return await self._asker.ask(method, params, key)
 
     def _read(self, method: str, raw: bytes | Raw) -> Any:
         try:

@@ -183,6 +183,9 @@ class CallNotifications:
             if len(self._queue) >= MAX_WAITING_NOTIFICATIONS + reserve:
                 self._drop(params)
                 return
+        if method == PROGRESS_METHOD and len(self._queue) >= MAX_WAITING_NOTIFICATIONS:
+            self._held = params  # the newest says it all, and is said at last
+            return
         self._queue.append((method, params))
         if self._sender is None:
             self._sender = self.loop.create_task(self._send_all(self._queue))

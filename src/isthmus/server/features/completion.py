@@ -1,21 +1,30 @@
 """Completion of the arguments of prompts and resource templates."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import UNSET
 
 from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import Refuse, UsageError
 from isthmus.runtime.inbound import Inbound
+from isthmus.server.asking.context import Context
+from isthmus.server.features.invocation import plan_dependencies
+from isthmus.server.features.listing import split_target
 from isthmus.server.features.prompts import Prompts
 from isthmus.server.features.resources import Resources
 from isthmus.server.guard.scopes import find_required_scopes
+from isthmus.server.schema.injection import Inject
+from isthmus.server.schema.signatures import read_signature
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import CompleteParams, CompleteResult, Completion, PromptReference, Reference
 from isthmus.wire.jsonrpc import shorten
+
+if TYPE_CHECKING:
+    from isthmus.server.schema.dependency_plan import DependencyPlan
 
 # spec 2026-07-28 server/utilities/completion#completion-results: at most 100 values
 MAX_COMPLETIONS = 100
@@ -41,6 +50,7 @@ class Completions:
         self._limit = settings.limiters.completions
         self._settled = False
         self._completers: dict[tuple[str, str], tuple[Completer, int]] = {}
+        self._injected: dict[Completer, tuple[DependencyPlan, tuple[str, ...]]] = {}
 
     @property
     def used(self) -> bool:
@@ -51,7 +61,7 @@ class Completions:
         """Complete an argument.
 
         Args:
-            ref: a prompt's name, or a template's URI.
+            ref: a prompt's name (of one version: its ``target``), or a template's URI.
             argument: the argument's name on the wire.
             completer: gives what might go there. With a parameter it is given what was typed and
                 may answer as it likes; with a second one also what the other blanks hold;
@@ -60,11 +70,15 @@ class Completions:
         Raises:
             UsageError: the prompt or template has no such argument, or has a completer already.
         """
-        if self._settled or self._arguments(ref, ref) is not None:
+        if self._settled or self._arguments(ref, ref, hidden=True) is not None:
             self._check(ref, argument)
         if (ref, argument) in self._completers:
             raise UsageError(f"{argument!r} of {ref!r} is completed already")
-        self._completers[ref, argument] = completer, _count_parameters(completer)
+        injected = _find_injected(completer)
+        plan = plan_dependencies(injected, (), self._settings)
+        if plan is not None:
+            self._injected[completer] = plan, tuple(injected)
+        self._completers[ref, argument] = completer, _count_parameters(completer, injected)
 
     def add_all(self, ref: str, completers: Mapping[str, Completer] | None) -> None:
         """Complete several arguments of one prompt or template.
@@ -87,7 +101,7 @@ class Completions:
         self._settled = True
 
     def _check(self, ref: str, argument: str) -> None:
-        known = self._arguments(ref, ref)
+        known = self._arguments(ref, ref, hidden=True)
         if known is None:
             raise UsageError(
                 f"{argument!r} of {ref!r} cannot be completed: there is no prompt of this name, "
@@ -105,34 +119,51 @@ class Completions:
             Refuse: there is no such prompt or template, it has no such argument, or the caller
                 completes too often.
         """
-        limit = self._limit
-        if limit is not None:
-            limit.spare -= 1
-            if limit.spare < 0:
-                # spec 2026-07-28 server/utilities/completion#security: MUST limit the rate
-                await limit.check(inbound)
-        ref, known = self._resolve_reference(params.ref)
+        await self.check_rate(inbound)
+        ref, known, own = self._resolve_reference(params.ref, params.meta)
         argument, typed = params.argument.name, params.argument.value
         if known is None:
             # spec 2026-07-28 server/utilities/completion#error-handling
             raise Refuse(-32602, f"Unknown prompt or resource template: {shorten(ref)}")
         if argument not in known:
             raise Refuse(-32602, f"Unknown argument of {shorten(ref)}: {shorten(argument)}")
-        if (ref, argument) not in self._completers:
+        found = self._completers.get((own, argument)) or self._completers.get((ref, argument))
+        if found is None:
             return _make_result([])
-        completer, arity = self._completers[ref, argument]
+        completer, arity = found
         others = params.context.arguments or {} if params.context is not UNSET else {}
-        given = await self._run(partial(completer, *(typed, others)[:arity]))
+        call = partial(completer, *(typed, others)[:arity])
+        if completer in self._injected:
+            given = await self._run_injected(call, inbound)
+        else:
+            given = await self._run(call)
         if isinstance(given, Completion):
             return CompleteResult(completion=_cut_completion(given))
         return _make_result(rank_completions(given or (), typed, keep=arity > 0))
+
+    async def check_rate(self, inbound: Inbound) -> None:
+        """Count a completion as its caller's.
+
+        Raises:
+            Refuse: the caller completes too often.
+        """
+        limit = self._limit
+        if limit is not None:
+            limit.spare -= 1
+            if limit.spare < 0:
+                # spec 2026-07-28 server/utilities/completion#security: MUST limit the rate
+                await limit.check(inbound)
+
+    def knows(self, ref: str) -> bool:
+        """Whether something of this name or URI has arguments that might be completed."""
+        return self._arguments(ref, ref) is not None
 
     def needs(self, params: CompleteParams, principal: Principal | None) -> frozenset[str]:
         """The scopes that completing takes: those of what is completed, as far as it is filled in."""
         ref = params.ref
         found: Any
         if isinstance(ref, PromptReference):
-            found = self._prompts.listing.get(ref.name)
+            found = self._prompts.listing.seek(ref.name, params.meta)
         else:
             found = self._resources.templates.get(ref.uri) or self._resources.listing.get(ref.uri)
         if found is None or not found.scopes:
@@ -147,34 +178,84 @@ class Completions:
         given = await self._workers.run(call)
         return await given if inspect.isawaitable(given) else given
 
-    def _resolve_reference(self, ref: Reference) -> tuple[str, tuple[str, ...] | None]:
-        if isinstance(ref, PromptReference):
-            return ref.name, self._arguments(ref.name, None)
-        return ref.uri, self._arguments(None, ref.uri)
+    async def _run_injected(self, call: "partial[Any]", inbound: Inbound) -> Any:
+        """Run a completer with its dependencies, which are passed by name."""
+        from isthmus.server.asking.rounds import run_once
+        from isthmus.server.features.dependency_scope import FilledContext, call_with_dependencies
 
-    def _arguments(self, prompt: str | None, uri: str | None) -> tuple[str, ...] | None:
+        plan, names = self._injected[call.func]
+        settings = self._settings
+
+        def run(filled: FilledContext) -> Awaitable[Any]:
+            return self._run(partial(call, **dict(zip(names, filled.values, strict=True))))
+
+        def body(context: Context) -> Awaitable[Any]:
+            return call_with_dependencies(plan, run, str, context, settings)
+
+        return await run_once(body, inbound, settings)
+
+    def _resolve_reference(
+        self, ref: Reference, meta: Any
+    ) -> tuple[str, tuple[str, ...] | None, str]:
+        """The name or URI of what is completed, its arguments, and what its own completers are for.
+
+        Raises:
+            Refuse: the prompt is not there in the version that was asked for.
+        """
+        if not isinstance(ref, PromptReference):
+            return ref.uri, self._arguments(None, ref.uri), ref.uri
+        if self._prompts.listing.get(ref.name) is None:
+            return ref.name, None, ref.name
+        found = self._prompts.listing.find(ref.name, meta)
+        known = tuple(parameter.wire for parameter in found.function.parameters)
+        return ref.name, known, found.target
+
+    def _arguments(
+        self, prompt: str | None, uri: str | None, *, hidden: bool = False
+    ) -> tuple[str, ...] | None:
         """The arguments of a prompt, of a template or of a plain resource; None for neither."""
-        found = None if prompt is None else self._prompts.listing.get(prompt)
+        prompts, resources = self._prompts.listing, self._resources
+        templates, listing = resources.templates, resources.listing
+        found = None
+        if prompt is not None:
+            found = prompts.peek_version(*split_target(prompt)) if hidden else prompts.get(prompt)
         if found is not None:
             return tuple(parameter.wire for parameter in found.function.parameters)
         if uri is None:
             return None
-        resource = self._resources.templates.get(uri) or self._resources.listing.get(uri)
+        resource = (
+            templates.peek(uri) or listing.peek(uri)
+            if hidden
+            else templates.get(uri) or listing.get(uri)
+        )
         if resource is None:
             return None
         return resource.template.names if resource.template else ()
 
 
-def _count_parameters(completer: Completer) -> int:
+def _find_injected(completer: Completer) -> Mapping[str, Inject]:
+    """The parameters of a completer that dependencies give, by name."""
+    taken = inspect.signature(completer).parameters.values()
+    if all(one.annotation is one.empty for one in taken):
+        return {}
+    with suppress(UsageError):  # its annotations mean nothing to us
+        injected = read_signature(completer, Context).injected
+        if injected:
+            return injected
+    return {}
+
+
+def _count_parameters(completer: Completer, injected: Mapping[str, Inject]) -> int:
     """Count how many of (what was typed, what the others hold) a completer takes."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     taken = [p for p in inspect.signature(completer).parameters.values() if p.kind in kinds]
-    if len(taken) > 2:
+    own = [p for p in taken if p.name not in injected]
+    if len(own) > 2 or own != taken[: len(own)]:
         raise UsageError(
             f"{getattr(completer, '__qualname__', completer)}: a completer takes what was typed, "
             "and what the other arguments hold, and nothing else"
         )
-    return len(taken)
+    return len(own)
 
 
 def rank_completions(values: Iterable[Any], typed: str, *, keep: bool) -> list[str]:

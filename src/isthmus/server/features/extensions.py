@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -13,8 +14,9 @@ from isthmus.errors import NotInRevision, UsageError
 from isthmus.revisions import Method, Revision
 from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.middleware import CallNext, Handler, Middleware
+from isthmus.runtime.middleware import Handler, compose, wraps_all
 from isthmus.server.asking.context import Context
+from isthmus.server.features.invocation import plan_dependencies
 from isthmus.server.schema.defaults import make_unsharer
 from isthmus.server.schema.signatures import read_signature
 from isthmus.server.settings import SharedSettings
@@ -48,16 +50,30 @@ def serve_if_declared(extension: "Extension", handler: Handler) -> Handler:
     return serve
 
 
-def run_if_declared(extension: "Extension", layer: Middleware) -> Middleware:
-    """A layer of an extension's that is not there for those who did not declare it."""
-    identifier = extension.identifier
+class DeclaredLayer:
+    """A layer of an extension's that is not there for those who did not declare it.
 
-    async def run(inbound: Inbound, call_next: CallNext) -> Wire | Raw:
-        if find_settings(inbound.caller.capabilities, identifier) is None:
-            return await call_next(inbound)
-        return await layer(inbound, call_next)
+    Args:
+        extension: the extension.
+        layer: the layer.
+    """
 
-    return run
+    def __init__(self, extension: "Extension", layer: Any) -> None:
+        self._identifier = extension.identifier
+        self._layer = layer
+        self.wraps = getattr(layer, "wraps", wraps_all)
+
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """The handler of a method inside the layer, for whoever declared the extension."""
+        inside = compose(handler, (self._layer,), method)
+        if inside is handler:
+            return handler
+
+        async def run(params: Any, inbound: Inbound) -> Wire | Raw:
+            declared = find_settings(inbound.caller.capabilities, self._identifier) is not None
+            return await (inside if declared else handler)(params, inbound)
+
+        return run
 
 
 def make_method_row(name: str, params: Any, result: Any) -> Method:
@@ -100,21 +116,33 @@ def make_method_handler(
             "context"
         )
 
-    unshare = make_unsharer(params_type)
+    unshare, argument = make_unsharer(params_type), signature.parameters[0].name
+    plan = plan_dependencies(signature.injected, (argument,), settings)
 
     async def serve(params: Any, inbound: Inbound) -> Any:
         if unshare is not None:
             params = unshare(params)
 
-        async def body(context: Context) -> Any:
-            given = [
-                signature.fill(name, context) if name in signature.filled else params
-                for name in signature.order
-            ]
+        async def call(context: Context, injected: Sequence[Any] = ()) -> Any:
+            values = dict(zip(signature.injected, injected, strict=True))
+            values |= {name: signature.fill(name, context) for name in signature.filled}
+            values[argument] = params
+            given = [values[name] for name in signature.order if name not in signature.by_name]
+            named = {name: values[name] for name in signature.by_name}
             if signature.is_async:
-                return await fn(*given)
-            value = await settings.workers.run(lambda: fn(*given), context.leave)
+                return await fn(*given, **named)
+            value = await settings.workers.run(partial(fn, *given, **named), context.leave)
             return await value if inspect.isawaitable(value) else value
+
+        async def body(context: Context) -> Any:
+            if plan is None:
+                return await call(context)
+            from isthmus.server.features.dependency_scope import call_with_dependencies
+
+            work = partial(call, context)
+            return await call_with_dependencies(
+                plan, lambda c: work(c.values), lambda _: params, context, settings
+            )
 
         from isthmus.server.asking.rounds import run_once  # there may be nobody who asks
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from isthmus.errors import CapabilityMissing, Refuse, ToolError
+from isthmus.errors import CapabilityMissing, Refuse, ToolError, UsageError
 from isthmus.runtime.failures import log_failure
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_cancellation
@@ -16,6 +16,10 @@ from isthmus.server.schema.results import WrongReturn
 from isthmus.server.serve.workers import Workers
 from isthmus.server.settings import SharedSettings
 
+if TYPE_CHECKING:
+    from isthmus.server.schema.dependency_plan import DependencyPlan
+    from isthmus.server.schema.injection import Inject
+
 T = TypeVar("T")
 
 
@@ -24,8 +28,66 @@ Run: TypeAlias = Callable[
 ]  # the context is None where it takes none
 
 
-def make_runner(function: UserFunction, workers: Workers) -> Run:
-    """Make what runs a function with its arguments bound: inline, or in a thread."""
+def make_runner(
+    function: UserFunction, settings: SharedSettings, timeout: float | None = None
+) -> Run:
+    """Make what runs a function with its arguments bound and its dependencies made.
+
+    Raises:
+        UsageError: the timeout is no time.
+    """
+    run = _make_plain_runner(function, settings.workers)
+    if function.plan is not None:
+        settings.injected.update(function.plan.dependencies)
+        run = _inject(function, function.plan, run, settings)
+    return run if timeout is None else _limit_time(run, timeout, function.name)
+
+
+def plan_dependencies(
+    injected: "Mapping[str, Inject]", arguments: Sequence[str], settings: SharedSettings
+) -> "DependencyPlan | None":
+    """Plan what is made before calls of a function; None where it takes no dependency.
+
+    Args:
+        injected: the parameters that dependencies give, by name.
+        arguments: the names of the others.
+        settings: those of the server.
+
+    Raises:
+        UsageError: they take one another in a circle, or something that nobody gives.
+    """
+    if not injected:
+        return None
+    from isthmus.server.schema.dependency_plan import make_plan  # few functions have any
+
+    plan = make_plan([*injected.values()], arguments, Context)
+    settings.injected.update(plan.dependencies)
+    return plan
+
+
+def _inject(
+    function: UserFunction, plan: "DependencyPlan", run: Run, settings: SharedSettings
+) -> Run:
+    """Make what runs a function after its dependencies, and closes them."""
+    from isthmus.server.features.dependency_scope import call_with_dependencies  # few have any
+
+    fields = {parameter.name: f"p{i}" for i, parameter in enumerate(function.parameters)}
+
+    async def run_injected(bound: Any, context: Context | None) -> Any:
+        assert context is not None  # noqa: S101 - who takes dependencies is given one
+        return await call_with_dependencies(
+            plan,
+            partial(run, bound),
+            lambda name: getattr(bound, fields[name]),
+            context,
+            settings,
+        )
+
+    return run_injected
+
+
+def _make_plain_runner(function: UserFunction, workers: Workers) -> Run:
+    """Make what runs a function: inline, or in a thread."""
     call = function.call
     if function.is_async:
         return call
@@ -41,6 +103,40 @@ def make_runner(function: UserFunction, workers: Workers) -> Run:
         return call(bound, context)
 
     return inline
+
+
+def _limit_time(run: Run, seconds: Any, name: str) -> Run:
+    """Make what runs a tool's function for so many seconds at most; questions to its user do not count.
+
+    Args:
+        run: runs the function.
+        seconds: how long.
+        name: the tool.
+
+    Raises:
+        UsageError: that is no time.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise UsageError(f"tool {name!r}: timeout= is a number of seconds above 0, not {seconds!r}")
+    from isthmus.server.asking.deadline import CALL_DEADLINE, CallDeadline  # few tools have one
+
+    async def run_limited(bound: Any, context: Context | None) -> Any:
+        timer = asyncio.timeout(seconds)
+        try:
+            async with timer:
+                token = CALL_DEADLINE.set(CallDeadline(timer))
+                try:
+                    return await run(bound, context)
+                finally:
+                    CALL_DEADLINE.reset(token)
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            raise ToolError(
+                f"Tool {name!r} took longer than {seconds:g} s and was stopped"
+            ) from None
+
+    return run_limited
 
 
 @cache

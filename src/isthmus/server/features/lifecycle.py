@@ -1,7 +1,7 @@
 """Lifecycle of a conversation: ``initialize``, ``server/discover``, and pings of sessions."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -45,7 +45,7 @@ class ServerHandshake:
         info: Implementation,
         instructions: str | None,
         revisions: tuple[Revision, ...],
-        capabilities: Callable[[Inbound], ServerCapabilities],
+        capabilities: Callable[[Inbound], Awaitable[ServerCapabilities]],
         caching: CacheHints,
     ) -> None:
         self._info = info
@@ -90,7 +90,7 @@ class ServerHandshake:
         )
         result = InitializeResult(
             protocol_version=revision.name,
-            capabilities=self._capabilities(inbound),
+            capabilities=await self._capabilities(inbound),
             server_info=self._info,
             instructions=self._instructions,
         )
@@ -121,7 +121,7 @@ class ServerHandshake:
         """Handle ``server/discover``."""
         return DiscoverResult(
             supported_versions=[r.name for r in self._revisions if r in MODERN],
-            capabilities=self._capabilities(inbound),
+            capabilities=await self._capabilities(inbound),
             instructions=self._instructions,
             ttl_ms=self._caching.ttl_ms("server/discover"),
             cache_scope=self._caching.scope("server/discover"),

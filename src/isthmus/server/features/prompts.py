@@ -1,6 +1,6 @@
 """Prompts: messages a user may start from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -10,7 +10,7 @@ from isthmus.errors import Refuse
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.context import Context
 from isthmus.server.features.invocation import Run, make_runner, run_refusing, to_result
-from isthmus.server.features.listing import Listing
+from isthmus.server.features.listing import Listing, make_meta, make_target
 from isthmus.server.guard.scopes import ScopeDemand, Scopes, find_required_scopes, parse_scopes
 from isthmus.server.schema.functions import ArgumentError, UserFunction
 from isthmus.server.schema.results import (
@@ -29,7 +29,6 @@ from isthmus.wire import (
     PromptArgument,
     PromptMessage,
 )
-from isthmus.wire.jsonrpc import shorten
 from isthmus.wire.struct import Meta, Wire
 
 
@@ -41,13 +40,23 @@ class RegisteredPrompt:
         shown: how it is listed.
         run: runs the function.
         scopes: what its caller must have been granted.
+        version: which of several under one name it is, or None.
+
+    Attributes:
+        target: what sealed states and completers are bound to: its name and version.
     """
 
-    __slots__ = ("function", "run", "scopes", "shown")
+    __slots__ = ("function", "run", "scopes", "shown", "target")
 
     def __init__(
-        self, function: UserFunction, shown: Prompt, run: Run, scopes: ScopeDemand = NO_SCOPES
+        self,
+        function: UserFunction,
+        shown: Prompt,
+        run: Run,
+        scopes: ScopeDemand = NO_SCOPES,
+        version: str | None = None,
     ) -> None:
+        self.target = make_target(shown.name, version)
         self.scopes = scopes
         self.function = function
         self.shown = shown
@@ -81,18 +90,20 @@ class Prompts:
         description: str | None = None,
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
+        tags: Collection[str] = (),
+        version: str | None = None,
         blocking: bool | None = None,
         scopes: Scopes = NO_SCOPES,
     ) -> str:
         """Offer a function as a prompt; see ``Server.prompt`` for the arguments.
 
         Returns:
-            The prompt's name.
+            The prompt's name, and its version where it has one: what completers are for.
         """
         function = UserFunction.of(
             fn, context_type=Context, name=name, description=description, blocking=blocking
         )
-        properties = function.input_schema["properties"]
+        properties, what = function.input_schema["properties"], f"prompt {function.name!r}"
         arguments = [
             PromptArgument(
                 name=parameter.wire,
@@ -107,16 +118,16 @@ class Prompts:
             description=function.description or UNSET,
             arguments=arguments or UNSET,
             icons=list(icons) if icons else UNSET,
-            meta=meta or UNSET,
+            meta=make_meta(meta, tags, what, version) or UNSET,
         )
-        run = make_runner(function, self._settings.workers)
-        takes = parse_scopes(scopes, f"prompt {function.name!r}")
-        self.listing.add(function.name, RegisteredPrompt(function, shown, run, takes))
-        return function.name
+        run = make_runner(function, self._settings)
+        prompt = RegisteredPrompt(function, shown, run, parse_scopes(scopes, what), version)
+        self.listing.add(function.name, prompt, version)
+        return prompt.target
 
     def needs(self, params: GetPromptParams, principal: Principal | None) -> frozenset[str]:
         """The scopes that getting a prompt takes."""
-        prompt = self.listing.get(params.name)
+        prompt = self.listing.seek(params.name, params.meta)
         if prompt is None or not prompt.scopes:
             return NO_SCOPES
 
@@ -136,10 +147,7 @@ class Prompts:
         Raises:
             Refuse: there is no such prompt, its arguments do not fit, or its function refused.
         """
-        prompt = self.listing.get(params.name)
-        if prompt is None:
-            # spec 2026-07-28 server/prompts#error-handling
-            raise Refuse(-32602, f"Unknown prompt: {shorten(params.name)}")
+        prompt = self.listing.find(params.name, params.meta)
         try:
             bound = prompt.function.bind_text(params.arguments or {})
         except ArgumentError as error:
@@ -149,7 +157,7 @@ class Prompts:
         async def body(context: Context) -> Any:
             return await prompt.run(bound, context)
 
-        value = await run_refusing(body, inbound, params, params.name, self._settings)
+        value = await run_refusing(body, inbound, params, prompt.target, self._settings)
         if isinstance(value, InputRequiredResult | GetPromptResult):
             return value
 

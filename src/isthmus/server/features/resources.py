@@ -1,8 +1,8 @@
 """Resources: what can be read at a URI, and families of them at URI templates."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from isthmus.revisions import resource_not_found_code
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.asking.context import Context
 from isthmus.server.features.invocation import Run, make_runner, run_refusing, to_result
-from isthmus.server.features.listing import Listing
+from isthmus.server.features.listing import Listing, make_meta
 from isthmus.server.guard.caching import check_cache_hints
 from isthmus.server.guard.scopes import Scopes, find_required_scopes, parse_scopes
 from isthmus.server.schema.custom_types import write_json
@@ -38,7 +38,7 @@ from isthmus.wire.results import CacheScope
 from isthmus.wire.struct import Meta, Wire
 
 if TYPE_CHECKING:
-    from isthmus.server.features.files import FolderUris, OfferedFolder
+    from isthmus.server.features.files import FolderUris
 
 MAX_REPEATED_URI_CHARS = 2_000
 
@@ -94,6 +94,18 @@ class RegisteredResource:
         return self._shown if self._now is None else replace(self._shown, **self._now(self._shown))
 
 
+class ReadableFolder(Protocol):
+    """A folder whose files are resources."""
+
+    def read(self, path: str = "", after: str = "") -> Any:
+        """Read a file, or list a folder; None where there is neither."""
+        ...
+
+    def list_resources(self) -> Iterable[Resource]:
+        """The files in it, as they are listed."""
+        ...
+
+
 class Resources:
     """The resources and resource templates of one server.
 
@@ -124,6 +136,8 @@ class Resources:
         self._settings = settings
         self._folders: dict[str, str] = {}
         self._index: TemplateIndex[RegisteredResource] = TemplateIndex()
+        self._indexed: set[str] = set()
+        self.templates.on_move = self._move_template
 
     def add(
         self,
@@ -138,6 +152,7 @@ class Resources:
         annotations: Annotations | None = None,
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
+        tags: Collection[str] = (),
         ttl_ms: int = 0,
         cache_scope: CacheScope = "private",
         blocking: bool | None = None,
@@ -161,16 +176,15 @@ class Resources:
             "mime_type": mime_type or UNSET,
             "annotations": annotations or UNSET,
             "icons": list(icons) if icons else UNSET,
-            "meta": meta or UNSET,
+            "meta": make_meta(meta, tags, f"resource {function.name!r}") or UNSET,
         }
-        run = make_runner(function, self._settings.workers)
+        run = make_runner(function, self._settings)
         said: dict[str, Any] = {"ttl_ms": ttl_ms, "scope": cache_scope, "scopes": scopes}
         shown: Resource | ResourceTemplate
         if template.names:
             shown = ResourceTemplate(uri_template=uri, **common)
             entry = RegisteredResource(function, shown, run, template, **said)
-            self.templates.add(uri, entry)
-            self._index.add(uri, template.literals, entry)
+            self._add_template(uri, entry)
         else:
             shown = Resource(uri=uri, size=UNSET if size is None else size, **common)
             entry = RegisteredResource(function, shown, run, None, now=now, **said)
@@ -179,20 +193,20 @@ class Resources:
         self.listing.used = self.templates.used = True  # one capability stands for both
 
     def add_folder(
-        self, offered: "OfferedFolder", uris: "FolderUris", prefix: str, **options: Any
+        self, offered: "ReadableFolder", uris: "FolderUris", prefix: str, **options: Any
     ) -> None:
         """Offer the files of a folder; see ``Server.add_directory`` for the options."""
         ttl_ms, scope = options.pop("ttl_ms", 0), options.pop("cache_scope", "private")
         listed, scopes = options.pop("listed", True), options.pop("scopes", NO_SCOPES)
+        options["meta"] = make_meta(options.get("meta"), options.pop("tags", ())) or None
         function = UserFunction.of(offered.read, context_type=Context, name=options["name"])
         given: Any = {key: UNSET if value is None else value for key, value in options.items()}
         shown = ResourceTemplate(uri_template=uris.template, **given)
-        run = make_runner(function, self._settings.workers)
+        run = make_runner(function, self._settings)
         entry = RegisteredResource(
             function, shown, run, uris, ttl_ms=ttl_ms, scope=scope, scopes=scopes
         )
-        self.templates.add(uris.template, entry)
-        self._index.add(uris.template, uris.literals, entry)
+        self._add_template(uris.template, entry)
         self.listing.used = True
         self._folders[prefix] = uris.template
         if listed:
@@ -208,15 +222,40 @@ class Resources:
         if template is not None:
             self.listing.remove_source(template)
             uri = template
-        if self.templates.get(uri) is None:
+        template_entry = self.templates.peek(uri)
+        if template_entry is None:
             self.listing.remove(uri)
         else:
+            self._move_template(uri, template_entry, offered=False)
             self.templates.remove(uri)
-            self._index.remove(uri)
+
+    def hides(self, uri: str) -> bool:
+        """Whether rules of visibility hide what is at a URI."""
+        if self.listing.peek(uri) is not None:
+            return self.listing.get(uri) is None
+        if self.find(uri)[0] is not None:
+            return False
+        hidden = (entry.template for entry in self.templates.list_withheld())
+        return any(one is not None and one.match(uri) is not None for one in hidden)
+
+    def _add_template(self, uri: str, entry: RegisteredResource) -> None:
+        self.templates.add(uri, entry)
+        self._move_template(uri, entry, offered=self.templates.get(uri) is not None)
+
+    def _move_template(self, uri: str, entry: RegisteredResource, *, offered: bool) -> None:
+        """Find URIs by a template from now on, or no longer; the files of a folder are listed as it is."""
+        if offered and entry.template is not None:
+            self._index.add(uri, entry.template.literals, entry)
+            self.listing.silent_sources.discard(uri)
+        else:
+            if uri in self._indexed:
+                self._index.remove(uri)
+            self.listing.silent_sources.add(uri)
+        (self._indexed.add if offered else self._indexed.discard)(uri)
 
     def needs(self, uri: str, principal: Principal | None) -> frozenset[str]:
         """The scopes that reading a resource takes, or hearing of its changes."""
-        entry, values = self._find(uri)
+        entry, values = self.find(uri)
         if entry is None or not entry.scopes:
             return NO_SCOPES
         function = entry.function
@@ -238,24 +277,26 @@ class Resources:
             Refuse: there is no such resource, or its function refused.
         """
         uri = params.uri
-        entry, values = self._find(uri)
+        entry, values = self.find(uri)
         if entry is None:
-            raise _make_not_found(inbound, uri)
+            raise make_not_found(inbound, uri)
         try:
             bound = entry.function.bind(write_json(values) if values else EMPTY_ARGUMENTS)
         except ArgumentError as error:
             # A URI whose parts do not fit names no resource: there is nothing to mend.
-            raise _make_not_found(inbound, uri) from error
+            raise make_not_found(inbound, uri) from error
 
         async def body(context: Context) -> Any:
             return await entry.run(bound, context)
 
         value = await run_refusing(body, inbound, params, uri, self._settings)
         if value is None:
-            raise _make_not_found(inbound, uri)
+            raise make_not_found(inbound, uri)
         if isinstance(value, InputRequiredResult | ReadResourceResult):
             return value
-        readable = self._settings.wrapped  # a middleware may want to look into it
+        readable = (
+            "resources/read" in self._settings.wrapped
+        )  # a middleware may want to look into it
         contents = to_result(
             lambda: to_resource_contents(value, uri, entry.mime_type, readable=readable),
             f"resource {entry.function.name!r}",
@@ -267,7 +308,7 @@ class Resources:
             cache_scope=entry.scope,
         )
 
-    def _find(self, uri: str) -> tuple[RegisteredResource | None, dict[str, Any] | None]:
+    def find(self, uri: str) -> tuple[RegisteredResource | None, dict[str, Any] | None]:
         """The resource at a URI, or the first template that has it, with the values in it."""
         entry = self.listing.get(uri)
         if entry is not None:
@@ -320,7 +361,8 @@ def _check_uri(uri: str, template: UriTemplate) -> None:
         raise UsageError(f"{uri!r} is no URI: write {template.expand({})!r}")
 
 
-def _make_not_found(inbound: Inbound, uri: str) -> Refuse:
+def make_not_found(inbound: Inbound, uri: str) -> Refuse:
+    """Make the refusal of a URI at which there is nothing, or nothing for its reader."""
     # spec 2026-07-28 server/resources#error-handling: -32602 with the URI; -32002 before
     code = resource_not_found_code(inbound.caller.revision)
     return Refuse(

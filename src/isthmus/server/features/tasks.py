@@ -41,6 +41,7 @@ from isthmus.server.asking.rounds import (
     run_rounds,
 )
 from isthmus.server.guard.limits import Limiters
+from isthmus.server.guard.versions import replace_version
 from isthmus.server.serve.workers import Workers
 from isthmus.server.settings import SharedSettings
 from isthmus.store.kv import MemoryKV
@@ -68,6 +69,7 @@ from isthmus.wire import (
     ProgressParams,
     ServerTaskRequests,
     ServerTasksCapability,
+    Task,
     ToolTasks,
     UpdateTaskParams,
 )
@@ -138,6 +140,15 @@ class Tasks(TaskReceiver):
             requests=ServerTaskRequests(tools=ToolTasks(call={})),
         )
 
+    async def knows(self, id: str, inbound: Inbound) -> bool:
+        """Whether there is a task of this id, and it is its caller's."""
+        return await self.book.find(task_owner(inbound), id) is not None
+
+    async def list_all(self, inbound: Inbound) -> list[Task]:
+        """All tasks of a caller, as 2025-11-25 lists them."""
+        records = await self.book.all(task_owner(inbound))
+        return [CORE_SHAPE.make_create_result(record).task for record in records]
+
     async def close(self) -> None:
         """Cancel whatever still runs, and leave the rest to the other nodes."""
         await self.book.close()
@@ -184,7 +195,8 @@ class Tasks(TaskReceiver):
         if job.record.retry:
             from isthmus.tasks.stored_call import seal_call  # few tools may run twice
 
-            call = seal_call(params, inbound, self._settings.task_keys, job.key)
+            pinned = params if tool.version is None else replace_version(params, tool.version)
+            call = seal_call(pinned, inbound, self._settings.task_keys, job.key)
         await job.create(call)
         record = job.record
         if shape is CORE_SHAPE:  # since 2026-07-28 only streams hear of that
@@ -201,7 +213,8 @@ class Tasks(TaskReceiver):
         from isthmus.tasks.stored_call import open_call  # few tools may run twice
 
         params, inbound = open_call(call, self._settings.task_keys, job.key)
-        tool, shape = self._tools.listing.get(params.name), shape_of(inbound.caller)
+        tool = self._tools.listing.seek(params.name, params.meta)
+        shape = shape_of(inbound.caller)
         if tool is None or shape is None or not tool.retry_safe:
             raise UsageError(f"tool {params.name!r} does not run here as a task that may run twice")
         self._start(job, tool, params, inbound, shape)

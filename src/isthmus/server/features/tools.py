@@ -1,9 +1,9 @@
 """Tools: the functions a model may call."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -22,6 +22,7 @@ from isthmus.errors import (
     CapabilityMissing,
     NotInRevision,
     Refuse,
+    StoreUnavailable,
     ToolError,
     UrlRequired,
     UsageError,
@@ -30,8 +31,13 @@ from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.router import is_cancellation
 from isthmus.server.asking.context import Body, Context
-from isthmus.server.features.invocation import Run, load_run_rounds, make_runner, report_failure
-from isthmus.server.features.listing import Listing
+from isthmus.server.features.invocation import (
+    Run,
+    load_run_rounds,
+    make_runner,
+    report_failure,
+)
+from isthmus.server.features.listing import Listing, make_meta, make_target
 from isthmus.server.guard.scopes import ScopeDemand, Scopes, find_required_scopes, parse_scopes
 from isthmus.server.options import (
     TaskStarts,
@@ -88,8 +94,10 @@ class RegisteredTool:
         immediate: what the model may be told while its call runs as a task.
         retry_safe: its task may be started again by another node.
         scopes: what its caller must have been granted.
+        version: which of several under one name it is, or None.
 
     Attributes:
+        target: what sealed states are bound to: its name and version.
         mirrored: its arguments that travel in HTTP headers, too.
         checks: results are held against a schema an author wrote.
         alone: it takes nothing of the context, so that it is run without further ado.
@@ -98,7 +106,7 @@ class RegisteredTool:
         UsageError: a hand-written schema cannot be that of a tool.
     """
 
-    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "immediate", "in_body", "mirrored", "name", "retry_safe", "returns", "run", "scopes", "shown", "task",)  # fmt: skip
+    __slots__ = ("_admits", "_output", "_whole", "alone", "bind", "checks", "function", "immediate", "in_body", "mirrored", "name", "retry_safe", "returns", "run", "scopes", "shown", "target", "task", "version",)  # fmt: skip
 
     def __init__(
         self,
@@ -113,8 +121,11 @@ class RegisteredTool:
         immediate: str | None = None,
         retry_safe: bool = False,
         scopes: ScopeDemand = NO_SCOPES,
+        version: str | None = None,
     ) -> None:
         self.scopes = scopes
+        self.version = version
+        self.target = make_target(shown.name, version)
         self.retry_safe = retry_safe
         self.task = task
         self.in_body = in_body
@@ -123,7 +134,7 @@ class RegisteredTool:
         self.name = shown.name
         self.shown = shown
         self.returns = returns
-        self.alone = not function.signature.filled
+        self.alone = function.signature.is_alone
         self.bind: Callable[[Raw | UnsetType, int | None], Any] = (
             self._bind if given[0] else function.bind
         )
@@ -198,6 +209,7 @@ class Tools:
 
     Attributes:
         tasks: what runs calls as tasks, where a tool may be one.
+        limit: the rate of calls, or None.
     """
 
     def __init__(self, settings: SharedSettings) -> None:
@@ -210,7 +222,7 @@ class Tools:
             announce=settings.changes.announce_tools,
         )
         self._settings = settings
-        self._get = self.listing.get
+        self._get = self.listing.get_plain
         self.tasks: Tasks | None = None
         self.settle()
 
@@ -227,6 +239,8 @@ class Tools:
         open_world: bool | None = None,
         icons: Sequence[Icon] | None = None,
         meta: Meta | None = None,
+        tags: Collection[str] = (),
+        version: str | None = None,
         text: bool = True,
         blocking: bool | None = None,
         input_schema: dict[str, Any] | None = None,
@@ -235,15 +249,14 @@ class Tools:
         task_starts: TaskStarts = "at_call",
         immediate_response: str | None = None,
         retry_safe: bool = False,
+        timeout: float | None = None,
         scopes: Scopes = NO_SCOPES,
     ) -> None:
         """Offer a function as a tool; see ``Server.tool`` for the arguments."""
-        function = UserFunction.of(
-            fn, context_type=Context, name=name, description=description, blocking=blocking
-        )
-        returns = function.plan_returns(text=text)
-        if output_schema is not None:
-            returns = ReturnPlan(output_schema, returns.write or write_json, text)
+        said: dict[str, Any] = {"name": name, "description": description, "blocking": blocking}
+        function = UserFunction.of(fn, context_type=Context, **said)
+        returns = _plan_returns(function, output_schema, text=text)
+        given = (input_schema is not None, output_schema is not None)
         shown = Tool(
             name=function.name,
             title=title or UNSET,
@@ -253,31 +266,44 @@ class Tools:
             annotations=_make_annotations(read_only, destructive, idempotent, open_world),
             execution=ToolExecution(task_support=task) if task else UNSET,
             icons=list(icons) if icons else UNSET,
-            meta=meta or UNSET,
+            meta=make_meta(meta, tags, f"tool {function.name!r}", version) or UNSET,
         )
-        given = (input_schema is not None, output_schema is not None)
         check_definition(shown, given, self._settings.limits.schemas)
-        run = make_runner(function, self._settings.workers)
         in_body = check_task_start(shown.name, task, task_starts, function.signature.context)
         check_task_options(shown.name, immediate_response, task, in_body, retry=retry_safe)
         tool = RegisteredTool(
             function,
             shown,
             returns,
-            run=run,
+            run=make_runner(function, self._settings, timeout),
             given=given,
             task=task,
             in_body=in_body,
             immediate=immediate_response,
             retry_safe=retry_safe,
             scopes=parse_scopes(scopes, f"tool {shown.name!r}"),
+            version=version,
         )
-        self.listing.add(tool.name, tool)
-        warn_of_definition(tool.name, tool.mirrored)
+        self.listing.add(shown.name, tool, version)
+        warn_of_definition(shown.name, tool.mirrored)
+
+    async def refuse_unknown(self, name: str, inbound: Inbound) -> NoReturn:
+        """Refuse a call of what is no tool, or none for its caller, as :meth:`call` does.
+
+        Raises:
+            Refuse: always.
+        """
+        limit = self.limit
+        if limit is not None:
+            limit.spare -= 1
+            if limit.spare < 0:
+                await limit.check(inbound)
+        # spec 2026-07-28 server/tools#error-handling: an unknown tool is a protocol error
+        raise Refuse(-32602, f"Unknown tool: {shorten(name)}")
 
     def settle(self) -> None:
         """Take what each call needs of the server's settings: it begins to serve."""
-        self._limit = self._settings.limiters.tool_calls
+        self.limit = self._settings.limiters.tool_calls
         depth = self._settings.limits.depth
         self._depth = (
             None if depth is None else depth - 1
@@ -288,7 +314,7 @@ class Tools:
 
     def needs(self, params: CallToolParams, principal: Principal | None) -> frozenset[str]:
         """The scopes that a call takes."""
-        tool = self._get(params.name)
+        tool = self._get(params.name) or self.listing.seek(params.name, params.meta)
         if tool is None or not tool.scopes:
             return NO_SCOPES
         what = f"tool {tool.name!r}"
@@ -306,16 +332,16 @@ class Tools:
             Refuse: there is no such tool, headers and arguments differ, the tool refused, the
                 client lacks what it takes, or calls too often.
         """
-        limit = self._limit
+        limit = self.limit
         if limit is not None:
             limit.spare -= 1
             if limit.spare < 0:
                 # spec 2026-07-28 server/tools#security-considerations: MUST rate limit invocations
                 await limit.check(inbound)
         tool = self._get(params.name)
-        if tool is None:
+        if tool is None:  # it has versions, or is none
             # spec 2026-07-28 server/tools#error-handling: an unknown tool is a protocol error
-            raise Refuse(-32602, f"Unknown tool: {shorten(params.name)}")
+            tool = self.listing.find(params.name, params.meta)
         if tool.mirrored:
             check_depth(params.arguments or EMPTY_ARGUMENTS, self._depth)
             _check_headers(tool, params, inbound)
@@ -344,6 +370,8 @@ class Tools:
         self, tool: RegisteredTool, error: BaseException, params: CallToolParams, inbound: Inbound
     ) -> Wire:
         """Answer a call that raised: by a question, where the user must visit a page first."""
+        if inbound.record is not None:
+            inbound.record.failed_with = type(error)
         if not tool.alone or not isinstance(error, UrlRequired):
             return self._make_failure(tool, error)
         asked = self._ask_first(tool, error, params, inbound)
@@ -389,7 +417,7 @@ class Tools:
         async def body(context: Context) -> Any:
             return await tool.run(bound, context)
 
-        return load_run_rounds()(body, inbound, params, tool.name, self._settings)
+        return load_run_rounds()(body, inbound, params, tool.target, self._settings)
 
     def _ask_first(
         self,
@@ -412,7 +440,7 @@ class Tools:
                     del asked  # it keeps this frame, and must not be kept by it
             return asked
 
-        return load_run_rounds()(body, inbound, params, tool.name, self._settings)
+        return load_run_rounds()(body, inbound, params, tool.target, self._settings)
 
     def _make_unexpected_failure(
         self, tool: RegisteredTool, error: BaseException
@@ -432,6 +460,16 @@ class Tools:
         )
 
 
+def _plan_returns(
+    function: UserFunction, output_schema: dict[str, Any] | None, *, text: bool
+) -> ReturnPlan:
+    """Plan how what a function returns becomes a result, by the schema an author wrote if there is one."""
+    returns = function.plan_returns(text=text)
+    if output_schema is None:
+        return returns
+    return ReturnPlan(output_schema, returns.write or write_json, text)
+
+
 def _make_annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
     """Make the hints on what a tool does, as far as they were given."""
     if all(hint is None for hint in hints):
@@ -448,8 +486,8 @@ def _make_annotations(*hints: bool | None) -> ToolAnnotations | UnsetType:
 
 
 def is_passed_on(error: BaseException) -> bool:
-    """Whether an exception ends the request, and is no result: a refusal, or nobody waits."""
-    return isinstance(error, Refuse) or is_cancellation(error)
+    """Whether an exception ends the request, and is no result: a refusal, no store, or nobody waits."""
+    return isinstance(error, Refuse | StoreUnavailable) or is_cancellation(error)
 
 
 def _check_object(arguments: Raw | UnsetType) -> None:

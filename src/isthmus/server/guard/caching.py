@@ -57,6 +57,11 @@ class CacheHints:
             **(dict.fromkeys(LIST_METHODS, "private") if auth is not None and auth.hides else {}),
         }
 
+    def make_private(self) -> None:
+        """Lists depend on who asks from now on: nobody may share one."""
+        # spec 2026-07-28 server/utilities/caching#choosing-a-cache-scope: MUST be private
+        self._scopes.update(dict.fromkeys(LIST_METHODS, "private"))
+
     def ttl_ms(self, method: str) -> int:
         """Milliseconds that a client may keep the results of a method."""
         return self._ttls.get(method, 0)

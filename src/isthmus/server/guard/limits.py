@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NUMERIC_LIMITS = (
     *("threads", "request_state", "subscriptions", "streams", "depth", "in_flight", "file_size"),
     *("files", "tasks", "tasks_each", "task_ttl", "max_task_ttl", "task_poll", "answer_timeout"),
-    *("stored_state", "stored_state_each"),
+    *("stored_state", "stored_state_each", "session_values", "session_size", "session_ttl"),
 )
 
 
@@ -57,6 +57,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         stored_state: bytes of these that one call may have kept in ``Server(state_store=…)``.
         stored_state_each: the same of all calls of one principal, for as long as they are kept;
             all that nobody owns count as one.
+        session_values: values that ``ctx.session`` keeps for one session or principal.
+        session_size: bytes of these together, as JSON.
+        session_ttl: seconds they are kept after one of them was last set, for a principal or in a
+            store; those of a session or connection that ends before that go with it.
         schemas: what a schema may be that was not made from type hints.
         file_size: bytes of a file that is read as a resource.
         files: files of one directory that are listed, and entries of one folder that are shown.
@@ -84,6 +88,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     request_state: int | None = 1024 * 1024
     stored_state: int | None = 16 * 1024 * 1024
     stored_state_each: int | None = 64 * 1024 * 1024
+    session_values: int | None = 1_000
+    session_size: int | None = 1024 * 1024
+    session_ttl: float | None = 86_400.0
     schemas: Bounds | None = Bounds()
     file_size: int | None = 16 * 1024 * 1024
     files: int | None = 10_000

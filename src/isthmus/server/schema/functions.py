@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Raw, UnsetType
@@ -30,6 +30,9 @@ from isthmus.server.schema.json_schema import (
 from isthmus.server.schema.results import ReturnPlan
 from isthmus.server.schema.signatures import Parameter, Signature, read_signature
 from isthmus.wire.jsonrpc import is_nested_deeper
+
+if TYPE_CHECKING:
+    from isthmus.server.schema.dependency_plan import DependencyPlan
 
 Fault = tuple[str, str]  # where, as a JSON path, and what
 
@@ -63,6 +66,7 @@ def check_depth(arguments: Raw | bytes, depth: int | None) -> None:
 
     Args:
         arguments: their JSON.
+        plan: what is made before a call, where parameters are injected; None where none is.
         depth: the most levels of arrays and objects in it, or None for any number.
 
     Raises:
@@ -112,6 +116,7 @@ class UserFunction:
         "input_schema",
         "is_async",
         "name",
+        "plan",
         "repairs",
         "signature",
     )
@@ -128,6 +133,7 @@ class UserFunction:
         description: str | None,
         blocking: bool,
         repair: bool,
+        context_type: type | str | None = None,
     ) -> None:
         self.fn = fn
         self.signature = signature
@@ -143,6 +149,9 @@ class UserFunction:
         self._kinds: tuple[Any, ...] = ()
         self.input_schema = self._plan_arguments()
         self._decode: Callable[[Raw | bytes], Any] = self._decode_first
+        self.plan: DependencyPlan | None = None
+        if signature.injected:
+            self.plan = _plan_dependencies(signature, context_type)
         self.call = _compile_call(fn, signature)
 
     @classmethod
@@ -183,6 +192,7 @@ class UserFunction:
                 description=description if description is not None else signature.doc.text or None,
                 blocking=not signature.is_async if blocking is None else blocking,
                 repair=repair,
+                context_type=context_type,
             )
         except UsageError as refusal:
             raise UsageError(f"{getattr(fn, '__qualname__', fn)}: {refusal}") from refusal
@@ -544,12 +554,22 @@ def _parse_json(text: str, depth: int | None, reader: PlainReader) -> Any:
         return text
 
 
+def _plan_dependencies(signature: Signature, context_type: Any) -> "DependencyPlan":
+    from isthmus.server.schema.dependency_plan import make_plan  # few functions have any
+
+    names = [parameter.name for parameter in signature.parameters]
+    return make_plan([*signature.injected.values()], names, context_type)
+
+
 def _compile_call(fn: Callable[..., Any], signature: Signature) -> Callable[[Any, Any], Any]:
     """The call itself, compiled: ``lambda s, c: f(s.p0, c, limit=s.p1)``."""
     fields = {parameter.name: f"s.p{i}" for i, parameter in enumerate(signature.parameters)}
+    context = "c.context" if signature.injected else "c"
     for name, source in signature.filled.items():
-        fields[name] = f"c.{source}" if source else "c"
-    named = {parameter.name for parameter in signature.parameters if parameter.by_name}
+        fields[name] = f"{context}.{source}" if source else context
+    for i, name in enumerate(signature.injected):
+        fields[name] = f"c.values[{i}]"
+    named = signature.by_name
     passed = [f"{n}={fields[n]}" if n in named else fields[n] for n in signature.order]
     call: Callable[[Any, Any], Any] = _compile_caller(", ".join(passed))(fn)
     return call

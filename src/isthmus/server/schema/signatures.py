@@ -23,6 +23,7 @@ from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
 from isthmus.server.schema import pydantic_types
 from isthmus.server.schema.annotations import is_plain, is_union, unwrap_annotation
+from isthmus.server.schema.injection import Inject, find_inject
 
 
 class Docstring(msgspec.Struct, frozen=True):
@@ -77,6 +78,8 @@ class Signature(msgspec.Struct, frozen=True):
         parameters: those the caller fills.
         filled: those the server fills, by name: the attribute of the context that they get, or ""
             for the context itself.
+        injected: those that dependencies give, by name.
+        by_name: those that must be passed by name.
         returns: the return annotation; Any where there is none.
         doc: what the docstring says.
         is_async: calling it gives something to await.
@@ -86,9 +89,16 @@ class Signature(msgspec.Struct, frozen=True):
     order: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     filled: Mapping[str, str]
+    injected: Mapping[str, Inject]
+    by_name: frozenset[str]
     returns: Any
     doc: Docstring
     is_async: bool
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it takes nothing of the server."""
+        return not (self.filled or self.injected)
 
     @property
     def context(self) -> str | None:
@@ -118,15 +128,25 @@ def read_signature(
         UsageError: it takes what no caller can give, or an annotation cannot be resolved.
     """
     code = _find_code(function)
-    hints = _resolve_hints(code, context_type, namespace or {})
+    hints = resolve_hints(code, context_type, namespace or {})
     doc = parse_docstring(code.__doc__)
-    order, parameters = [], []
+    order, parameters, by_name = [], [], []
     filled: dict[str, str] = {}
+    injected: dict[str, Inject] = {}
     for parameter in _list_parameters(function):
         order.append(parameter.name)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            by_name.append(parameter.name)
         annotation = hints.get(parameter.name, Any)
-        source = None if context_type is None else _find_source(annotation, context_type)
-        if source is not None:
+        inject = None
+        if not is_plain(annotation) or isinstance(parameter.default, Inject):
+            inject = find_inject(annotation, parameter.default)
+        source = None if context_type is None else find_source(annotation, context_type)
+        if inject is not None:
+            if context_type is None:
+                raise UsageError(f"{parameter.name!r}: there are no dependencies here")
+            injected[parameter.name] = inject
+        elif source is not None:
             other = next((name for name, taken in filled.items() if taken == source), None)
             if other is not None:
                 what = source or "context"
@@ -141,6 +161,8 @@ def read_signature(
         order=tuple(order),
         parameters=tuple(parameters),
         filled=filled,
+        injected=injected,
+        by_name=frozenset(by_name),
         returns=hints.get("return", Any),
         doc=doc,
         is_async=inspect.iscoroutinefunction(code),
@@ -203,10 +225,10 @@ def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return passed
 
 
-def _resolve_hints(
+def resolve_hints(
     code: Callable[..., Any], context_type: type | str | None, namespace: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The annotations as objects.
+    """The annotations of a function as objects.
 
     Raises:
         UsageError: one of them names what does not exist where the function was defined.
@@ -257,7 +279,7 @@ def _explain_unresolved(code: Any, missing: NameError) -> str:
 FILLED_TYPES: Mapping[type, tuple[str, str]] = {Principal: ("authenticated", "principal")}
 
 
-def _find_source(annotation: Any, context_type: type | str) -> str | None:
+def find_source(annotation: Any, context_type: type | str) -> str | None:
     """Find the attribute of the context that fills a parameter, "" for the context, or None."""
     if is_plain(annotation):
         return None

@@ -53,6 +53,24 @@ class Lifespan:
 
         self._manager = around
 
+    def nest(
+        self, begin: Callable[[], Awaitable[None]], end: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Do something after the context manager was entered, and something before it is left."""
+        outer = self._manager
+
+        @asynccontextmanager
+        async def around() -> AsyncIterator[Any]:
+            async with nullcontext() if outer is None else outer() as value:
+                self.value = value  # what begins may need it
+                await begin()
+                try:
+                    yield value
+                finally:
+                    await end()
+
+        self._manager = around
+
     async def open(self) -> None:
         """Enter the context manager, or wait until somebody else has; again after a failure.
 
@@ -131,6 +149,8 @@ class Lifespan:
 
 
 def _make_failure(error: Exception) -> LifespanFailed:
+    if isinstance(error, LifespanFailed):  # of a server in it, which it names
+        return error
     failed = LifespanFailed(f"the server's lifespan failed: {type(error).__name__}: {error}")
     failed.__cause__ = error
     return failed

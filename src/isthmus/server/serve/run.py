@@ -3,17 +3,21 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
-from isthmus.errors import UsageError
+from isthmus.errors import ConnectFailed, UsageError
 from isthmus.runtime.failures import log_warning
 from isthmus.runtime.peer import Peer
 from isthmus.server.options import SocketOptions, TcpOptions, check_options
 
 if TYPE_CHECKING:
     from isthmus.server.server import Server
+    from isthmus.transports.http.app import HttpApp
     from isthmus.transports.listener import SocketListener
+
+Runner = TypeVar("Runner")
 
 RunOptions: TypeAlias = Any  # dict[str, Any], of which each way checks its part
 
@@ -32,27 +36,74 @@ def run_server(server: "Server", transport: str, given: RunOptions) -> None:
         UsageError: there is no such transport, or it has no such options.
         ConnectFailed: the address cannot be listened on.
     """
-    way = RUNNERS_BY_TRANSPORT.get(transport)
-    if way is None:
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise UsageError(
+            "run() starts an event loop, and one is running here: write await server.run_async(…)"
+        )
+    find_runner(RUNNERS_BY_TRANSPORT, transport)(server, given)
+
+
+async def run_server_async(server: "Server", transport: str, given: RunOptions) -> None:
+    """As :func:`run_server`, in an event loop that runs already, until cancelled.
+
+    Raises:
+        UsageError: there is no such transport, or it has no such options.
+        LifespanFailed: what has to be opened before the first request raised.
+        ConnectFailed: the address cannot be listened on.
+    """
+    await find_runner(ASYNC_RUNNERS_BY_TRANSPORT, transport)(server, given)
+
+
+def find_runner(runners: "Mapping[str, Runner]", transport: str) -> "Runner":
+    """The function that serves over a transport.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if transport not in runners:
         raise UsageError(
             f"there is no transport {transport!r}: write 'stdio', 'http', which is Streamable "
             "HTTP, 'websocket', 'unix' or 'tcp'"
         )
-    way(server, given)
+    return runners[transport]
 
 
-def _run_stdio(server: "Server", given: RunOptions) -> None:
+def _check_stdio(given: RunOptions) -> None:
     if given:
         raise UsageError(
             f"{', '.join(given)}: stdio has no such option; write run('http', ...) for HTTP, and "
             "run('unix', path=...) or run('tcp', port=...) for a socket"
         )
+
+
+def _run_stdio(server: "Server", given: RunOptions) -> None:
+    _check_stdio(given)
     run_stdio(server)
+
+
+async def _run_stdio_async(server: "Server", given: RunOptions) -> None:
+    _check_stdio(given)
+    await serve_stdio(server, stops_on_signals=False)
 
 
 def _run_http(server: "Server", given: RunOptions) -> None:
     from isthmus.transports.http.serve import run as serve
 
+    serve(*_make_app(server, given))
+
+
+async def _run_http_async(server: "Server", given: RunOptions) -> None:
+    from isthmus.transports.http.serve import serve
+
+    app, host, port = _make_app(server, given)
+    try:
+        await serve(app, host, port)
+    except SystemExit as error:  # of uvicorn, which has logged why
+        raise ConnectFailed(f"cannot listen on {host}:{port}: the log says why") from error
+
+
+def _make_app(server: "Server", given: RunOptions) -> "tuple[HttpApp, str, int]":
     host, port = given.pop("host", DEFAULT_ADDRESS[0]), given.pop("port", DEFAULT_ADDRESS[1])
     resource = None if server.auth is None else server.auth.resource
     if resource is not None and has_other_port(resource, port):
@@ -62,7 +113,7 @@ def _run_http(server: "Server", given: RunOptions) -> None:
             resource,
             port,
         )
-    serve(server.asgi(**given), host, port)
+    return server.asgi(**given), host, port
 
 
 def has_other_port(resource: str, port: int) -> bool:
@@ -80,16 +131,38 @@ def _run_websocket(server: "Server", given: RunOptions) -> None:
     _run_http(server, {**given, "websocket": True})
 
 
-def _run_unix(server: "Server", given: RunOptions) -> None:
-    path = given.pop("path", None)
+async def _run_websocket_async(server: "Server", given: RunOptions) -> None:
+    await _run_http_async(server, {**given, "websocket": True})
+
+
+def _take_path(given: RunOptions) -> str:
+    path: str | None = given.pop("path", None)
     if path is None:
         raise UsageError(
             "run('unix') needs a path: write run('unix', path='/run/user/1000/my.sock')"
         )
-    run_unix(server, path, check_options(given, SocketOptions))
+    return path
+
+
+def _run_unix(server: "Server", given: RunOptions) -> None:
+    run_unix(server, _take_path(given), check_options(given, SocketOptions))
+
+
+async def _run_unix_async(server: "Server", given: RunOptions) -> None:
+    await serve_unix(server, _take_path(given), **check_options(given, SocketOptions))
 
 
 def _run_tcp(server: "Server", given: RunOptions) -> None:
+    host, port = _take_address(server, given)
+    run_tcp(server, host, port, check_options(given, TcpOptions))
+
+
+async def _run_tcp_async(server: "Server", given: RunOptions) -> None:
+    host, port = _take_address(server, given)
+    await serve_tcp(server, host, port, **check_options(given, TcpOptions))
+
+
+def _take_address(server: "Server", given: RunOptions) -> tuple[str, int]:
     host, port = given.pop("host", DEFAULT_ADDRESS[0]), given.pop("port", None)
     if port is None:
         raise UsageError("run('tcp') needs a port: write run('tcp', port=9000)")
@@ -98,7 +171,7 @@ def _run_tcp(server: "Server", given: RunOptions) -> None:
             "auth= guards HTTP and WebSockets: on a TCP socket nothing asks who is there, so that "
             "everybody on this machine would get past it; write run('http', ...)"
         )
-    run_tcp(server, host, port, check_options(given, TcpOptions))
+    return host, port
 
 
 RUNNERS_BY_TRANSPORT: Mapping[str, Callable[["Server", RunOptions], None]] = {
@@ -109,6 +182,14 @@ RUNNERS_BY_TRANSPORT: Mapping[str, Callable[["Server", RunOptions], None]] = {
     "tcp": _run_tcp,
 }
 
+ASYNC_RUNNERS_BY_TRANSPORT: Mapping[str, Callable[["Server", RunOptions], Awaitable[None]]] = {
+    "stdio": _run_stdio_async,
+    "http": _run_http_async,
+    "websocket": _run_websocket_async,
+    "unix": _run_unix_async,
+    "tcp": _run_tcp_async,
+}
+
 
 def run_stdio(server: "Server") -> None:
     """As :func:`serve_stdio`, from synchronous code; returns soon after the host hung up."""
@@ -117,8 +198,13 @@ def run_stdio(server: "Server") -> None:
     run_to_end(serve_stdio(server))
 
 
-async def serve_stdio(server: "Server") -> None:
-    """Serve over standard input and output until the host hangs up, or until told to stop."""
+async def serve_stdio(server: "Server", *, stops_on_signals: bool = True) -> None:
+    """Serve over standard input and output until the host hangs up, or until told to stop.
+
+    Args:
+        server: what to serve.
+        stops_on_signals: this is what the process is for, so that SIGINT and SIGTERM end it in good order.
+    """
     from isthmus.transports.shutdown import exit_with_host
     from isthmus.transports.stdio import StdioChannel
     from isthmus.transports.tuning import tune_memory
@@ -131,13 +217,16 @@ async def serve_stdio(server: "Server") -> None:
     hung_up = exit_with_host(0, 1, asyncio.get_running_loop())  # before the channel claims it
     channel = StdioChannel()
     hung_up.add_done_callback(lambda _: channel.hang_up())
-    stop_on_signals(asyncio.current_task())
-    tune_memory()
+    if stops_on_signals:
+        stop_on_signals(asyncio.current_task())
+        tune_memory()
     try:
         await server.open()
         await Peer(channel, server.router, side="server").run()
     except asyncio.CancelledError:
-        pass  # told to stop: that is what ends a server
+        if not stops_on_signals:
+            raise
+        # told to stop: that is what ends a server
     finally:
         await channel.close()
         await server.close()

@@ -92,46 +92,37 @@ class HttpApp(ExchangeApp):
         router: serves the requests.
         path: where the endpoint is; the root of the mount is it, too.
         public_url: where the world reaches this server; its host is then the one accepted.
-        allowed_hosts: further names of this server; ``"*"`` for all. Without this and
-            ``public_url``, requests over loopback must name this machine, others may name any.
+        allowed_hosts: further names of this server; ``"*"`` for all. Without this and ``public_url``, requests over loopback
+            must name this machine, others may name any.
         allowed_origins: pages elsewhere that may call this server; ``"*"`` for all.
         body_limit: the most bytes a request's body may have.
-        head_limit: the most bytes a request's head may have, where ``isthmus run``, ``Server.run``
-            or :class:`~isthmus.transports.http.connections.Connection` reads it.
+        head_limit: the most bytes a request's head may have, where one of our own connections reads it (``isthmus run``).
         target_limit: the same of its first line, with method and path.
-        session_idle: seconds without a request or an open stream until a session's memory is given
-            back; its client finds it as it was. One that would lose something ends instead:
-            without a ``store``, a log level or subscriptions.
+        session_idle: seconds without a request or an open stream until a session's memory is given back; its client finds
+            it as it was. One that would lose something ends instead: without a ``store``, a log level or subscriptions.
         session_life: seconds from its beginning that a session's id is good for.
         max_sessions: the most sessions in memory; the idlest gives way to a new one.
         heartbeat: seconds between comments on an open stream; a client that takes none of four in
             a row counts as gone.
         stateless: up to 2025-11-25, open no sessions: each POST stands alone.
         stream_answers: answer legacy requests with a stream even where JSON would do.
-        upload_budget: the most bytes that bodies may take together while they come; one more is
-            refused (503). At least ``body_limit``.
+        upload_budget: the most bytes that bodies may take together while they come, at least ``body_limit``; beyond it 503.
         body_timeout: seconds a request's body may take.
         body_idle: seconds it may take from one piece to the next.
-        retry: seconds that a client is asked to wait before it comes back for the rest of a
-            stream that the server let go of.
-        stream_log: keeps what was said on streams, for clients that come back at this node; by
-            default the store of the nodes does, for clients that come back anywhere, or memory
-            where there is none.
+        retry: seconds that a client is asked to wait before it comes back for the rest of a stream that was let go of.
+        stream_log: keeps what was said on streams, for clients that come back at this node; by default the store of the nodes
+            does, for clients that come back anywhere, or memory where there is none.
         sse: where clients of 2024-11-05 listen, or None not to serve them.
         messages: where they send their messages.
         websocket: take WebSockets, too, in all revisions.
-        health: the path that says that the process lives, or None for no such path. Like ``ready``
-            it is open to everybody, and tells nothing else.
-        ready: the path that says whether new clients are welcome (200): not while the server starts
-            or drains, nor while its store cannot be reached (503).
-        drain: seconds that calls in flight get to finish once the server is told to stop; then
-            they are answered by an error.
-        drain_lead: seconds after a signal to stop in which the server goes on as before, except
-            that ``ready`` says no: balancers need some to notice.
+        health: the path that says that the process lives, or None. Like ``ready`` it is open to everybody, and tells nothing else.
+        ready: the path that says whether new clients are welcome: not while it starts or drains, nor while its store is away.
+        drain: seconds that calls in flight get to finish once the server is told to stop; then they are answered by an error.
+        drain_lead: seconds after a signal to stop in which only ``ready`` changes: balancers need some to notice.
         auth: says who may ask for what; None lets everybody ask for everything.
         node: this process among those that serve together; one that is alone by default.
-        session_keys: gives the secrets that session ids are sealed with, the one that seals first;
-            asked once the app has started. Made up for this process by default.
+        session_keys: gives the secrets that session ids are sealed with, the one that seals first; asked once the app has
+            started. Made up for this process by default.
         on_start: awaited once before the first request is served.
         on_stop: awaited when the server stops.
 
@@ -310,7 +301,7 @@ class HttpApp(ExchangeApp):
             await exchange.preflight()
         elif older.admission is not None and not await older.admission.admit(exchange):
             return
-        elif (lack := await self._find_unavailable(request.path == older.listening)) is not None:
+        elif (lack := await self.find_unavailable(request.path == older.listening)) is not None:
             await exchange.refuse(lack)
         elif request.path == older.listening:
             await older.listen(exchange, self._request_watch, self._max_sessions)
@@ -321,7 +312,14 @@ class HttpApp(ExchangeApp):
             if body is not None:
                 await older.post(exchange, session, body)
 
-    async def _find_unavailable(self, opens_stream: bool) -> Refusal | None:
+    def add_page(self, path: str, make: "Callable[[OriginGuard, Admission | None], Any]") -> None:
+        """Serve a page of the server's own; ``make`` is given what judges the endpoint's requests."""
+        admission, older = self._admission, self._sse
+        taken = {self.path, *(() if admission is None else admission.routes)}
+        taken |= frozenset() if older is None else older.paths
+        self._probes.add_page(path, make(self._guard, admission), taken)
+
+    async def find_unavailable(self, opens_stream: bool) -> Refusal | None:
         """Why a request cannot be served now, or None; starts the app where nobody did."""
         if not self.has_started and not await self.ensure_started():
             return self._unavailable

@@ -1,4 +1,4 @@
-"""Health and readiness probes: what balancers and process managers ask before they send clients here.
+"""Health and readiness probes, beside which a server may have pages of its own: what balancers and process managers ask before they send clients here.
 
 ``/health`` says that the process lives. ``/ready`` says whether it should get new clients: not while
 it starts, not while it drains, and not while its store cannot be reached. Neither says why, so they are
@@ -7,16 +7,19 @@ page elsewhere that gets them read by a trick with names (DNS rebinding) learns 
 """
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from isthmus.core.http.rules import Refusal
+from isthmus.errors import UsageError
 from isthmus.transports.http.reply import Header
 from isthmus.transports.http.request import Exchange
 from isthmus.wire.struct import UNSET
 
 if TYPE_CHECKING:
     from isthmus.store.store import Store
+
+Page: TypeAlias = Callable[[Exchange], Awaitable[Any]]  # answers a request to a path of its own
 
 START_TIMEOUT_S = 0.5  # that a probe waits for a server that starts
 
@@ -63,7 +66,7 @@ class HealthProbes:
         store: what the app shares with other processes, or None.
 
     Attributes:
-        paths: both paths.
+        paths: both paths, and those of pages of the server's own.
     """
 
     def __init__(
@@ -76,9 +79,27 @@ class HealthProbes:
         self._checked: tuple[float, bool] | None = None
         self._starting: asyncio.Task[bool] | None = None
         self.paths = frozenset(path for path in (self._health, self._ready) if path is not None)
+        self._pages: dict[str, Page] = {}
+
+    def add_page(self, path: str, page: Page, taken: Collection[str]) -> None:
+        """Have a page of the server's own at a path, also in place of a probe.
+
+        Raises:
+            UsageError: something else is there.
+        """
+        below = tuple(f"{one}/" for one in (*taken, "/.well-known"))
+        if path in taken or path.startswith(below):
+            raise UsageError(
+                f"route {path!r}: this path is the endpoint's, or one of authorization"
+            )
+        self._pages[path] = page
+        self.paths |= {path}
 
     def begin(self, exchange: Exchange) -> Awaitable[Any]:
         """Begin to answer a request to one of the paths."""
+        page = self._pages.get(exchange.request.path)
+        if page is not None:
+            return page(exchange)
         if exchange.request.method not in {"GET", "HEAD"}:
             return exchange.refuse(PROBED_BY_GET)
         if exchange.request.path == self._health:

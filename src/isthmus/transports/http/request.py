@@ -49,6 +49,12 @@ class RequestHeaders(Mapping[str, str]):
                 self._read[key] = f"{self._read[key]}, {text}" if key in self._read else text
         return self._read
 
+    def reveal_credential(self, name: str) -> str:
+        """A header with a credential, for what passes it on to the same resource; else empty."""
+        wanted = name.encode()
+        found = [value for key, value in self._raw if key == wanted]
+        return found[0].decode("latin-1") if len(found) == 1 else ""
+
     def __getitem__(self, name: str) -> str:
         return self._all()[name.lower()]
 

@@ -46,6 +46,9 @@ class CimdPolicy(msgspec.Struct, frozen=True, kw_only=True):
 class DcrPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Clients that register themselves (RFC 7591).
 
+    Deprecated since 2026-07-28 (PR #2858); a revision from 2027-07-28 on may remove it. New clients have
+    metadata documents, :class:`CimdPolicy`.
+
     Attributes:
         enabled: whether anybody may register.
         per_ip_hour: registrations of one address in an hour. It is the address that the ASGI server

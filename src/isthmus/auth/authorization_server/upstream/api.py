@@ -149,6 +149,22 @@ class Upstream:
         """The provider's name."""
         return self._provider.name
 
+    async def access_token(self, url: str, *, refused: Secret | None = None) -> Secret:
+        """The token for a request to a URL that something else sends.
+
+        Args:
+            url: where the request goes.
+            refused: the token that the API refused: another one is asked for, where there is any.
+
+        Raises:
+            UsageError: the URL is not at an origin of the API.
+            UpstreamDenied: the token cannot be renewed: its user has to log in there again.
+        """
+        resolve_api_url(self._provider, url, None)
+        if refused is None:
+            return await self._tokens.current()
+        return await self._tokens.instead(refused) or refused
+
     async def request(
         self,
         method: str,

@@ -12,7 +12,7 @@ from isthmus.cli.options import AsJson, ClientId, OpenBrowser
 
 app = CommandSet(
     name="auth",
-    help="Run an authorization server, and look after its users, clients and grants.",
+    help="Run an authorization server; manage users and clients.",
     no_args_is_help=True,
 )
 

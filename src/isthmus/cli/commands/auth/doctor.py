@@ -69,7 +69,8 @@ def _print_hops(hops: Sequence[Hop], failing: Hop | None) -> None:
         for found in hop.found:
             print_line(f"         - {found}")
         for fault in hop.faults:
-            print_line(f"         ! {fault.said}")
+            mark = "i" if fault.severity == "note" else "!"
+            print_line(f"         {mark} {fault.said}")
             print_line(f"           {fault.clause}")
             print_line(f"           {fault.mend}")
     if failing is None:

@@ -66,6 +66,7 @@ class HttpSse(Http):
     """A server that speaks HTTP+SSE, the transport of 2024-11-05, and nothing else is tried.
 
     A URL alone finds that out as well, at the price of up to two requests when it is first met.
+    Deprecated since 2025-03-26 (SEP-2596); a revision from 2026-09-03 on may remove it.
 
     Example:
         >>> HttpSse("https://example.com/sse")

@@ -220,9 +220,11 @@ class NodeSessions:
         if session.over:
             return
         if self._records is not None:
-            await self._records.change(
+            record = await self._records.change(
                 session.mark, self._book.seal.find_rest(session.birth), _mark_ended
             )
+            if record.has_state:
+                await self._records.delete_state(session.id)
         self._ended.add(session.mark)
         self._book.end(session)
         await self._tell(session, "ended")

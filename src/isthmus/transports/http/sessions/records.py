@@ -30,6 +30,8 @@ MAX_CHANGE_ATTEMPTS = 16  # to change a record that other nodes change, too
 
 MAX_ENDED_MARKS = 100_000  # sessions that have ended, and whose ids would open again
 
+MAX_STATE_ENTRIES = 1_000  # of one session: each server mounted in another has one
+
 MIN_RECORD_TTL_S = 60.0  # of a record of a session whose life is over
 
 
@@ -40,11 +42,13 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
         ended: nobody may use it any more.
         log_level: the least severe log messages that its client wants, where it said so.
         subscriptions: the URIs of the resources that it hears of.
+        has_state: something is kept for it (``ctx.session``), which goes with it.
     """
 
     ended: bool = False
     log_level: LogLevel | None = None
     subscriptions: tuple[str, ...] = ()
+    has_state: bool = False
 
 
 BLANK = SessionRecord()
@@ -100,6 +104,28 @@ class SessionRecords:
             if await self._kv.cas(key, _encode(new), version, max(ttl, MIN_RECORD_TTL_S)):
                 return new
         raise StoreUnavailable("the record of a session is changed by too many at once")
+
+    async def delete_state(self, id: str) -> None:
+        """Delete what is kept for a session that has ended.
+
+        Raises:
+            StoreUnavailable: it cannot be deleted now.
+        """
+        for key, _ in await self._kv.scan(
+            name_session_state(f"session {id}"), "", MAX_STATE_ENTRIES
+        ):
+            await self._kv.delete(key)
+
+
+def name_session_state(whose: str) -> str:
+    """The beginning of the keys of all that is kept for a session or a principal (``ctx.session``).
+
+    Args:
+        whose: ``"session {id}"`` or ``"principal {owner}"``, of which nothing can be read in the key.
+    """
+    from hashlib import sha256  # a server that is alone digests nothing
+
+    return f"session-state/{sha256(whose.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}/"
 
 
 def _make_key(mark: str) -> str:

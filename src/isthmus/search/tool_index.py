@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from isthmus.host.catalog.synonyms import SMALL_TALK, STOPWORDS, SYNONYM_GROUPS
+from isthmus.search.synonyms import SMALL_TALK, STOPWORDS, SYNONYM_GROUPS
 from isthmus.wire import Tool
 
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

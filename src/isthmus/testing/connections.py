@@ -1,35 +1,31 @@
 """A server and a client in one process, over any transport and in any revision.
 
-:func:`connect` joins them, :func:`script` answers questions from a list, and the decorators run one
-test over every revision, or every transport, or both. What a revision cannot do is skipped by
-looking into the tables, and the skip says so::
-
-    @every_revision
-    async def test_add(revision):
-        async with connect(server, revision=revision) as client: ...
-
-    @every_revision(Feature.ELICITATION_FORM)
-    async def test_asking(revision): ...
+:func:`connect` joins them. A server that runs elsewhere is connected to by its URL or command, with
+the same arguments.
 """
 
 import asyncio
 import contextlib
 import os
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
+from typing import Any, Literal, TypeAlias, get_args
+
+from msgspec import structs
 
 from isthmus.client.client import Client
-from isthmus.client.targets import Target
-from isthmus.core.answers import Accepted, Cancelled, Declined
-from isthmus.errors import ConnectFailed, ConnectionLost, copy_error
-from isthmus.revisions import BY_NAME, REVISIONS, Feature, Revision
+from isthmus.client.targets import ClientTarget, Target, resolve_target
+from isthmus.errors import ConnectFailed, ConnectionLost, UsageError, copy_error
+from isthmus.lazy import is_installed
+from isthmus.revisions import BY_NAME, Feature, Revision
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.server.server import Server
 from isthmus.testing.replay import StrictChannel
+from isthmus.testing.scripts import Script
 from isthmus.transports.line_channel import LineChannel
 from isthmus.transports.memory import open_pair
 from isthmus.transports.pipes import MAX_LINE_BYTES, STDIO_ORIGIN
@@ -93,7 +89,9 @@ TransportName: TypeAlias = Literal[
     "memory", "stdio", "http", "http+sse", "unix", "tcp", "websocket"
 ]
 
-# What connect can join a client and a server with.
+# What connect can join a client and a server with: memory; stdio's framing over real pipes; http,
+# http+sse and websocket by uvicorn on a free port of the loopback; unix and tcp, which are sockets
+# in a new folder and on a free port.
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
 
 Wrap: TypeAlias = Callable[[Channel], Channel]
@@ -101,10 +99,10 @@ Wrap: TypeAlias = Callable[[Channel], Channel]
 
 @contextlib.asynccontextmanager
 async def connect(
-    server: Server,
+    server: "Server | ClientTarget",
     *,
     revision: str | Revision | None = None,
-    transport: TransportName = "memory",
+    transport: TransportName | None = None,
     strict: bool = True,
     wire: WireLog | None = None,
     wrap: Wrap | None = None,
@@ -114,42 +112,40 @@ async def connect(
     """A client connected to ``server``, for tests.
 
     Args:
-        server: what is under test.
+        server: what is under test: a :class:`~isthmus.Server`, or whatever a client can be pointed
+            at, such as the URL or the ``Command`` of a server in any language.
         revision: the one revision to speak; None negotiates.
-        transport: ``"memory"``; ``"stdio"``, which is its framing over real pipes; ``"http"``,
-            ``"http+sse"`` and ``"websocket"``, which are uvicorn on a free port of the loopback; ``"unix"`` and
-            ``"tcp"``, which are sockets in a new folder and on a free port.
+        transport: for a ``Server``, one of ``TRANSPORTS``; in memory by default.
         strict: in memory, let every round of questions be asked twice and fail where the
             questions differ; see :mod:`isthmus.testing.replay`.
-        wire: is given every message, see :class:`~isthmus.testing.connect.Wiretap`.
+        wire: is given every message, see :class:`~isthmus.testing.connections.Wiretap`.
         token: an access token, for a server with ``auth=``; sent where a transport has headers.
         wrap: puts a channel of its own around the client's, see :mod:`isthmus.testing.faults`.
         **options: for the :class:`~isthmus.client.Client`: ``elicit``, ``sample``, ``roots``, …
 
     Raises:
-        AssertionError: a :func:`~isthmus.testing.connect` was not played to its end, or a
+        AssertionError: a :func:`~isthmus.testing.script` was not played to its end, or a
             question changed when it was asked again.
-        unittest.SkipTest: the revision does not have the transport; test runners skip by it.
+        UsageError: ``transport`` is given for a server that has its own.
+        unittest.SkipTest: the transport is not to be had; test runners skip by it.
     """
-    skip_where_lacking(revision, transport)
+    sent = {} if token is None else {"Authorization": f"Bearer {token}"}
+    stricts: list[StrictChannel] = []
+
+    def tap(channel: Channel) -> Channel:
+        if wire is not None:
+            channel = Wiretap(channel, wire)
+        if strict and isinstance(server, Server) and transport in {None, "memory"}:
+            channel = StrictChannel(channel)
+            stricts.append(channel)
+        return channel if wrap is None else wrap(channel)
+
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(hold_server(server))
-        sent = {} if token is None else {"Authorization": f"Bearer {token}"}
-        dial = await _WAYS[transport](server, stack, sent)
-        stricts: list[StrictChannel] = []
-
-        async def tapped() -> Channel:
-            channel = await dial()
-            if wire is not None:
-                channel = Wiretap(channel, wire)
-            if strict and transport == "memory":
-                channel = StrictChannel(channel)
-                stricts.append(channel)
-            return channel if wrap is None else wrap(channel)
-
-        target = Target(f"test over {transport}", tapped, http=transport.startswith("http"))
+        if isinstance(server, Server):
+            skip_where_lacking(revision, transport or "memory")
+        target = await _find_target(server, transport, stack, sent, options)
         try:
-            async with Client(target, revision=revision, **options) as client:
+            async with Client(tap_target(target, tap), revision=revision, **options) as client:
                 yield client
         except ConnectionLost:
             for channel in stricts:
@@ -159,6 +155,53 @@ async def connect(
     for option in options.values():
         if isinstance(option, Script):
             option.finish()
+
+
+async def _find_target(
+    server: "Server | ClientTarget",
+    transport: TransportName | None,
+    stack: contextlib.AsyncExitStack,
+    sent: "Sent",
+    options: dict[str, Any],
+) -> Target:
+    """The way to a server: one of ours is served for it, over the transport."""
+    if isinstance(server, Server):
+        return await _serve_target(server, transport or "memory", stack, sent)
+    if transport is not None:
+        raise UsageError(
+            f"transport={transport!r} says how a Server is to be served, and {server!r} is "
+            "served already: leave it out"
+        )
+    return _take_target(server, sent, options)
+
+
+async def _serve_target(
+    server: Server, transport: TransportName, stack: contextlib.AsyncExitStack, sent: "Sent"
+) -> Target:
+    """A server of ours, served until the stack is left."""
+    await stack.enter_async_context(hold_server(server))
+    dial = await _WAYS[transport](server, stack, sent)
+    return Target(f"test over {transport}", dial, http=transport.startswith("http"))
+
+
+def _take_target(target: "ClientTarget", sent: "Sent", options: dict[str, Any]) -> Target:
+    """A server that runs elsewhere; takes out of a client's options what is about the way to it."""
+    headers = {**(options.pop("headers", None) or {}), **sent}
+    patience, auth = options.get("connect_timeout", CONNECT_TIMEOUT_S), options.pop("auth", None)
+    return resolve_target(target, headers or None, patience, auth)
+
+
+def tap_target(target: Target, tap: Callable[[Channel], Channel]) -> Target:
+    """A target whose channels are each put through a function when they are dialled."""
+
+    def through(dial: "Dial") -> "Dial":
+        async def tapped() -> Channel:
+            return tap(await dial())
+
+        return tapped
+
+    sse = None if target.sse is None else through(target.sse)
+    return structs.replace(target, dial=through(target.dial), sse=sse)
 
 
 _users: Counter[int] = Counter()
@@ -291,10 +334,10 @@ _WAYS: Mapping[
 
 
 def skip_where_lacking(revision: str | Revision | None, transport: TransportName) -> None:
-    """Skip a test whose revision does not have its transport.
+    """Skip a test whose revision does not have its transport, or that lacks a library for it.
 
     Raises:
-        unittest.SkipTest: it does not.
+        unittest.SkipTest: it is not to be had; the message says why.
     """
     reason = find_missing_transport(revision, transport)
     if reason is not None:
@@ -304,7 +347,11 @@ def skip_where_lacking(revision: str | Revision | None, transport: TransportName
 
 
 def find_missing_transport(revision: str | Revision | None, transport: TransportName) -> str | None:
-    """Why a revision cannot be spoken over a transport, or None where it can."""
+    """Why a transport is not to be had here, or for a revision; None where it is."""
+    if transport == "websocket" and not is_installed("websockets"):
+        return "websocket needs the library websockets: pip install 'isthmus[websocket]'"
+    if transport == "unix" and not hasattr(socket, "AF_UNIX"):
+        return "this machine has no Unix sockets"
     known = BY_NAME.get(revision) if isinstance(revision, str) else revision
     if known is None:
         return None
@@ -367,114 +414,3 @@ async def _serve(app: Any, on_bound: Callable[[str], None]) -> None:
         await serve(app, port=0, on_bound=on_bound)
     except SystemExit as error:  # which would end the event loop, and the test run with it
         raise ConnectFailed("the server could not start; its log has the reason") from error
-
-
-class Script:
-    """A handler for questions that gives the next answer of a list; made by :func:`script`.
-
-    Attributes:
-        questions: what was asked, in order.
-    """
-
-    def __init__(self, answers: tuple[Any, ...]) -> None:
-        self.questions: list[Any] = []
-        self._answers = list(answers)
-
-    async def __call__(self, question: Any) -> Any:
-        """The next answer.
-
-        Raises:
-            AssertionError: there is none left; the message has the question.
-        """
-        self.questions.append(question)
-        if not self._answers:
-            raise AssertionError(f"the script has no answer left for: {question}")
-        answer = self._answers.pop(0)
-        return answer(question) if callable(answer) else answer
-
-    @property
-    def left(self) -> int:
-        """How many answers nobody has asked for yet."""
-        return len(self._answers)
-
-    def finish(self) -> None:
-        """Check that every answer was asked for.
-
-        Raises:
-            AssertionError: some were not; the message has them.
-        """
-        if self._answers:
-            raise AssertionError(f"nobody asked for these answers: {self._answers}")
-
-
-def script(*answers: Accepted[Any] | Declined | Cancelled | Any) -> Script:
-    """Answer questions from a list, in order: for ``elicit=`` and ``sample=``.
-
-    Args:
-        *answers: for elicitation ``Accepted(value)``, ``Declined()`` or ``Cancelled()``; for
-            sampling a text or a result; or a function from the question to one of these.
-
-    Example::
-
-        async with connect(server, elicit=script(Accepted(Seat(row=12)))) as bookings:
-            await bookings.call_tool("book", {"date": "2026-05-01"})
-    """
-    return Script(answers)
-
-
-Test = TypeVar("Test", bound=Callable[..., Any])
-
-
-@overload
-def every_revision(test: Test, /) -> Test: ...
-@overload
-def every_revision(*needs: Feature | str) -> Callable[[Test], Test]: ...
-def every_revision(*arguments: Any) -> Any:  # the overloads above say it better
-    """Run a test with ``revision`` set to the name of each revision in turn.
-
-    Args:
-        *arguments: features (:class:`~isthmus.revisions.Feature`), or methods by name, that the
-            test needs; revisions that lack one are skipped. Without any, the test itself.
-    """
-    import pytest
-
-    if len(arguments) == 1 and not isinstance(arguments[0], Feature | str):
-        return pytest.mark.parametrize("revision", _cases(()))(arguments[0])
-    return pytest.mark.parametrize("revision", _cases(arguments))
-
-
-def _cases(needs: tuple[Feature | str, ...]) -> list[Any]:
-    import pytest
-
-    cases = []
-    for revision in REVISIONS:
-        missing = [need for need in needs if not _has(revision, need)]
-        reason = f"{revision.name} has no {', '.join(map(str, missing))}"
-        marks = [pytest.mark.skip(reason=reason)] if missing else []
-        cases.append(pytest.param(revision.name, marks=marks, id=revision.name))
-    return cases
-
-
-def _has(revision: Revision, need: Feature | str) -> bool:
-    if isinstance(need, Feature):
-        return revision.has(need)
-    return revision.allows("client", need) or revision.allows("server", need)
-
-
-@overload
-def every_transport(test: Test, /) -> Test: ...
-@overload
-def every_transport() -> Callable[[Test], Test]: ...
-def every_transport(test: Any = None) -> Any:
-    """Run a test with ``transport`` set to each transport of ``connect`` in turn.
-
-    Where a test runs over every revision as well, ``connect`` skips what a revision does not have
-    (2024-11-05 no Streamable HTTP), and says so.
-
-    Called without a test it gives the mark itself, for a module's ``pytestmark``; the same is
-    true of :func:`every_revision`.
-    """
-    import pytest
-
-    mark = pytest.mark.parametrize("transport", TRANSPORTS)
-    return mark if test is None else mark(test)

@@ -1,0 +1,1 @@
+"""Bridge: a client's target as a server, and several servers as one."""

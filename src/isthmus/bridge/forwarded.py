@@ -1,0 +1,340 @@
+"""Forwarded calls: one call of a client, as it is made at the server behind a proxy.
+
+What the server behind asks on the way goes to the client that made this very call. Up to 2025-11-25
+that is a request on the way back. Since 2026-07-28 it is the result of the call, which ends; the call at
+a server of up to 2025-11-25 then waits here (it is *parked*) until the client comes again with the
+answers.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, structs
+
+from isthmus.client.model.questions import BadQuestion
+from isthmus.core.principal import owner_of
+from isthmus.errors import IsthmusError, Refuse, Refused
+from isthmus.revisions import METHODS, project
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.asking.logging import ClientLog
+from isthmus.server.asking.notifications import CallNotifications
+from isthmus.server.asking.requirements import require_askable
+from isthmus.server.settings import SharedSettings
+from isthmus.wire import (
+    InputRequest,
+    InputRequiredResult,
+    LogMessageParams,
+    ProgressParams,
+)
+from isthmus.wire.jsonrpc import encode
+from isthmus.wire.struct import Wire
+
+LOST_CALL = (
+    "The call that this answer belongs to is not under way any more: it took too long, was answered "
+    "already, or the proxy was started anew. What the server behind it had begun may have happened; "
+    "it is not called again by itself"
+)
+
+
+MAX_HELD_NOTIFICATIONS = 100  # of one call while it is parked: the newest
+
+
+class ParkedQuestion(msgspec.Struct, eq=False):
+    """A question that waits for its answer: what is asked, and who waits."""
+
+    request: InputRequest
+    answer: "asyncio.Future[Raw]"
+
+
+class ForwardedCall:
+    """One call on its way to the server behind a proxy.
+
+    Args:
+        inbound: the call.
+        settings: those of the proxy's server.
+        meta: the ``_meta`` that goes to the server behind.
+
+    Attributes:
+        work: the call at the server behind, where it may outlive a request of the client's.
+    """
+
+    __slots__ = (
+        "_asked", "_held", "_made", "_notes", "_questions", "_settings", "inbound", "meta", "work"
+    )  # fmt: skip
+
+    def __init__(self, inbound: Inbound, settings: SharedSettings, meta: Mapping[str, Any]) -> None:
+        self.inbound = inbound
+        self.meta = meta
+        self.work: asyncio.Task[Any] | None = None
+        self._settings = settings
+        self._notes: CallNotifications | None = None
+        self._asked: asyncio.Event | None = None
+        self._questions: dict[str, ParkedQuestion] = {}
+        self._made = 0
+        # What is said while the call is parked: the client comes again to hear it.
+        self._held: deque[ProgressParams | LogMessageParams] | None = None
+
+    @property
+    def owner(self) -> str | None:
+        """Whose call it is; None where nobody has authenticated."""
+        return owner_of(self.inbound.principal)
+
+    def begin(self, work: Awaitable[Any]) -> None:
+        """Make the call in a task of its own, which may outlive a request of the client's."""
+        self._asked = asyncio.Event()
+        self.work = asyncio.ensure_future(work)
+        self.work.add_done_callback(retrieve_error)
+
+    # What the server behind says
+
+    def report(self, params: ProgressParams) -> None:
+        """Pass a report of progress on."""
+        if self._held is not None:
+            self._held.append(params)
+            return
+        token = self.inbound.progress_token
+        if token is None:
+            return
+        note = structs.replace(params, progress_token=token, meta=UNSET)
+        # spec 2026-07-28 basic/patterns/progress: the value MUST increase, which the client saw to
+        self._open_notes().put("notifications/progress", note)
+
+    def log(self, params: LogMessageParams) -> None:
+        """Pass a log message on, as the client wants them."""
+        if self._held is not None:
+            self._held.append(params)
+            return
+        settings = self._settings
+
+        def say(said: LogMessageParams) -> None:
+            self._open_notes().put("notifications/message", said)
+
+        log = ClientLog(self.inbound.caller, say, params.logger or None, redact=settings.redact)
+        log(params.level, params.data)
+
+    def _open_notes(self) -> CallNotifications:
+        if self._notes is None:
+            self._notes = CallNotifications(self.inbound, self._settings.limiters)
+        return self._notes
+
+    def hold_notes(self) -> None:
+        """Keep what is said from now on: the answer to the client's request follows."""
+        self._held = deque(maxlen=MAX_HELD_NOTIFICATIONS)
+
+    def _release_notes(self) -> None:
+        held, self._held = self._held, None
+        for params in held or ():
+            if isinstance(params, ProgressParams):
+                self.report(params)
+            else:
+                self.log(params)
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether anything was said that must reach the client before the answer."""
+        return self._notes is not None
+
+    async def finish_notes(self) -> None:
+        """Say all that is to be said: the answer follows."""
+        notes, self._notes = self._notes, None
+        if notes is not None:
+            try:
+                await notes.finish()
+            finally:
+                notes.close()
+
+    async def put(self, method: str, params: Any) -> Wire:
+        """Put a question of the server behind to the client whose call this is.
+
+        Raises:
+            BadQuestion: the client cannot be asked this.
+            Refuse: the client refused to answer.
+        """
+        caller, changes = self.inbound.caller, self._settings.changes
+        plain: dict[str, Any] = {"meta": UNSET}
+        if getattr(params, "task", UNSET) is not UNSET:
+            plain["task"] = UNSET
+        params = structs.replace(params, **plain)
+        try:
+            # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: MUST NOT ask
+            # what the client has not declared
+            require_askable(caller, method, params)
+        except IsthmusError as lack:
+            raise BadQuestion(-32602, f"Invalid params: {lack}") from lack
+        if caller.revision.allows("server", method):
+            page = getattr(params, "elicitation_id", UNSET)
+            if page is not UNSET:
+                changes.add_page(self.inbound.link, page)
+            raw = await self._ask_directly(method, params)
+        else:
+            raw = await self._ask_in_result(method, params)
+        try:
+            answer: Wire = METHODS[method].decode_result(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Refuse(-32603, f"The client's answer to {method} is malformed") from error
+        return answer
+
+    async def _ask_directly(self, method: str, params: Any) -> Raw:
+        inbound = self.inbound
+        try:
+            return await inbound.ask(method, params, self._settings.limits.answer_timeout)
+        except Refused as no:
+            raise Refuse(no.code, no.message, no.data) from no
+        except IsthmusError as error:
+            raise Refuse(-32603, f"The client did not answer {method}") from error
+
+    async def _ask_in_result(self, method: str, params: Any) -> Raw:
+        self._made += 1
+        key = f"q{self._made}"
+        revision = self.inbound.caller.revision
+        shown = Raw(encode(project(params, revision)))
+        answer: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        if self._asked is None:
+            # spec 2026-07-28 basic/patterns/mrtr#supported-requests: MUST NOT on any other request
+            raise BadQuestion(
+                -32603, f"{method} cannot be asked while serving {self.inbound.method}"
+            )
+        self._questions[key] = ParkedQuestion(InputRequest(method=method, params=shown), answer)
+        self._asked.set()
+        try:
+            return await answer
+        finally:
+            self._questions.pop(key, None)
+            if not self._questions:
+                self._asked.clear()
+
+    # Rounds of a client since 2026-07-28
+
+    async def wait(self) -> Any:
+        """Wait until the call is done, or something is asked.
+
+        Returns:
+            The result, or None where something is asked.
+
+        Raises:
+            Exception: whatever the call ended with.
+        """
+        work, event = self.work, self._asked
+        if work is None or event is None:
+            raise RuntimeError("the call has not begun")
+        asked = asyncio.ensure_future(event.wait())
+        try:
+            await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        finally:
+            asked.cancel()
+        return work.result() if work.done() else None
+
+    def list_questions(self, handle: str) -> InputRequiredResult:
+        """The result that puts what is asked, and names the parked call."""
+        requests = {key: question.request for key, question in self._questions.items()}
+        return InputRequiredResult(input_requests=requests, request_state=handle)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or asks nothing: there is no reason to wait for answers."""
+        return not self._questions or self.work is None or self.work.done()
+
+    def take_answers(self, inbound: Inbound, answers: Mapping[str, Any]) -> None:
+        """Give answers to those who wait for them; the call goes on for another request."""
+        self.inbound = inbound
+        self._release_notes()
+        for key, question in list(self._questions.items()):
+            if key in answers and not question.answer.done():
+                question.answer.set_result(Raw(encode(answers[key])))
+                del self._questions[key]
+        if not self._questions and self._asked is not None:
+            self._asked.clear()
+
+
+def retrieve_error(work: "asyncio.Task[Any]") -> None:
+    """Take notice of how a call ended for which nobody waits any more."""
+    if not work.cancelled():
+        work.exception()
+
+
+class ParkedCalls:
+    """Calls that wait until their clients come again with answers.
+
+    Args:
+        most: how many there may be.
+        most_of_owner: how many of them may be of one owner; whoever has not authenticated is one.
+        ttl: seconds that each may wait.
+    """
+
+    def __init__(self, most: int, most_of_owner: int, ttl: float) -> None:
+        self._most = most
+        self._most_of_owner = most_of_owner
+        self._ttl = ttl
+        self._calls: dict[str, tuple[ForwardedCall, asyncio.TimerHandle]] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def park(self, call: ForwardedCall) -> InputRequiredResult:
+        """Keep a call that asks, and return its questions.
+
+        Raises:
+            Refuse: there are too many; the call is given up.
+        """
+        mine = sum(other.owner == call.owner for other, _ in self._calls.values())
+        if len(self._calls) >= self._most or mine >= self._most_of_owner:
+            self._give_up(call)
+            raise Refuse(
+                -31429, "Too many calls wait for an answer here: answer or abandon some first"
+            )
+        handle = os.urandom(16).hex()
+        timer = asyncio.get_running_loop().call_later(self._ttl, self._expire, handle)
+        self._calls[handle] = (call, timer)
+        return call.list_questions(handle)
+
+    def ask_again(self, handle: str, inbound: Inbound) -> InputRequiredResult | None:
+        """The questions of a call once more, for a client that came without answers; it stays parked.
+
+        Returns:
+            None where nothing is asked any more: the call has ended meanwhile.
+
+        Raises:
+            Refuse: it is not here, or not this caller's.
+        """
+        call, _ = self._find(handle, inbound)
+        return None if call.is_over else call.list_questions(handle)
+
+    def _find(self, handle: str, inbound: Inbound) -> tuple[ForwardedCall, asyncio.TimerHandle]:
+        found = self._calls.get(handle)
+        # The handle came sealed to its owner, tool and arguments; this is the second lock.
+        if found is None or found[0].owner != owner_of(inbound.principal):
+            raise Refuse(-32603, LOST_CALL)
+        return found
+
+    def take(self, handle: str, inbound: Inbound, answers: Mapping[str, Any]) -> ForwardedCall:
+        """The call that a client comes back to, with its answers given; nobody else gets it.
+
+        Raises:
+            Refuse: it is not here, or not this caller's.
+        """
+        call, timer = self._find(handle, inbound)
+        del self._calls[handle]
+        timer.cancel()
+        call.take_answers(inbound, answers)
+        return call
+
+    def close(self) -> None:
+        """Give all of them up."""
+        for handle in list(self._calls):
+            self._expire(handle)
+
+    def _expire(self, handle: str) -> None:
+        call, timer = self._calls.pop(handle)
+        timer.cancel()
+        self._give_up(call)
+
+    def _give_up(self, call: ForwardedCall) -> None:
+        if call.work is not None and not call.work.done():
+            call.work.cancel()

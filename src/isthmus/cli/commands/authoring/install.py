@@ -1,0 +1,123 @@
+"""``isthmus install``: write a server into the configuration of an MCP client."""
+
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeAlias
+
+from isthmus.cli.declarations import Argument, CommandSet, Invocation, Option
+from isthmus.cli.exit_codes import Exit
+from isthmus.cli.exits import finish
+
+app = CommandSet()
+
+Several: TypeAlias = list[str] | None
+
+
+def complete_client(incomplete: str) -> list[str]:
+    """The clients whose names begin with what was typed, for the completion of a shell."""
+    from isthmus.host.config.clients import CLIENTS
+
+    return [name for name in CLIENTS if name.startswith(incomplete)]
+
+
+INTO_HELP = "claude-code, claude, cursor, vscode, codex, gemini, goose, windsurf, cline or zed; repeat it."  # fmt: skip
+
+ServerWord: TypeAlias = Annotated[str, Argument(metavar="FILE[:OBJECT]|URL", show_default=False)]
+Into: TypeAlias = Annotated[
+    Several, Option(metavar="CLIENT", help=INTO_HELP, autocompletion=complete_client)
+]
+Name: TypeAlias = Annotated[
+    str | None, Option(metavar="NAME", help="What it is called there; by default as its file.")
+]
+Url: TypeAlias = Annotated[str | None, Option(metavar="URL", help="A server that listens there.")]
+Env: TypeAlias = Annotated[
+    Several,
+    Option(
+        metavar="NAME[=VALUE]",
+        help="A variable for it; without a value the client takes its own, or asks. Repeat it.",
+    ),
+]
+Header: TypeAlias = Annotated[
+    Several, Option(metavar="NAME=VALUE", help="A header of requests to a URL; repeat it.")
+]
+ClientToken: TypeAlias = Annotated[
+    str | None, Option(metavar="NAME", help="The client's variable that holds its token.")
+]
+Project: TypeAlias = Annotated[
+    bool, Option("--project", help="Into the client's file in this folder.")
+]
+WithUv: TypeAlias = Annotated[bool, Option("--uv", help="Have it started by uv run.")]
+Packages: TypeAlias = Annotated[
+    Several, Option("--with", metavar="PACKAGE", help="A package for --uv; repeat it.")
+]
+PrintOnly: TypeAlias = Annotated[
+    bool, Option("--print", help="Only print what is to be pasted; write nothing.")
+]
+DryRun: TypeAlias = Annotated[
+    bool, Option("--dry-run", help="Show what would change; write nothing.")
+]
+Remove: TypeAlias = Annotated[bool, Option("--remove", help="Take it out again.")]
+Force: TypeAlias = Annotated[
+    bool, Option("--force", help="Replace an entry of this name that is another one.")
+]
+FollowLinks: TypeAlias = Annotated[
+    bool, Option("--follow-links", help="Write where the client's file is a link to.")
+]
+Check: TypeAlias = Annotated[
+    bool | None,
+    Option(
+        "--check/--no-check",
+        help="Only start it as the client does and list its tools; or write it without that.",
+    ),
+]
+
+
+@app.command("install")
+def install(
+    context: Invocation,
+    server: ServerWord = "",
+    *,
+    into: Into = None,
+    name: Name = None,
+    url: Url = None,
+    env: Env = None,
+    header: Header = None,
+    token_env: ClientToken = None,
+    project: Project = False,
+    uv: WithUv = False,
+    with_: Packages = None,
+    print_: PrintOnly = False,
+    dry_run: DryRun = False,
+    remove: Remove = False,
+    force: Force = False,
+    follow_links: FollowLinks = False,
+    check: Check = None,
+) -> None:
+    """Write a server into the configuration of an MCP client."""
+
+    def work() -> Coroutine[Any, Any, Exit]:
+        from isthmus.cli.commands.authoring import installation
+
+        words = installation.ServerWords(
+            server=server,
+            command=tuple(context.command),
+            name=name,
+            url=url,
+            env=env or (),
+            headers=header or (),
+            token_env=token_env,
+            uv=uv,
+            packages=with_ or (),
+        )
+        options = installation.InstallOptions(
+            clients=tuple(into or ()),
+            project=project,
+            print_only=print_,
+            dry_run=dry_run,
+            remove=remove,
+            force=force,
+            follow_links=follow_links,
+            check=check,
+        )
+        return installation.run_install(words, options)
+
+    finish(work)

@@ -1,0 +1,106 @@
+"""Examples of command lines, which stand at the end of each command's help."""
+
+from collections.abc import Mapping
+
+# by the command; each is a whole line without the program's name
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "run": (
+        "run app.py",
+        "run app.py --http 127.0.0.1:8000",
+        "run app.py --http :8000 --workers 4 --public-url https://tools.example.com",
+        "run app.py --reload",
+        "run openapi.json --base-url https://api.example.com",
+    ),
+    "dev": (
+        "dev app.py",
+        "dev app.py --wire --env API_KEY=k1",
+        "dev app.py:server --http 127.0.0.1:9000 --path /tools",
+        "dev app.py --stdio",
+    ),
+    "new": ("new shop", "new services/shop --template http"),
+    "install": (
+        "install app.py --into claude-code",
+        "install app.py --into cursor --project --env API_KEY",
+        "install https://example.com/mcp --into vscode",
+        "install app.py --into cursor --remove",
+    ),
+    "bundle": (
+        "bundle app.py --author Ada --env API_KEY",
+        "bundle app.py --author Ada --registry-name io.github.ada/shop --at https://example.com/shop.mcpb",
+    ),
+    "list": ("list app.py", "list https://example.com/mcp", "list -- uvx mcp-server-time"),
+    "inspect": ("inspect app.py", "inspect app.py --revision 2025-06-18"),
+    "call": (
+        "call app.py add a=2 b=3",
+        "call https://example.com/mcp search q=tea --token-env TOKEN",
+        """call app.py add --json-args '{"a": 2}' b=3 --json""",
+    ),
+    "read": ("read app.py hello://greeting/Ada",),
+    "prompt": ("prompt app.py haiku topic=rain",),
+    "check": (
+        "check app.py",
+        "check https://example.com/mcp --strict --header X-Tenant=a",
+        "check --env API_KEY=k1 -- npx some-server",
+    ),
+    "validate": ("validate session.jsonl --revision 2025-11-25",),
+    "login": ("login https://example.com/mcp", "login https://example.com/mcp --no-browser"),
+    "logout": ("logout https://example.com/mcp",),
+    "chat": ("chat", "chat --model claude"),
+    "host": ("host", "host --approve=prompt", "host --attach"),
+    "audit verify": ("audit verify",),
+    "audit tail": ("audit tail",),
+    "audit search": ("audit search files", "audit search delete --json"),
+    "audit export": ("audit export log.jsonl",),
+    "audit stats": ("audit stats",),
+    "auth serve": ("auth serve --issuer https://login.example.com --resource https://example.com/mcp",),
+    "auth add-user": ("auth add-user ada --name Ada",),
+    "auth add-client": ("auth add-client robot --grant client_credentials",),
+    "auth list": ("auth list", "auth list clients --json"),
+    "auth revoke": ("auth revoke grant g1", "auth revoke user ada"),
+    "auth rotate-keys": ("auth rotate-keys",),
+    "auth doctor": ("auth doctor https://example.com/mcp", "auth doctor https://example.com/mcp --login"),
+    "config check": ("config check", "config check mcp.json"),
+    "config explain": ("config explain", "config explain files"),
+    "config import": ("config import --from cursor",),
+    "config schema": ("config schema",),
+    "config trust": ("config trust",),
+    "config untrust": ("config untrust",),
+    "config secret set": ("config secret set files/token",),
+    "config secret remove": ("config secret remove files/token",),
+    "config secret list": ("config secret list",),
+    "config roots list": ("config roots list",),
+    "config roots grant": ("config roots grant files ~/notes",),
+    "config roots revoke": ("config roots revoke files ~/notes",),
+    "grants list": ("grants list",),
+    "grants show": ("grants show g1",),
+    "grants revoke": ("grants revoke g1",),
+    "models list": ("models list",),
+    "models check": ("models check",),
+    "models select": ("models select",),
+    "models sync": ("models sync anthropic",),
+    "models example": ("models example",),
+    "policy show": ("policy show",),
+    "policy test": ("policy test cases.toml",),
+    "policy lint": ("policy lint",),
+    "policy explain": ("policy explain files read_file",),
+    "policy replay": ("policy replay",),
+    "servers list": ("servers list", "servers list --json"),
+    "servers start": ("servers start files",),
+    "servers stop": ("servers stop files",),
+    "servers restart": ("servers restart files",),
+    "servers enable": ("servers enable files",),
+    "servers disable": ("servers disable files",),
+    "servers logs": ("servers logs files",),
+    "servers add": (
+        "servers add time -- uvx mcp-server-time",
+        "servers add crm https://crm.example/mcp --header X-Tenant=a",
+    ),
+    "servers remove": ("servers remove files",),
+    "version": ("version", "version --json"),
+}  # fmt: skip
+
+
+def format_examples(command: str) -> str:
+    """The examples of a command, as typer leaves them: with their line ends; empty where there are none."""
+    lines = [f"  isthmus {line}" for line in EXAMPLES.get(command, ())]
+    return "\n".join(["\b", "Examples:", *lines]) if lines else ""

@@ -1,0 +1,1 @@
+"""Applications in the same process (ASGI, FastAPI) as servers of tools."""

@@ -1,0 +1,1 @@
+"""Composition of servers: providers, mounted servers, transformed tools and visibility."""
