@@ -1,7 +1,6 @@
 """Changes: told to whoever wants to know, once, in the way of the revision."""
 
 import asyncio
-import sys
 import threading
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from isthmus.server import Context, Server, subscriptions
 from isthmus.wire import InitializedParams
 from support.event_loop import run_turns
+from support.profiling import profile_calls
 from support.server.both_eras import LEGACY, EraClient, tool_text
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -272,11 +272,8 @@ def count_calls(function, *given):
         if event == "call":
             calls.append(frame.f_code.co_qualname)
 
-    sys.setprofile(note)
-    try:
+    with profile_calls(note):
         function(*given)
-    finally:
-        sys.setprofile(None)
     return calls
 
 

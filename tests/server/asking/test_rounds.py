@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import logging
-import sys
 
 import pytest
 from msgspec import Raw
@@ -16,6 +15,7 @@ from isthmus.server import Context, Limits, Server
 from isthmus.wire import ClientCapabilities, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
 from support.heap import own_heap
+from support.profiling import profile_calls
 from support.server.both_eras import LEGACY, MODERN, EraClient, accept_form, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])
@@ -538,9 +538,8 @@ async def test_what_was_asked_before_costs_a_round_few_calls(effects, most):
     params, calls = {"name": "body"}, []
     for _ in range(31):
         count = CallCount()
-        sys.setprofile(count)
-        result = await client.once("tools/call", params)
-        sys.setprofile(None)
+        with profile_calls(count):
+            result = await client.once("tools/call", params)
         calls.append(count.calls)
         answers = {key: accept_form(value="x") for key in result["inputRequests"]}
         params = {

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from typing import Any, ClassVar
 
 import pydantic
@@ -18,6 +17,7 @@ from isthmus.testing import connect
 from isthmus.wire import InitializedParams
 from isthmus.wire.jsonrpc import is_nested_deeper
 from support.event_loop import run_turns
+from support.profiling import profile_calls
 from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])
@@ -269,11 +269,8 @@ async def list_measured_sizes(client, tool, arguments):
         if event == "call" and frame.f_code is is_nested_deeper.__code__:
             sizes.append(len(frame.f_locals["data"]))
 
-    sys.setprofile(see)
-    try:
+    with profile_calls(see):
         assert "done" == tool_text(await client.call(tool, arguments))
-    finally:
-        sys.setprofile(None)
     return sizes
 
 

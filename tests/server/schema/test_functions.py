@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal
 
@@ -13,6 +12,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from isthmus.errors import ToolError, UsageError
 from isthmus.server.schema.functions import ArgumentError, UserFunction
+from support.profiling import profile_calls
 
 
 class Context:
@@ -432,11 +432,8 @@ def count_steps(function: UserFunction, arguments: bytes) -> int:
         nonlocal steps
         steps += event in {"call", "c_call"}
 
-    sys.setprofile(count)
-    try:
+    with profile_calls(count):
         refusal(function, arguments)
-    finally:
-        sys.setprofile(None)
     return steps
 
 
@@ -560,11 +557,8 @@ def list_builtin_calls(function, *given):
         if event == "c_call":
             calls.append(called.__name__)
 
-    sys.setprofile(note)
-    try:
+    with profile_calls(note):
         function(*given)
-    finally:
-        sys.setprofile(None)
     return calls
 
 
