@@ -29,12 +29,12 @@ Action: TypeAlias = Literal[
 """What can be wanted. ``tool.change`` is the release of a tool whose definition has changed."""
 
 Origin: TypeAlias = Literal[
-    "local", "attached", "request", "result", "task", "search", "app", "code"
+    "local", "attached", "gateway", "request", "result", "task", "search", "app", "code"
 ]
 """By which way it came.
 
 ``local`` is a program's own call; ``attached`` that of a program in another process, which came
-over the control socket of the host; ``request``, ``result`` and ``task`` are the three routes by which
+over the control socket of the host; ``gateway`` that of a client of a gateway; ``request``, ``result`` and ``task`` are the three routes by which
 a server asks: a request of its own (up to 2025-11-25), the result of our call (since 2026-07-28),
 and a task; ``search`` came through the tools that find tools.
 """

@@ -173,7 +173,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         start: when it is started: at its first use, at once, or when somebody says so.
         idle_stop: seconds without use after which it is stopped; None never stops it.
         era: which protocol it is opened with.
-        instance: who shares a connection to it.
+        instance: who shares a connection to it. ``auto`` is ``shared`` in a host; in a gateway each session of a
+            client has its own where the server keeps state for it, which is up to 2025-11-25.
         trust: ``annotations`` and ``full`` let what it says about its tools count.
         advertise, labels, tools, timeouts, limits, sampling: see there.
         sandbox: None runs it with the user's own rights.
@@ -187,7 +188,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     start: Literal["lazy", "eager", "manual"] = "lazy"
     idle_stop: Seconds | None = 900.0
     era: Literal["auto", "modern", "legacy"] = "auto"
-    instance: Literal["shared", "per-user", "per-session"] = "shared"
+    instance: Literal["auto", "shared", "per-user", "per-session"] = "auto"
     trust: Literal["untrusted", "annotations", "full"] = "untrusted"
     advertise: Advertise = Advertise()
     labels: Labels = Labels()

@@ -10,6 +10,7 @@ from isthmus.errors import UsageError
 from isthmus.host.catalog.metatools import parse_meta_arguments
 from isthmus.host.catalog.names import Viewer
 from isthmus.host.model.attempt import ASKER, Action, Attempt, Origin, new_id
+from isthmus.host.model.calling_client import CallingClient
 from isthmus.host.model.errors import BadArguments, Unknown
 from isthmus.host.model.events import AttemptProgressed, HostEvents
 from isthmus.host.model.row import AuditRow
@@ -61,6 +62,9 @@ class HostCalls:
         servers: what is known of servers.
         search: answers the tools that find tools.
         events: told of progress.
+
+    The methods take two further arguments from a gateway: ``client``, for whom the attempt is made, and
+    ``isolation``, the key of the connection that it uses where the server's entry leaves that open.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class HostCalls:
     ) -> None:
         self.pipeline = pipeline
         self.servers = servers
+        self.clients = servers.clients
         self._search = search
         self._events = events
 
@@ -82,6 +87,8 @@ class HostCalls:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         origin: Origin = "local",
+        client: CallingClient | None = None,
+        isolation: str = "",
     ) -> "ToolResult":
         """Call a tool."""
         if not server and origin == "local" and is_meta(name) and self._serves(name):
@@ -91,14 +98,16 @@ class HostCalls:
             # What was found goes the way of every call; that it was found changes nothing.
             name, arguments, origin = asked.name, asked.arguments, "search"
         own = name if server else ""
-        attempt = self.attempt("tool.call", server, own, arguments, principal, run, origin)
+        attempt = self.attempt(
+            "tool.call", server, own, arguments, principal, run, origin, isolation
+        )
         act = ToolCallAct(
             self.servers,
             "" if server else name,
             timeout=timeout,
             on_progress=self._report(attempt, on_progress) if self._events else on_progress,
         )
-        return await self.pipeline.run(attempt, act)
+        return await self._do(attempt, act, client)
 
     def _serves(self, name: str) -> bool:
         search = self.servers.catalog.search
@@ -125,12 +134,17 @@ class HostCalls:
         principal: str = "user:local",
         run: Run | str | None = None,
         fresh: bool = False,
+        origin: Origin = "local",
+        client: CallingClient | None = None,
+        isolation: str = "",
     ) -> "ReadResourceResult":
         """Read a resource."""
         if not server and uri.startswith(f"{RESULT_SCHEME}://"):
             return await self._kept(uri, principal, run)
-        attempt = self.attempt("resource.read", server, uri, None, principal, run)
-        return await self._do(attempt, ReadAct(self.servers, fresh=fresh))
+        attempt = self.attempt(
+            "resource.read", server, uri, None, principal, run, origin, isolation
+        )
+        return await self._do(attempt, ReadAct(self.servers, fresh=fresh), client)
 
     async def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
         """The rest of a result, which is labelled as its beginning was; written down before it is read.
@@ -172,11 +186,16 @@ class HostCalls:
         server: str = "",
         principal: str = "user:local",
         run: Run | str | None = None,
+        origin: Origin = "local",
+        client: CallingClient | None = None,
+        isolation: str = "",
     ) -> "GetPromptResult":
         """Get a prompt, by the name it has in the catalog; with ``server``, by its own."""
         own = name if server else ""
-        attempt = self.attempt("prompt.get", server, own, arguments, principal, run)
-        return await self._do(attempt, PromptAct(self.servers, "" if server else name))
+        attempt = self.attempt(
+            "prompt.get", server, own, arguments, principal, run, origin, isolation
+        )
+        return await self._do(attempt, PromptAct(self.servers, "" if server else name), client)
 
     async def complete(
         self,
@@ -188,13 +207,17 @@ class HostCalls:
         context: Mapping[str, str] | None = None,
         principal: str = "user:local",
         run: Run | str | None = None,
+        origin: Origin = "local",
+        client: CallingClient | None = None,
+        isolation: str = "",
     ) -> "Completion":
         """Completions for an argument of a prompt or a template."""
         named = getattr(ref, "name", "") or getattr(ref, "uri", "")
         typed = {"argument": argument, "value": value, "context": dict(context or {})}
-        attempt = self.attempt("completion", server, named, typed, principal, run)
-        act = CompletionAct(self.servers, ref)
-        return await self._do(attempt, act)
+        attempt = self.attempt(
+            "completion", server, named, typed, principal, run, origin, isolation
+        )
+        return await self._do(attempt, CompletionAct(self.servers, ref), client)
 
     async def cancel_task(
         self, server: str, task: str, *, principal: str = "user:local", run: Run | str | None = None
@@ -203,8 +226,11 @@ class HostCalls:
         attempt = self.attempt("task.cancel", server, task, None, principal, run)
         await self._do(attempt, TaskCancelAct(self.servers))
 
-    async def _do(self, attempt: Attempt, act: Act[T]) -> T:
-        return await self.pipeline.run(attempt, act)
+    async def _do(self, attempt: Attempt, act: Act[T], client: CallingClient | None = None) -> T:
+        if client is None:
+            return await self.pipeline.run(attempt, act)
+        with self.clients.register(attempt.id, client):
+            return await self.pipeline.run(attempt, act)
 
     def attempt(  # noqa: PLR0917 - an attempt is of these
         self,
@@ -215,6 +241,7 @@ class HostCalls:
         principal: str,
         run: Run | str | None,
         origin: Origin = "local",
+        isolation: str = "",
     ) -> Attempt:
         """Something that somebody wants done, as the pipeline takes it.
 
@@ -238,6 +265,7 @@ class HostCalls:
             origin=asker.origin if origin == "local" else origin,
             course="" if parent is None else parent.words,
             asker=asker.words,
+            isolation=isolation,
         )
 
     def _report(self, attempt: Attempt, told: OnProgress | None) -> OnProgress:

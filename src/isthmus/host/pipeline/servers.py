@@ -14,6 +14,7 @@ from isthmus.host.approvals.fingerprints import Fingerprints, ToolChange
 from isthmus.host.catalog.catalog import HostCatalog
 from isthmus.host.catalog.names import make_namespace
 from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.calling_client import CallingClients
 from isthmus.host.model.entries import HostConfig, Labels, ServerEntry
 from isthmus.host.model.errors import Denied, Quarantined, ServerUnavailable, Unknown
 from isthmus.host.model.facts import Facts
@@ -113,6 +114,9 @@ class KnownServers:
         tasks: keeps calls that became tasks.
         release: asks whether a changed tool may be used.
         workspace: the folder that is worked in.
+
+    Attributes:
+        clients: the clients of a gateway that attempts are made for.
     """
 
     def __init__(
@@ -132,6 +136,7 @@ class KnownServers:
         self.schemas = ToolSchemas()
         self.results = KeptResults()
         self.links = RunLinks()
+        self.clients = CallingClients()
         self.tasks = tasks
         self._identities = identities
         self._release = release
@@ -151,15 +156,23 @@ class KnownServers:
         """
         return self.supervisor.server(name).entry
 
-    def resolve(self, server: str, principal: str, run: str) -> ResolvedServer:
+    def resolve(self, server: str, principal: str, run: str, isolation: str = "") -> ResolvedServer:
         """Look a server up, and whose connection to it somebody uses.
+
+        Args:
+            server: its name.
+            principal: who uses it.
+            run: in which run.
+            isolation: the key of the connection that a gateway has chosen, where it has.
 
         Raises:
             Unknown: there is no such server, or it wants a run and there is none.
         """
         hosted = self.supervisor.server(server)
         instance = hosted.entry.options.instance
-        if instance == "shared":
+        if isolation and instance != "shared":
+            return ResolvedServer(hosted, isolation)
+        if instance in {"auto", "shared"}:
             return ResolvedServer(hosted, "")
         if instance == "per-user":
             return ResolvedServer(hosted, principal)

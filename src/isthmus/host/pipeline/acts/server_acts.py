@@ -77,7 +77,9 @@ class ServerAct(Act[T]):
 
     def resolve_server(self, attempt: Attempt, server: str) -> Attempt:
         """Look up a server: the attempt at it, on the connection that it uses there."""
-        self.server = self.servers.resolve(server, attempt.principal, attempt.run)
+        self.server = self.servers.resolve(
+            server, attempt.principal, attempt.run, attempt.isolation
+        )
         return structs.replace(attempt, server=server, isolation=self.server.isolation)
 
     async def recheck(self, attempt: Attempt, *, waited: bool) -> None:  # noqa: ARG002 - as Act has it

@@ -1,0 +1,74 @@
+"""Calling clients: whoever a gateway makes an attempt for, where questions in its course may go back to them.
+
+A gateway registers its client under the id of the attempt. What the server asks in the course of
+that attempt is then put to this client and to no other, before or in place of the host's own surfaces.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol, TypeAlias
+
+from isthmus.wire import ClientCapabilities
+from isthmus.wire.struct import Wire
+
+Answerer: TypeAlias = Literal["client", "gateway"]
+"""Who may answer what a server asks: the client that made the call, or the host's own surfaces."""
+
+
+class CallingClient(Protocol):
+    """The client of a gateway in whose course of a call something is asked."""
+
+    @property
+    def capabilities(self) -> ClientCapabilities:
+        """The capabilities that it declared for this very call."""
+        ...
+
+    @property
+    def takes_progress(self) -> bool:
+        """Whether it gave a progress token, so that it hears :meth:`say`."""
+        ...
+
+    async def put(self, method: str, params: Any) -> Wire:
+        """Put a question to it, by the way that its revision has: a request, or the result of the call.
+
+        Args:
+            method: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
+            params: the decoded params.
+
+        Raises:
+            BadQuestion: it cannot be asked this.
+            Refuse: it refused to answer.
+        """
+        ...
+
+    def say(self, message: str) -> None:
+        """Tell it of progress in words, where it gave a progress token."""
+        ...
+
+
+class CallingClients:
+    """The clients in whose course attempts are under way, by the id of the attempt."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, CallingClient] = {}
+
+    def find(self, attempt: str) -> CallingClient | None:
+        """The client that an attempt is made for; None where it is made for nobody of a gateway."""
+        return self._clients.get(attempt)
+
+    @contextmanager
+    def register(self, attempt: str, client: CallingClient | None) -> Iterator[None]:
+        """Let an attempt be made for a client, until the block is left."""
+        if client is None:
+            yield
+            return
+        self._clients[attempt] = client
+        try:
+            yield
+        finally:
+            del self._clients[attempt]
+
+    @property
+    def all(self) -> Mapping[str, CallingClient]:
+        """All of them, by attempt."""
+        return self._clients
