@@ -17,7 +17,7 @@ LAYERS = (
     {"server", "client", "auth"},
     {"bridge", "openapi", "telemetry"},
     {"host"},
-    {"linter", "sampling"},
+    {"linter", "sampling", "gateway"},
     {"console", "terminal", "testing"},
     {"cli"},
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.host.model.labels import MAX_CHAIN_LINES, RunLabels, derive_labels, find_flow
+from isthmus.host.policy.flow_labels import MAX_CHAIN_LINES, RunLabels, derive_labels, find_flow
 from isthmus.wire import ToolAnnotations
 from support.host.policies import READS, make_attempt, make_facts
 

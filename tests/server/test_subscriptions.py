@@ -4,11 +4,11 @@ import asyncio
 import threading
 
 import pytest
-from support.profiling import profile_calls
 
 from isthmus.server import Context, Server, subscriptions
 from isthmus.wire import InitializedParams
 from support.event_loop import run_turns
+from support.profiling import profile_calls
 from support.server.both_eras import LEGACY, EraClient, tool_text
 
 ID = "io.modelcontextprotocol/subscriptionId"

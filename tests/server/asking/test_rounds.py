@@ -7,7 +7,6 @@ import logging
 
 import pytest
 from msgspec import Raw
-from support.profiling import profile_calls
 
 from isthmus.core.answers import Accepted, Cancelled, Declined
 from isthmus.errors import ToolError
@@ -16,6 +15,7 @@ from isthmus.server import Context, Limits, Server
 from isthmus.wire import ClientCapabilities, InputRequest, InputRequiredResult
 from isthmus.wire.jsonrpc import ErrorBody, encode
 from support.heap import own_heap
+from support.profiling import profile_calls
 from support.server.both_eras import LEGACY, MODERN, EraClient, accept_form, tool_text
 
 BOTH = pytest.mark.parametrize("revision", [LEGACY, MODERN])

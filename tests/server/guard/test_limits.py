@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import pydantic
 import pytest
-from support.profiling import profile_calls
 
 from isthmus.errors import UsageError
 from isthmus.runtime.channel import Origin
@@ -18,6 +17,7 @@ from isthmus.testing import connect
 from isthmus.wire import InitializedParams
 from isthmus.wire.jsonrpc import is_nested_deeper
 from support.event_loop import run_turns
+from support.profiling import profile_calls
 from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 both = pytest.mark.parametrize("revision", [LEGACY, MODERN])

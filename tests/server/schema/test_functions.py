@@ -9,10 +9,10 @@ import msgspec
 import pydantic
 import pytest
 from msgspec import UNSET, Meta, Raw, UnsetType
-from support.profiling import profile_calls
 
 from isthmus.errors import ToolError, UsageError
 from isthmus.server.schema.functions import ArgumentError, UserFunction
+from support.profiling import profile_calls
 
 
 class Context:

@@ -9,6 +9,8 @@ from msgspec import Meta, Struct
 
 from isthmus.auth.tokens.secret import Secret
 from isthmus.core.redaction.live_secrets import MIN_SECRET_CHARS
+from isthmus.host.model.gateway_options import GatewayOptions
+from isthmus.host.model.units import Rate, Seconds, Size
 
 __all__ = [
     "Advertise",
@@ -32,15 +34,6 @@ __all__ = [
     "diff_configs",
     "digest_entry",
 ]
-
-# in a file "15m", "30s", "250ms", or a number of seconds
-Seconds: TypeAlias = Annotated[float, Meta(extra={"form": "duration"})]
-
-# in a file "60/min", "5/s", "100/h", or a number a minute
-Rate: TypeAlias = Annotated[float, Meta(extra={"form": "rate"})]
-
-# in a file "1MiB", "64KiB", "500KB", or a number of bytes
-Size: TypeAlias = Annotated[int, Meta(extra={"form": "size"})]
 
 # the place of a line of the configuration; the first named wins
 Layer: TypeAlias = Literal["managed", "user", "workspace", "command_line"]
@@ -278,6 +271,7 @@ class HostOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         roots: folders for servers.
         audit: the audit log's settings, as the log reads them.
         search: when tools are found by searching, as the catalog reads it.
+        gateway: how a gateway in front of the host is to behave.
         state: the folder for what lasts; None for the user's own.
     """
 
@@ -289,6 +283,7 @@ class HostOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     roots: tuple[RootEntry, ...] = ()
     audit: Mapping[str, Any] = {}
     search: Mapping[str, Any] = {}
+    gateway: GatewayOptions = GatewayOptions()
     state: str | None = None
 
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from isthmus.host.model.attempt import Attempt, new_id
 from isthmus.host.model.errors import Exhausted, Unknown
-from isthmus.host.model.labels import RunLabels
 from isthmus.host.pipeline.acts.act import ActOutcome
+from isthmus.host.policy.flow_labels import RunLabels
 from isthmus.wire import CallToolResult, ResourceLink
 
 MAX_RUNS = 10_000  # the one that was used longest ago makes room

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isthmus.host.model.labels import PRIVATE, UNTRUSTED
+from isthmus.host.policy.flow_labels import PRIVATE, UNTRUSTED
 from isthmus.host.policy.patterns import Globs, covers_glob
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule import (

@@ -14,7 +14,6 @@ from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.entries import HostOptions
 from isthmus.host.model.errors import PolicyError
 from isthmus.host.model.facts import Facts
-from isthmus.host.model.labels import find_flow
 from isthmus.host.model.trace import (
     ASSURANCES,
     Assurance,
@@ -25,6 +24,7 @@ from isthmus.host.model.trace import (
     Trace,
     merge_obligations,
 )
+from isthmus.host.policy.flow_labels import find_flow
 from isthmus.host.policy.rule import LAYERS, PolicyLayer, find_problems, format_rules
 from isthmus.host.policy.rule_table import CompiledRule, RuleTable
 

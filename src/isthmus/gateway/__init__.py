@@ -1,0 +1,1 @@
+"""Gateway: all servers of a host as one server, for any client, in every revision."""
