@@ -7,7 +7,6 @@ more than a host in its address is told apart by a digest of the whole.
 import re
 from hashlib import sha256
 from typing import Any
-from urllib.parse import urlsplit
 
 from isthmus.core.principal import Principal, owner_of
 
@@ -53,6 +52,8 @@ def _spell_part(text: str) -> str:
 
 
 def _spell_issuer(issuer: str) -> str:
+    from urllib.parse import urlsplit  # slow, and needed with authorization alone
+
     try:
         parts = urlsplit(issuer)
         port = parts.port

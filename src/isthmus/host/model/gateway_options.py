@@ -88,7 +88,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     Attributes:
         name: the name that it gives as ``serverInfo``.
         title: the same for people; empty for none.
-        version: the same, its version; empty for that of isthmus.
+        version: the same, its version.
         instructions: for models, in place of those of the servers.
         answer: who answers what servers ask, the first who can.
         search: when clients get the tools that find tools in place of all tools.
@@ -98,7 +98,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str = "isthmus-gateway"
     title: str = ""
-    version: str = ""
+    version: str = "0"
     instructions: str = ""
     answer: Annotated[tuple[Answerer, ...], Meta(min_length=1, max_length=2)] = (
         "client",

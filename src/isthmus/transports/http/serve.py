@@ -9,11 +9,10 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from isthmus.errors import ConnectFailed, LifespanFailed
 from isthmus.lazy import is_installed
-from isthmus.transports.http.app import HttpApp
 from isthmus.transports.pipes import MAX_UNREAD_BYTES
 from isthmus.transports.shutdown import choose_loop_factory, run_to_end
 from isthmus.transports.tuning import tune_memory
@@ -33,8 +32,41 @@ OnBound = Callable[[str], None]
 """Called with the server's URL (or socket path) once it accepts connections."""
 
 
+class ServedApp(Protocol):
+    """An HTTP app as whoever serves it sees it: an ``HttpApp``, or several of them.
+
+    Attributes:
+        path: where its endpoint is.
+        head_limit, target_limit: the most bytes of a request's head, and of its first line.
+        sockets: its WebSockets, or None.
+        drain: its end.
+        failure: why it could not start, or None.
+    """
+
+    @property
+    def path(self) -> str: ...  # noqa: D102 - an attribute
+    @property
+    def head_limit(self) -> int: ...  # noqa: D102 - an attribute
+    @property
+    def target_limit(self) -> int: ...  # noqa: D102 - an attribute
+    @property
+    def sockets(self) -> Any: ...  # noqa: D102 - an attribute
+    @property
+    def drain(self) -> Any: ...  # noqa: D102 - an attribute
+    @property
+    def failure(self) -> str | None: ...  # noqa: D102 - an attribute
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one ASGI connection."""
+        ...
+
+    async def close(self) -> None:
+        """Stop."""
+        ...
+
+
 async def serve(
-    app: HttpApp,
+    app: ServedApp,
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
@@ -75,7 +107,7 @@ async def serve(
 
 
 def run(
-    app: HttpApp,
+    app: ServedApp,
     host: str = "127.0.0.1",
     port: int = 8000,
     *,
@@ -102,7 +134,7 @@ def run(
 
 
 def _make_server(
-    app: HttpApp,
+    app: ServedApp,
     host: str,
     port: int,
     uds: str | None,
@@ -159,7 +191,7 @@ def _make_server(
     )
 
 
-async def drain_connections(app: HttpApp, state: Any) -> None:
+async def drain_connections(app: ServedApp, state: Any) -> None:
     """Stop an app while its clients are told, answer by answer, to use other connections.
 
     A connection that is closed between two requests may lose the one that is on its way. So those

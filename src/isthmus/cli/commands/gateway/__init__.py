@@ -1,0 +1,1 @@
+"""Commands of the gateway: ``isthmus gateway`` and ``isthmus gateway check``."""

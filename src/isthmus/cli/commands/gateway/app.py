@@ -1,0 +1,166 @@
+"""``isthmus gateway``: serve all configured servers as one, over HTTP or stdio."""
+
+from contextlib import AsyncExitStack
+from typing import Annotated, Any
+
+from msgspec import Struct
+
+from isthmus.cli.commands.run import parse_address
+from isthmus.cli.declarations import CommandSet, Invocation, Option
+from isthmus.cli.exits import finish
+from isthmus.cli.output import print_note
+from isthmus.errors import UsageError
+from isthmus.gateway.gateway import ENDPOINT, PROFILE_ENDPOINT, Gateway
+from isthmus.host.host import Host
+from isthmus.host.remote.control import Control
+
+app = CommandSet(
+    name="gateway",
+    help="Serve all configured servers as one, for any client.",
+    invoke_without_command=True,
+)
+
+DEFAULT_ADDRESS = "127.0.0.1:8080"
+
+NO_SERVERS_HINT = (
+    "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
+)
+ATTACH_HINT = "isthmus host --attach shows it, and asks what has to be asked"
+
+
+class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
+    """Options of ``isthmus gateway``.
+
+    Attributes:
+        config: files instead of the usual ones.
+        http: the address; None for the usual one.
+        stdio: serve the program that started it, on standard input and output.
+        profile, server: the one that stdio serves; everything by default.
+        policy: the name or file of a policy; None for the configuration's.
+        state: the folder of what lasts; None for the configuration's.
+        store: the URL of what several processes share.
+        public_url: where the world reaches it.
+        allowed_origins: whose pages may call it.
+    """
+
+    config: tuple[str, ...] = ()
+    http: str | None = None
+    stdio: bool = False
+    profile: str | None = None
+    server: str | None = None
+    policy: str | None = None
+    state: str | None = None
+    store: str | None = None
+    public_url: str | None = None
+    allowed_origins: tuple[str, ...] = ()
+
+
+@app.callback()
+def gateway(
+    context: Invocation,
+    *,
+    config: Annotated[
+        list[str] | None,
+        Option("--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."),
+    ] = None,
+    http: Annotated[
+        str | None, Option(metavar="HOST:PORT", help=f"By default {DEFAULT_ADDRESS}.")
+    ] = None,
+    stdio: Annotated[
+        bool, Option("--stdio", help="Serve the program that started this, instead of HTTP.")
+    ] = False,
+    profile: Annotated[
+        str | None, Option(metavar="NAME", help="With --stdio: this profile, not everything.")
+    ] = None,
+    server: Annotated[
+        str | None, Option(metavar="NAME", help="With --stdio: this server, not everything.")
+    ] = None,
+    policy: Annotated[
+        str | None, Option(metavar="NAME|FILE", help="Rules: a policy of isthmus, or a file.")
+    ] = None,
+    state: Annotated[
+        str | None, Option(metavar="FOLDER", help="What lasts; the user's own by default.")
+    ] = None,
+    store: Annotated[
+        str | None,
+        Option(metavar="URL", help="What processes share: redis://HOST:6379/0, sqlite:///PATH."),
+    ] = None,
+    public_url: Annotated[
+        str | None,
+        Option(metavar="URL", help="Where the world reaches it; only that host is accepted."),
+    ] = None,
+    allowed_origin: Annotated[
+        list[str] | None, Option(metavar="ORIGIN", help="Let pages of this origin call it.")
+    ] = None,
+) -> None:
+    """Serve all configured servers as one, for any client."""
+    if context.subcommand is not None:
+        return
+    options = GatewayCommandOptions(
+        config=tuple(config or ()), http=http, stdio=stdio, profile=profile, server=server,
+        policy=policy, state=state, store=store, public_url=public_url,
+        allowed_origins=tuple(allowed_origin or ()),
+    )  # fmt: skip
+    finish(lambda: run_gateway(options))
+
+
+def run_gateway(options: GatewayCommandOptions) -> None:
+    """Run a gateway until its client hangs up or a signal ends it.
+
+    Raises:
+        UsageError: options contradict each other, or there is no such server or profile.
+        ConfigError: the configuration cannot be read.
+    """
+    if options.stdio and options.http:
+        raise UsageError("--stdio serves the program that started this: leave --http out")
+    if not options.stdio and (options.profile or options.server):
+        raise UsageError("--profile and --server choose for --stdio: over HTTP each has its path")
+    from isthmus.transports.shutdown import choose_loop_factory, run_to_end
+
+    run_to_end(_serve(make_gateway(options), options), choose_loop_factory())
+
+
+def make_gateway(options: GatewayCommandOptions) -> Gateway:
+    """Make the gateway of a configuration, and tell what is wrong with that.
+
+    Raises:
+        ConfigError: the configuration cannot be read.
+    """
+    given: dict[str, Any] = {} if options.store is None else {"store": options.store}
+    host = Host.from_config(
+        *options.config, policy=options.policy, state=options.state, watch=True, **given
+    )
+    for name, why in host.config.broken.items():
+        print_note(f"isthmus: {name}: {why}")
+    for passed in host.config.notes:
+        print_note(f"isthmus: {passed}")
+    if not (host.config.servers or host.config.broken):
+        print_note(f"isthmus: {NO_SERVERS_HINT}")
+    return Gateway(host, **given)
+
+
+def find_path(options: GatewayCommandOptions) -> str:
+    """The path of what is served over stdio."""
+    if options.profile:
+        return f"{PROFILE_ENDPOINT}{options.profile}"
+    return f"{ENDPOINT}/{options.server}" if options.server else ENDPOINT
+
+
+async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
+    async with AsyncExitStack() as stack:
+        folder = gateway.host.state.folder
+        if folder is not None:
+            # Before the host is open: it is seen there that no other one runs on the same state.
+            await stack.enter_async_context(Control(gateway.host.view, folder))
+        if options.stdio:
+            from isthmus.server.serve.run import serve_stdio
+
+            stack.push_async_callback(gateway.close)
+            await serve_stdio(gateway.find_server(find_path(options)))
+            return
+        from isthmus.transports.http.serve import serve
+
+        address = parse_address(options.http or DEFAULT_ADDRESS)
+        app = gateway.asgi(public_url=options.public_url, allowed_origins=options.allowed_origins)
+        print_note(f"isthmus: {ATTACH_HINT}")
+        await serve(app, *address, tune=True)

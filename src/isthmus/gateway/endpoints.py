@@ -1,0 +1,112 @@
+"""Endpoints of a gateway over HTTP: one app, which hands each request to the app of its path."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from isthmus.core.http.rules import Refusal
+from isthmus.gateway.gateway import ENDPOINT
+from isthmus.transports.http.asgi_exchange import AsgiExchange
+from isthmus.transports.http.asgi_lifespan import serve_lifespan
+from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.transports.http.request import Exchange, ExchangeApp
+
+if TYPE_CHECKING:
+    from isthmus.gateway.gateway import Gateway
+    from isthmus.transports.http.app import HttpApp
+
+NO_ENDPOINT = Refusal(404, -32600, "Not found: there is no such server or profile here")
+
+
+class GatewayApp(ExchangeApp):
+    """The endpoints of a gateway, as an ASGI app.
+
+    Args:
+        gateway: the gateway.
+        options: those of each ``HttpApp``.
+
+    Attributes:
+        main: the app at ``/mcp``, which also has the probes and pages.
+    """
+
+    def __init__(self, gateway: "Gateway", options: Mapping[str, Any]) -> None:
+        self._gateway = gateway
+        self._options = {key: value for key, value in options.items() if key != "path"}
+        self.main: HttpApp = gateway.server.asgi(path=ENDPOINT, **self._options)
+        self._others: dict[str, HttpApp] = {}
+
+    # As an HttpApp is asked by what serves it
+
+    @property
+    def path(self) -> str:
+        """The path of the endpoint that offers everything."""
+        return self.main.path
+
+    @property
+    def head_limit(self) -> int:
+        """The most bytes of a request's head."""
+        return self.main.head_limit
+
+    @property
+    def target_limit(self) -> int:
+        """The most bytes of a request's first line."""
+        return self.main.target_limit
+
+    @property
+    def sockets(self) -> Any:
+        """The WebSockets of the main endpoint; None where it takes none."""
+        return self.main.sockets
+
+    @property
+    def drain(self) -> Any:
+        """The end of the main endpoint; the others end with it."""
+        return self.main.drain
+
+    @property
+    def failure(self) -> str | None:
+        """The reason why it could not start, or None."""
+        return self.main.failure
+
+    # Requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] == "http":
+            await self.begin(AsgiExchange(scope, receive, send))
+        elif scope["type"] == "lifespan":
+            await serve_lifespan(self, receive, send)
+        else:
+            await self.main(scope, receive, send)
+
+    def begin(self, exchange: Exchange) -> Awaitable[Any]:
+        """Begin to serve a request at the endpoint of its path."""
+        path = exchange.request.path
+        if not path.startswith(f"{ENDPOINT}/"):
+            return self.main.begin(exchange)
+        path = path.rstrip("/")
+        if path == ENDPOINT:
+            return self.main.begin(exchange)
+        if not self._gateway.has_endpoint(path):
+            return exchange.refuse(NO_ENDPOINT)
+        app = self._others.get(path)
+        if app is None:
+            server = self._gateway.find_server(path)
+            app = self._others[path] = server.asgi(
+                **{**self._options, "path": path, "sse": None, "health": None, "ready": None}
+            )
+        return app.begin(exchange)
+
+    # Beginning and end
+
+    async def start(self) -> None:
+        """Get ready.
+
+        Raises:
+            Exception: the host cannot be opened.
+        """
+        await self.main.start()
+
+    async def close(self, drain: float | None = None) -> None:
+        """Stop all endpoints, and close the host."""
+        await asyncio.gather(*(app.close(drain) for app in (*self._others.values(), self.main)))
+        await self._gateway.close()

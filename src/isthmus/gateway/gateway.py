@@ -1,0 +1,166 @@
+"""Gateway: all servers of a host as one server, for any client, in every revision.
+
+In front stand plain servers of isthmus, one for each endpoint; behind them the host, which is the only one
+that reaches a server, through its one pipeline.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from isthmus.bridge.forwarded import ParkedCalls
+from isthmus.errors import UsageError
+from isthmus.gateway.connections import CallerConnections
+from isthmus.gateway.provider import GatewayParts, GatewayProvider
+from isthmus.gateway.views import GatewayView, MergedView, ServerView
+from isthmus.host.host import Host
+from isthmus.host.model.gateway_options import GatewayOptions
+from isthmus.server.server import Server
+
+if TYPE_CHECKING:
+    from isthmus.gateway.endpoints import GatewayApp
+
+ENDPOINT = "/mcp"
+PROFILE_ENDPOINT = "/mcp/p/"
+
+
+class Gateway:
+    """All servers of a host as one server.
+
+    Example::
+
+        gateway = Gateway(Host.from_config("mcp.json"))
+        gateway.run("http", port=8080)
+
+    Args:
+        host: reaches the servers; the gateway opens it, and closes it in the end.
+        options: of the gateway; by default what the host's configuration says.
+        **server: further options of the servers in front, as of ``Server``: ``auth``, ``store``,
+            ``secret``, ``middleware``, ``limits`` and so on.
+    """
+
+    def __init__(self, host: Host, *, options: GatewayOptions | None = None, **server: Any) -> None:
+        self.host = host
+        self._given = options
+        self._server_options = server
+        self._opening: asyncio.Task[None] | None = None
+        self._servers: dict[str, Server] = {}
+        parking = self.options.parking
+        self._parts = GatewayParts(
+            host=host,
+            connections=CallerConnections(host),
+            parked=ParkedCalls(parking.calls, parking.calls_of_principal, parking.ttl),
+            open=self.open,
+        )
+
+    @property
+    def options(self) -> GatewayOptions:
+        """The options in force."""
+        return self.host.config.options.gateway if self._given is None else self._given
+
+    # Endpoints
+
+    @property
+    def server(self) -> Server:
+        """The server that offers everything."""
+        return self.find_server(ENDPOINT)
+
+    def find_server(self, path: str) -> Server:
+        """The server that stands at a path: ``/mcp``, ``/mcp/SERVER`` or ``/mcp/p/PROFILE``.
+
+        Raises:
+            UsageError: nothing stands there.
+        """
+        server = self._servers.get(path)
+        if server is None:
+            server = self._servers[path] = self._make_server(path)
+        return server
+
+    def has_endpoint(self, path: str) -> bool:
+        """Whether something stands at a path now."""
+        return self._make_view(path) is not None
+
+    def _make_view(self, path: str) -> tuple[GatewayView, str, str] | None:
+        """The view at a path, its title and its instructions; None where there is none."""
+        options, host = self.options, self.host
+        entries = host.config.servers
+        if path == ENDPOINT:
+            return MergedView(host, None), options.title, options.instructions
+        if path.startswith(PROFILE_ENDPOINT):
+            name = path.removeprefix(PROFILE_ENDPOINT)
+            profile = options.profiles.get(name)
+            if profile is None:
+                return None
+            said = profile.instructions or options.instructions
+            return MergedView(host, profile, name), profile.title or options.title, said
+        name = path.removeprefix(f"{ENDPOINT}/")
+        if name not in entries or name == path:
+            return None
+        return ServerView(host, name), options.title, options.instructions
+
+    def _make_server(self, path: str) -> Server:
+        found, options = self._make_view(path), self.options
+        if found is None:
+            raise UsageError(f"no server and no profile of the gateway stands at {path}")
+        view, title, instructions = found
+        server: Server = Server(
+            options.name,
+            version=options.version,
+            title=title or None,
+            instructions=instructions or None,
+            **self._server_options,
+        )
+        server.add_provider(GatewayProvider(view, self._parts, server._settings))  # noqa: SLF001 - its engine
+        return server
+
+    # Serving
+
+    async def open(self) -> None:
+        """Open the host, once."""
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self.host.open())
+        await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Close the servers in front, give up what is parked, and close the host."""
+        for server in list(self._servers.values()):
+            await server.close()
+        self._parts.parked.close()
+        await self.host.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def asgi(self, **options: Any) -> "GatewayApp":
+        """The gateway as an ASGI app, with all its endpoints.
+
+        Args:
+            **options: those of ``Server.asgi``, but for ``path``.
+        """
+        from isthmus.gateway.endpoints import GatewayApp
+
+        return GatewayApp(self, options)
+
+    def run(self, transport: str = "stdio", **given: Any) -> None:
+        """Serve until the client hangs up, or until interrupted.
+
+        Args:
+            transport: ``"stdio"``, or ``"http"``.
+            **given: ``host`` and ``port`` (127.0.0.1 and 8080), and options as for :meth:`asgi`.
+        """
+        if transport == "http":
+            from isthmus.transports.http.serve import run as serve
+
+            address = given.pop("host", "127.0.0.1"), given.pop("port", 8080)
+            serve(self.asgi(**given), *address)
+        else:
+            self.server.run(transport, **given)  # type: ignore[call-overload]  # says what is wrong

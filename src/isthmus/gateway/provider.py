@@ -1,0 +1,389 @@
+"""Gateway provider: what a view of a host offers, as a provider of the server in front of it.
+
+Lists come from the host's catalog, and everything that is asked of a server goes through the host's one
+pipeline, as an attempt of the principal that asks.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Raw, Struct, json, structs
+
+from isthmus.bridge.forwarded import ParkedCalls
+from isthmus.bridge.proxy import make_loop_refusal
+from isthmus.bridge.upstream import HOPS_KEY, asks_in_result, is_askable, split_meta
+from isthmus.core.principal import NO_SCOPES, Principal
+from isthmus.errors import IsthmusError, Refuse, Refused, UrlRequired
+from isthmus.gateway.calls import GatewayCall
+from isthmus.gateway.failures import make_refusal, make_tool_failure
+from isthmus.gateway.principals import make_principal
+from isthmus.gateway.views import (
+    GatewayView,
+    Owned,
+    spell_prompt,
+    spell_resource,
+    spell_template,
+    spell_tool,
+)
+from isthmus.host.catalog.names import Viewer
+from isthmus.host.model.errors import Unknown
+from isthmus.runtime.inbound import Inbound
+from isthmus.server.composition.provider import Changed
+from isthmus.server.features.invocation import run_refusing
+from isthmus.server.settings import SharedSettings
+from isthmus.wire import (
+    CallToolResult,
+    CompleteResult,
+    EmptyResult,
+    InputRequiredResult,
+    PromptReference,
+    PromptsCapability,
+    ResourcesCapability,
+    ServerCapabilities,
+    ToolsCapability,
+)
+from isthmus.wire.meta import SERVER_INFO, read_meta
+from isthmus.wire.struct import Wire
+
+if TYPE_CHECKING:
+    from isthmus.gateway.connections import CallerConnections
+    from isthmus.host.host import Host
+
+MAX_HOPS = 4  # gateways and proxies that one request may pass
+
+LIST_PATIENCE_S = 10.0  # servers that answer later are told of by a changed list
+
+OFFERED = ServerCapabilities(
+    tools=ToolsCapability(list_changed=True),
+    resources=ResourcesCapability(subscribe=True, list_changed=True),
+    prompts=PromptsCapability(list_changed=True),
+    completions={},
+)
+
+
+class GatewayParts(Struct, frozen=True, kw_only=True):
+    """The parts of a gateway that its providers share.
+
+    Attributes:
+        host: reaches the servers.
+        connections: chooses the connection of each call.
+        parked: keeps calls whose clients have to come again with answers.
+        open: opens the host, where that has not happened.
+    """
+
+    host: "Host"
+    connections: "CallerConnections"
+    parked: ParkedCalls
+    open: Callable[[], Awaitable[None]]
+
+
+class GatewayProvider:
+    """The offers of one view of a gateway.
+
+    Args:
+        view: the view.
+        parts: those of the gateway.
+        settings: those of the server in front.
+
+    Attributes:
+        label: the provider as messages call it.
+        tasks: none here.
+    """
+
+    tasks = None
+
+    def __init__(self, view: GatewayView, parts: GatewayParts, settings: SharedSettings) -> None:
+        self.label = f"gateway to {view.label}"
+        self.view = view
+        self._parts = parts
+        self._settings = settings
+        self._changed: Changed | None = None
+
+    # Beginning and end
+
+    def attach(self, changed: Changed) -> None:
+        """Tell of changes from now on."""
+        self._changed = changed
+
+    async def open(self) -> None:
+        """Open the host."""
+        await self._parts.open()
+
+    async def close(self) -> None:
+        """Nothing: the gateway closes the host."""
+
+    # Capabilities and lists
+
+    async def capabilities(self, inbound: Inbound) -> ServerCapabilities:  # noqa: ARG002 - the same for everybody
+        """Everything: servers may come and go."""
+        return OFFERED
+
+    def serves(self, method: str, key: str) -> bool:  # noqa: ARG002 - as ItemProvider has it
+        """Yes: there is nothing else in front of the host."""
+        return True
+
+    def guesses(self, method: str, key: str) -> bool:  # noqa: ARG002 - as ItemProvider has it
+        """No: it is the only one."""
+        return False
+
+    async def list(self, method: str, inbound: Inbound) -> Sequence[Wire]:
+        """All items of a list, of all servers of the view that are known."""
+        count_hops(read_meta(inbound.params))
+        view, catalog = self.view, self._parts.host.catalog
+        viewer = Viewer(make_principal(inbound.principal))
+        try:
+            async with asyncio.timeout(LIST_PATIENCE_S):
+                await catalog.load(view.servers(), viewer)
+        except TimeoutError:
+            pass  # the others are listed
+        match method:
+            case "tools/list":
+                return [
+                    spell_tool(view, item, catalog.choice(item.server).describe)
+                    for item in catalog.tools(viewer)
+                    if view.offers(item.server, item.name)
+                ]
+            case "prompts/list":
+                return [
+                    spell_prompt(view, item)
+                    for item in catalog.prompts(viewer)
+                    if view.offers(item.server, item.name)
+                ]
+        servers = set(view.servers())
+        if method == "resources/list":
+            return [
+                spell_resource(view, item)
+                for item in catalog.resources(viewer)
+                if item.server in servers
+            ]
+        return [
+            spell_template(view, item)
+            for item in catalog.templates(viewer)
+            if item.server in servers
+        ]
+
+    # Scopes: whoever may ask the gateway is judged by the host's policy
+
+    def needs(self, method: str, params: Any, principal: Principal | None) -> frozenset[str]:  # noqa: ARG002 - as ItemProvider has it
+        """None."""
+        return NO_SCOPES
+
+    def fixed_scopes(self, method: str, key: str) -> frozenset[str]:  # noqa: ARG002 - as ItemProvider has it
+        """None."""
+        return NO_SCOPES
+
+    def known_scopes(self) -> frozenset[str]:
+        """None."""
+        return NO_SCOPES
+
+    # Requests
+
+    def serve(self, method: str, params: Any, inbound: Inbound) -> Awaitable[Wire | Raw]:
+        """Serve a request through the host's pipeline.
+
+        Raises:
+            Refuse: it is refused.
+        """
+        match method:
+            case "tools/call" | "prompts/get":
+                return self._serve(method, params, params.name, inbound)
+            case "resources/read":
+                return self._serve(method, params, params.uri, inbound)
+            case "completion/complete":
+                ref = params.ref
+                name = ref.name if isinstance(ref, PromptReference) else ref.uri
+                return self._serve(method, params, name, inbound)
+        return self._change_subscription(params.uri)
+
+    async def _change_subscription(self, uri: str) -> Wire:
+        del uri
+        return EmptyResult()
+
+    async def _serve(self, method: str, params: Any, name: str, inbound: Inbound) -> Wire:
+        meta, hops = split_meta(params.meta)
+        check_hops(hops)
+        meta[HOPS_KEY] = hops + 1
+        first: list[Any] = []
+        if getattr(params, "request_state", UNSET) is UNSET and not getattr(
+            params, "input_responses", UNSET
+        ):
+            call = GatewayCall(inbound, self._settings, meta)
+            try:
+                result = await self._attempt(call, method, params, name)
+            except UrlRequired as error:
+                first.append(error)
+            else:
+                if type(result) is not InputRequiredResult:
+                    return self._clean(result)
+                first.append(result)
+
+        async def body(context: Any) -> Any:
+            if first:
+                asked = first.pop()
+                if isinstance(asked, UrlRequired):
+                    raise UrlRequired(*asked.pages, message=str(asked))
+                return asked
+            state = context.request_state
+            if state is None:
+                call = GatewayCall(inbound, self._settings, meta)
+                return await self._attempt(call, method, params, name)
+            return await self._return(inbound, state, context.input_responses)
+
+        try:
+            ended: Wire = await run_refusing(body, inbound, params, name, self._settings)
+        except Refused as no:  # by the client, of what the server behind asked in its result
+            raise Refuse(no.code, no.message, no.data) from no
+        return self._clean(ended)
+
+    async def _attempt(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
+        """Begin a call.
+
+        Returns:
+            Its result, or an ``InputRequiredResult`` with what is asked first.
+
+        Raises:
+            Refuse: as it went.
+        """
+        caller = call.inbound.caller
+        asks = asks_in_result(caller.revision) and method != "completion/complete"
+        if not asks or not is_askable(caller.capabilities):
+            return await self._forward(call, method, params, name)
+        call.begin(self._forward(call, method, params, name))
+        return await self._go_on(call)
+
+    async def _return(self, inbound: Inbound, state: str, answers: Mapping[str, Any]) -> Any:
+        """Go on with a parked call whose client has come again.
+
+        Raises:
+            Refuse: it is not here any more.
+        """
+        parked = self._parts.parked
+        # a request that was made again before anybody answered
+        asked = None if answers else parked.ask_again(state, inbound)
+        if asked is not None:
+            return asked
+        return await self._go_on(parked.take(state, inbound, answers))
+
+    async def _go_on(self, call: Any) -> Any:
+        result = await call.wait()
+        if result is None:
+            call.hold_notes()
+        await call.finish_notes()
+        return self._parts.parked.park(call) if result is None else result
+
+    async def _forward(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
+        """Make the attempt, and say what is still to be said before its result."""
+        try:
+            return await self._make(call, method, params, name)
+        finally:
+            await call.finish_notes()
+
+    async def _make(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
+        """Make the attempt.
+
+        Raises:
+            Refuse: as it went.
+        """
+        principal = make_principal(call.inbound.principal)
+        viewer, server = Viewer(principal), ""
+        try:
+            server, own = await self._find(method, name, viewer)
+            async with self._parts.connections.borrow(server, call.inbound, principal) as key:
+                return await self._dispatch(call, method, params, server, own, principal, key)
+        except IsthmusError as error:
+            failed = make_tool_failure(error) if method == "tools/call" else None
+            if failed is not None:
+                return failed
+            raise make_refusal(error, server) from error
+
+    async def _find(self, method: str, name: str, viewer: Viewer) -> Owned:
+        """The server that is meant, and its own name of what is meant.
+
+        Raises:
+            Unknown: there is none.
+        """
+        view = self.view
+        find: Callable[[str, Viewer], Owned] = view.find_prompt
+        if method == "tools/call":
+            find = view.find_tool
+        elif method == "resources/read" or (method == "completion/complete" and "://" in name):
+            find = view.find_resource
+        try:
+            return find(name, viewer)
+        except Unknown:
+            await self._parts.host.catalog.load(view.servers(), viewer)
+            return find(name, viewer)
+
+    async def _dispatch(  # noqa: PLR0917 - the path of every call: keywords cost
+        self,
+        call: GatewayCall,
+        method: str,
+        params: Any,
+        server: str,
+        own: str,
+        principal: str,
+        isolation: str,
+    ) -> Any:
+        calls = self._parts.host.calls
+        whom: dict[str, Any] = {
+            "server": server,
+            "principal": principal,
+            "origin": "gateway",
+            "client": call,
+            "isolation": isolation,
+        }
+        match method:
+            case "tools/call":
+                arguments = json.decode(params.arguments) if params.arguments else None
+                told = call.pass_progress if call.takes_progress else None
+                result = await calls.call(own, arguments, on_progress=told, **whom)
+                return result.wire
+            case "prompts/get":
+                return await calls.prompt(own, params.arguments or None, **whom)
+            case "resources/read":
+                return await calls.read(own, fresh=True, **whom)
+        ref = params.ref
+        spelt = {"name": own} if isinstance(ref, PromptReference) else {"uri": own}
+        context = params.context.arguments if params.context else None
+        completion = await calls.complete(
+            server,
+            structs.replace(ref, **spelt),
+            params.argument.name,
+            params.argument.value,
+            context=context or None,
+            **{key: value for key, value in whom.items() if key != "server"},
+        )
+        return CompleteResult(completion=completion)
+
+    def _clean(self, result: Any) -> Wire:
+        """A result that is safe to show, without what the server behind says of itself."""
+        meta = getattr(result, "meta", UNSET)
+        if meta and SERVER_INFO in meta:
+            rest = {key: value for key, value in meta.items() if key != SERVER_INFO}
+            result = structs.replace(result, meta=rest or UNSET)
+        sanitise = self._settings.sanitise
+        if sanitise is None or type(result) is not CallToolResult:
+            return result  # type: ignore[no-any-return]  # each of them is one
+        return sanitise.result(result)
+
+
+def count_hops(meta: Mapping[str, Any]) -> int:
+    """The gateways and proxies that a request came through.
+
+    Raises:
+        Refuse: they are too many.
+    """
+    _, hops = split_meta({**meta})
+    check_hops(hops)
+    return hops
+
+
+def check_hops(hops: int) -> None:
+    """See that a request did not come through too many gateways.
+
+    Raises:
+        Refuse: it did: they lead to each other.
+    """
+    if hops >= MAX_HOPS:
+        raise make_loop_refusal(hops)

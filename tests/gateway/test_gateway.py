@@ -1,0 +1,47 @@
+"""The gateway: lists, calls, reads, prompts and completion, from every revision to every other."""
+
+import pytest
+
+from isthmus import Client
+from isthmus.wire import PromptReference
+from support.gateway.small_gateway import REVISION_NAMES, make_gateway, make_shop
+
+EVERY_CELL = pytest.mark.parametrize(
+    ("client", "server"), [(one, other) for one in REVISION_NAMES for other in REVISION_NAMES]
+)
+
+
+@EVERY_CELL
+async def test_everything_of_a_server_is_reached_through_a_gateway(client, server):
+    """Ours: in all pairings of revisions, under the names of the catalog."""
+    gateway = make_gateway(shop=make_shop(server))
+    async with gateway, Client(gateway.server, revision=client) as user:
+        assert ["shop__add", "shop__order"] == [tool.name for tool in await user.list_tools()]
+        assert ["shop+shop://catalogue"] == [one.uri for one in await user.list_resources()]
+        assert ["shop__praise"] == [one.name for one in await user.list_prompts()]
+        assert "3" == (await user.call_tool("shop__add", {"a": 1, "b": 2})).text
+        read = await user.read_resource("shop+shop://items/shoe")
+        prompt = await user.get_prompt("shop__praise", {"name": "shoes"})
+        assert "a shoe" == read.contents[0].text
+        assert "praise shoes" == prompt.messages[0].content.text
+        ref = PromptReference(name="shop__praise")
+        assert ["shirt", "shoe"] == (await user.complete(ref, "name", "sh")).values
+
+
+@EVERY_CELL
+async def test_one_server_has_its_own_names_at_its_own_endpoint(client, server):
+    """Ours: /mcp/SERVER is that server, as if it were reached directly."""
+    gateway = make_gateway(shop=make_shop(server), other=make_shop(server))
+    async with gateway, Client(gateway.find_server("/mcp/shop"), revision=client) as user:
+        assert ["add", "order"] == [tool.name for tool in await user.list_tools()]
+        assert "3" == (await user.call_tool("add", {"a": 1, "b": 2})).text
+        assert "a shoe" == (await user.read_resource("shop://items/shoe")).contents[0].text
+
+
+async def test_progress_of_a_server_reaches_the_caller():
+    """Ours: with the token of the caller, in its revision."""
+    gateway, heard = make_gateway(shop=make_shop("2025-06-18")), []
+    async with gateway, Client(gateway.server) as user:
+        await user.call_tool("shop__add", {"a": 1, "b": 2}, on_progress=heard.append)
+
+    assert [(1, 2, "half")] == [(one.progress, one.total, one.message) for one in heard]
