@@ -170,7 +170,7 @@ ROOM_FLOORS = (
     {"pipeline", "remote"},
     {"questions", "context", "providers"},
     {"sampling", "confinement"},
-    {"host", "assembly", "lifecycle", "reloading", "sharing", "visibility"},
+    {"host", "assembly", "lifecycle", "reloading", "settings", "sharing", "visibility"},
     {"chat"},
     {"turns"},
 )

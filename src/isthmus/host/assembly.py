@@ -5,11 +5,10 @@ pipeline. What needs the servers is made when it is opened (:class:`HostParts`).
 """
 
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isthmus.errors import IsthmusError
 from isthmus.host.approvals.broker import Broker
@@ -39,6 +38,7 @@ from isthmus.host.reloading import (
     load_policy,
     load_shadow_policy,
 )
+from isthmus.host.settings import HostSettings
 from isthmus.host.sharing import (
     make_fingerprints,
     make_grants,
@@ -54,6 +54,8 @@ from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.host.visibility import ToolSearch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from isthmus.client.client import Client
     from isthmus.client.targets import ClientTarget
     from isthmus.host.confinement.install import InstallConsents
@@ -64,22 +66,6 @@ if TYPE_CHECKING:
     from isthmus.host.supervisor.connection import ServerConnection
     from isthmus.host.supervisor.states import ConnectionState
     from isthmus.wire import Tool
-
-
-@dataclass(frozen=True, slots=True)
-class HostSettings:
-    """Settings that a program gives a host besides its configuration; see ``Host``."""
-
-    policy: Any = None
-    models: Any = None
-    providers: Any = None
-    state: Any = None
-    workspace: str = ""
-    clock: Callable[[], float] = time.time
-    opener: Any = None
-    store: Any = None
-    name: str = "host"
-    secrets: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +88,18 @@ class HostCore:
     shared: "SharedState | None" = None
 
 
-def make_core(
-    config: HostConfig, settings: HostSettings, find_entry: Callable[[str], ServerEntry | None]
-) -> HostCore:
+def make_core(config: HostConfig, settings: HostSettings, entries: EntrySettings) -> HostCore:
     """The parts that need no server.
 
     Args:
         config: servers and settings.
         settings: what the program gives besides.
-        find_entry: says what the configuration in force says of a server, where the host is open.
+        entries: the configuration in force, where the host is open.
 
     Raises:
         ConfigError, PolicyError: the configuration or the policy says what cannot be.
     """
-    options, clock, entries = config.options, settings.clock, EntrySettings(find_entry)
+    options, clock = config.options, settings.clock
     events, runs = HostEvents(), Runs(time.monotonic)
     state = HostState(settings.state or options.state, clock=clock)
     shared = make_shared_state(settings.store, settings.name, settings.secrets)
@@ -123,7 +107,11 @@ def make_core(
     decisions = Decisions(state, clock)
     grants, fingerprints = make_grants(state, shared), make_fingerprints(state, shared)
     broker = Broker(audit, decisions, clock=clock, events=events, shared=make_questions(shared))
-    limits = CallLimits(entries.find_limits, store=None if shared is None else shared.store)
+    limits = CallLimits(
+        entries.find_limits,
+        get_client_calls=entries.get_client_calls,
+        store=None if shared is None else shared.store,
+    )
     pipeline = Pipeline(
         policy=load_policy(settings.policy, options),
         shadow=load_shadow_policy(options),

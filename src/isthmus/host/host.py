@@ -13,16 +13,17 @@ from msgspec import structs
 from isthmus.client.model.limits import OnProgress
 from isthmus.client.targets import ClientTarget, script_command
 from isthmus.errors import IsthmusError, OutOfPhase, UsageError
-from isthmus.host.assembly import HostCore, HostParts, HostSettings, make_core
+from isthmus.host.assembly import HostCore, HostParts, make_core
 from isthmus.host.lifecycle import watch_roots
 from isthmus.host.model.attempt import Origin
-from isthmus.host.model.entries import HostConfig, ServerEntry, ServerOptions
+from isthmus.host.model.entries import EntrySettings, HostConfig, ServerEntry, ServerOptions
 from isthmus.host.model.errors import ConfigError
 from isthmus.host.model.events import EventStream, HostNotice
 from isthmus.host.model.interaction import Approver, Decision, FormAsked, Interaction
 from isthmus.host.pipeline.acts.tool_call import TaskResumeAct
 from isthmus.host.pipeline.runs import NO_BUDGET, Budget, Run
 from isthmus.host.remote.local import LocalView
+from isthmus.host.settings import HostSettings
 from isthmus.host.sharing import check_secrets
 from isthmus.host.visibility import HostPolicy
 from isthmus.transports.command import Command
@@ -123,7 +124,8 @@ class Host:
             name=name,
             secrets=check_secrets(secret),
         )
-        self._core = make_core(self._config, settings, self._find_entry)
+        in_force = EntrySettings(self._find_entry, lambda: self.config.options)
+        self._core = make_core(self._config, settings, in_force)
         self._parts: HostParts | None = None
         self.view = LocalView(self)
         for one in make_approvers(approver):

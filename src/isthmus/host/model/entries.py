@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from isthmus.auth.tokens.secret import Secret
 from isthmus.core.redaction.live_secrets import MIN_SECRET_CHARS
@@ -42,6 +42,8 @@ Layer: TypeAlias = Literal["managed", "user", "workspace", "command_line"]
 # they say where an entry stands and what of it is secret, and not what it is
 IGNORED_FIELDS = frozenset({"layer", "source", "secrets", "written"})
 HIDDEN_TEXT = "[secret]"
+
+DEFAULT_CALLS_PER_MINUTE = 600.0  # to a server whose entry says no other number
 
 
 class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -108,13 +110,15 @@ class ServerLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     """Limits of the calls to a server.
 
     Attributes:
-        calls: calls a minute; None for any number.
+        calls: calls a minute, of everybody together; None for any number. Where an entry does not say
+            it, it is :data:`DEFAULT_CALLS_PER_MINUTE` for what a host calls, and any number for the clients
+            of a gateway, each of whom has a rate of their own.
         tool_calls: calls a minute of one tool by one principal; None for as many as there may be.
         concurrency: calls at once.
         result_bytes: bytes of a result that are passed on; the rest is kept behind a link.
     """
 
-    calls: Rate | None = 600.0
+    calls: Rate | UnsetType | None = UNSET
     tool_calls: Rate | None = None
     concurrency: int = 8
     result_bytes: Size = 1024 * 1024
@@ -404,14 +408,24 @@ DEFAULT_INTERACTION_TIMEOUT_S = 600.0
 
 
 class EntrySettings:
-    """What the configuration in force says of servers, where the host is open.
+    """What the configuration in force says of servers and their callers, where the host is open.
 
     Args:
         find: finds the entry of a server; None while the host is not open.
+        get_options: gives the options of the host.
     """
 
-    def __init__(self, find: Callable[[str], ServerEntry | None]) -> None:
+    def __init__(
+        self,
+        find: Callable[[str], ServerEntry | None],
+        get_options: Callable[[], HostOptions] = HostOptions,
+    ) -> None:
         self._find = find
+        self._get_options = get_options
+
+    def get_client_calls(self) -> float | None:
+        """Calls a minute that each principal of a gateway may make at each server."""
+        return self._get_options().gateway.limits.calls
 
     def find_limits(self, server: str) -> ServerLimits:
         """The limits of a server."""

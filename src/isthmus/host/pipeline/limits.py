@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.entries import ServerLimits
 from isthmus.host.model.errors import Exhausted
+from isthmus.host.pipeline.call_rates import CallRate, find_rates
 from isthmus.store.meter import MemoryMeter, Meter, Rate
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_WAITING_CALLS = 64  # of one principal at one server
 RETRY_AFTER_S = 1.0  # where too many wait: how long each takes is not known
-RATE_WINDOW_S = 60.0
 
 
 class ServerSlots:
@@ -98,6 +98,7 @@ class ServerGate:
 
     Args:
         limits: how much.
+        client_calls: calls a minute of each principal of a gateway; None for any number.
         clock: says seconds that never go back.
         make_meter: makes a meter that all processes of the host share; None where it is one.
     """
@@ -105,17 +106,24 @@ class ServerGate:
     def __init__(
         self,
         limits: ServerLimits,
+        client_calls: float | None,
         clock: Callable[[], float],
         make_meter: Callable[[str, Rate], Meter] | None = None,
     ) -> None:
         self.limits = limits
+        self.client_calls = client_calls
         self.slots = ServerSlots(limits.concurrency)
-        rates = (limits.calls, limits.tool_calls)
-        self._all, self._each = (
-            None if rate is None else MemoryMeter(Rate(rate, RATE_WINDOW_S), clock=clock)
-            for rate in rates
-        )
+        self._clock = clock
+        self._meters: dict[str, MemoryMeter] = {}
         self._make_meter = make_meter
+        # one of two tuples for each attempt: of a gateway's clients, and of all others
+        self._rates = {
+            True: find_rates(limits, client_calls, "gateway"),
+            False: find_rates(limits, client_calls, "local"),
+        }
+
+    def _find_rates(self, attempt: Attempt) -> tuple[CallRate, ...]:
+        return self._rates[attempt.origin == "gateway"]
 
     async def spend_shared(self, attempt: Attempt) -> None:
         """Count one more call at all processes of the host.
@@ -124,18 +132,13 @@ class ServerGate:
             Exhausted: it comes too soon.
             StoreUnavailable: nobody can tell.
         """
-        make, limits = self._make_meter, self.limits
-        for meter_name, amount, key, what in (
-            ("tool", limits.tool_calls, f"{attempt.principal}\0{attempt.object}", attempt.object),
-            ("server", limits.calls, "", ""),
-        ):
-            if make is None or amount is None:
-                continue
-            rate = Rate(amount, RATE_WINDOW_S)
-            wait = await make(f"host/{meter_name}/{attempt.server}", rate).take(key)
+        if self._make_meter is None:
+            return
+        for one in self._find_rates(attempt):
+            meter = self._make_meter(f"host/{one.name}/{attempt.server}", one.rate)
+            wait = await meter.take(one.make_key(attempt))
             if wait:
-                whose = f"{what!r} of " if what else ""
-                raise make_rate_error(f"{whose}server {attempt.server!r}", rate, wait)
+                raise one.make_error(attempt, wait)
 
     def spend(self, attempt: Attempt) -> None:
         """Count one more call.
@@ -143,25 +146,18 @@ class ServerGate:
         Raises:
             Exhausted: it comes too soon.
         """
-        each, all = self._each, self._all
-        key = f"{attempt.principal}\0{attempt.object}"
-        if each is not None and (wait := each.spend(key)):
-            raise make_rate_error(
-                f"{attempt.object!r} of server {attempt.server!r}", each.rate, wait
-            )
-        if all is not None and (wait := all.spend("")):
-            if each is not None:
-                each.spend(key, -1.0)  # it did not happen
-            raise make_rate_error(f"server {attempt.server!r}", all.rate, wait)
-
-
-def make_rate_error(what: str, rate: Rate, wait: float) -> Exhausted:
-    """Make the error of a call that comes too soon."""
-    return Exhausted(
-        f"{what} is called too often: {rate.amount:g} a minute (limits.calls), again in "
-        f"{wait:.1f} s",
-        retry_after=wait,
-    )
+        spent: list[tuple[MemoryMeter, str]] = []
+        for one in self._find_rates(attempt):
+            meter = self._meters.get(one.name)
+            if meter is None:
+                meter = self._meters[one.name] = MemoryMeter(one.rate, clock=self._clock)
+            key = one.make_key(attempt)
+            wait = meter.spend(key)
+            if wait:
+                for before, counted in spent:
+                    before.spend(counted, -1.0)  # it did not happen
+                raise one.make_error(attempt, wait)
+            spent.append((meter, key))
 
 
 class CallLimits:
@@ -170,6 +166,7 @@ class CallLimits:
     Args:
         of: gives a server's.
         clock: says seconds that never go back.
+        get_client_calls: gives the calls a minute of each principal of a gateway at each server.
         store: where the processes of a host count together; None where it is one process. Places
             at a server are of each process, as its connections are.
     """
@@ -179,25 +176,32 @@ class CallLimits:
         of: Callable[[str], ServerLimits],
         clock: Callable[[], float] = time.monotonic,
         *,
+        get_client_calls: Callable[[], float | None] = lambda: None,
         store: "Store | None" = None,
     ) -> None:
         self._make_meter = None if store is None else store.meter
         self._of = of
+        self._get_client_calls = get_client_calls
         self._clock = clock
         self._places: dict[str, ServerGate] = {}
         self._inside: dict[str, str] = {}
 
     def _place(self, server: str) -> ServerGate:
-        limits = self._of(server)
+        limits, client_calls = self._of(server), self._get_client_calls()
         place = self._places.get(server)
         if place is None:
-            place = self._places[server] = ServerGate(limits, self._clock, self._make_meter)
-        elif place.limits is not limits and place.limits != limits:
-            before, place = place, ServerGate(limits, self._clock, self._make_meter)
+            place = self._places[server] = self._make_gate(limits, client_calls)
+        elif place.client_calls != client_calls or (
+            place.limits is not limits and place.limits != limits
+        ):
+            before, place = place, self._make_gate(limits, client_calls)
             place.slots = before.slots  # those inside leave the places that they took
             place.slots.most = limits.concurrency
             self._places[server] = place
         return place
+
+    def _make_gate(self, limits: ServerLimits, client_calls: float | None) -> ServerGate:
+        return ServerGate(limits, client_calls, self._clock, self._make_meter)
 
     def must_wait(self, attempt: Attempt) -> bool:
         """Whether there is no place for an attempt just now."""
