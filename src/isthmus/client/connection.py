@@ -8,6 +8,7 @@ which trace it belongs to.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextvars import ContextVar
 from functools import partial
 from sys import modules
 from typing import Any, TypeVar
@@ -55,6 +56,9 @@ from isthmus.wire.meta import find_key_flaw
 from isthmus.wire.reading import read_well_formed_items
 
 R = TypeVar("R")
+
+PASSED_META: ContextVar[Mapping[str, Any] | None] = ContextVar("isthmus_passed_meta", default=None)
+"""Members of ``_meta`` of every request that is made in this context, as a gateway passes them on."""
 
 Headers = tuple[tuple[str, str], ...]
 RecoveredErrors = tuple[type[Exception], ...]
@@ -218,11 +222,14 @@ class Connection:
             )
 
     def about(self, meta: Mapping[str, Any] | None) -> Meta | UnsetType:
-        """The ``_meta`` of a request: the caller's members and ours, ours first.
+        """The ``_meta`` of a request: the caller's members, those that are passed on, and ours; ours first.
 
         Raises:
             UsageError: a member of the caller's has no name that may be there.
         """
+        passed = PASSED_META.get()
+        if passed is not None:
+            meta = {**passed, **meta} if meta else passed
         if not meta:
             return self.meta
         for key in meta:

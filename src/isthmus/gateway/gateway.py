@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.errors import UsageError
 from isthmus.gateway.connections import CallerConnections
+from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.provider import GatewayParts, GatewayProvider
 from isthmus.gateway.views import GatewayView, MergedView, ServerView
 from isthmus.host.host import Host
@@ -51,6 +52,7 @@ class Gateway:
             connections=CallerConnections(host),
             parked=ParkedCalls(parking.calls, parking.calls_of_principal, parking.ttl),
             open=self.open,
+            mark=GatewayMark(),
         )
 
     @property
@@ -118,7 +120,9 @@ class Gateway:
     async def open(self) -> None:
         """Open the host, once."""
         if self._opening is None:
-            self._opening = asyncio.ensure_future(self.host.open())
+            # What the host asks by itself comes from this gateway, too.
+            with passing_on(extend_trail({}, self._parts.mark.make(self.host.config))):
+                self._opening = asyncio.ensure_future(self.host.open())
         await asyncio.shield(self._opening)
 
     async def close(self) -> None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Raw, Struct, json, structs
 
 from isthmus.bridge.forwarded import ParkedCalls
-from isthmus.bridge.proxy import make_loop_refusal
-from isthmus.bridge.upstream import HOPS_KEY, asks_in_result, is_askable, split_meta
+from isthmus.bridge.upstream import asks_in_result, is_askable
 from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import IsthmusError, Refuse, Refused, UrlRequired
 from isthmus.gateway.calls import GatewayCall
 from isthmus.gateway.failures import make_refusal, make_tool_failure
+from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.principals import make_principal
 from isthmus.gateway.views import (
     GatewayView,
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from isthmus.gateway.connections import CallerConnections
     from isthmus.host.host import Host
 
-MAX_HOPS = 4  # gateways and proxies that one request may pass
-
 LIST_PATIENCE_S = 10.0  # servers that answer later are told of by a changed list
 
 OFFERED = ServerCapabilities(
@@ -70,12 +68,14 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
         connections: chooses the connection of each call.
         parked: keeps calls whose clients have to come again with answers.
         open: opens the host, where that has not happened.
+        mark: by which the gateway knows requests again that it has made itself.
     """
 
     host: "Host"
     connections: "CallerConnections"
     parked: ParkedCalls
     open: Callable[[], Awaitable[None]]
+    mark: GatewayMark
 
 
 class GatewayProvider:
@@ -129,12 +129,12 @@ class GatewayProvider:
 
     async def list(self, method: str, inbound: Inbound) -> Sequence[Wire]:
         """All items of a list, of all servers of the view that are known."""
-        count_hops(read_meta(inbound.params))
         view, catalog = self.view, self._parts.host.catalog
         viewer = Viewer(make_principal(inbound.principal))
         try:
-            async with asyncio.timeout(LIST_PATIENCE_S):
-                await catalog.load(view.servers(), viewer)
+            with passing_on(self._extend_trail(read_meta(inbound.params))):
+                async with asyncio.timeout(LIST_PATIENCE_S):
+                    await catalog.load(view.servers(), viewer)
         except TimeoutError:
             pass  # the others are listed
         match method:
@@ -201,9 +201,7 @@ class GatewayProvider:
         return EmptyResult()
 
     async def _serve(self, method: str, params: Any, name: str, inbound: Inbound) -> Wire:
-        meta, hops = split_meta(params.meta)
-        check_hops(hops)
-        meta[HOPS_KEY] = hops + 1
+        meta = self._extend_trail(params.meta)
         first: list[Any] = []
         if getattr(params, "request_state", UNSET) is UNSET and not getattr(
             params, "input_responses", UNSET
@@ -289,8 +287,9 @@ class GatewayProvider:
         viewer, server = Viewer(principal), ""
         try:
             server, own = await self._find(method, name, viewer)
-            async with self._parts.connections.borrow(server, call.inbound, principal) as key:
-                return await self._dispatch(call, method, params, server, own, principal, key)
+            with passing_on(call.meta):
+                async with self._parts.connections.borrow(server, call.inbound, principal) as key:
+                    return await self._dispatch(call, method, params, server, own, principal, key)
         except IsthmusError as error:
             failed = make_tool_failure(error) if method == "tools/call" else None
             if failed is not None:
@@ -356,6 +355,15 @@ class GatewayProvider:
         )
         return CompleteResult(completion=completion)
 
+    def _extend_trail(self, meta: Any) -> dict[str, Any]:
+        """The gateways that a request came through, and this one.
+
+        Raises:
+            Refuse: it was here before.
+        """
+        parts = self._parts
+        return extend_trail(meta, parts.mark.make(parts.host.config))
+
     def _clean(self, result: Any) -> Wire:
         """A result that is safe to show, without what the server behind says of itself."""
         meta = getattr(result, "meta", UNSET)
@@ -366,24 +374,3 @@ class GatewayProvider:
         if sanitise is None or type(result) is not CallToolResult:
             return result  # type: ignore[no-any-return]  # each of them is one
         return sanitise.result(result)
-
-
-def count_hops(meta: Mapping[str, Any]) -> int:
-    """The gateways and proxies that a request came through.
-
-    Raises:
-        Refuse: they are too many.
-    """
-    _, hops = split_meta({**meta})
-    check_hops(hops)
-    return hops
-
-
-def check_hops(hops: int) -> None:
-    """See that a request did not come through too many gateways.
-
-    Raises:
-        Refuse: it did: they lead to each other.
-    """
-    if hops >= MAX_HOPS:
-        raise make_loop_refusal(hops)
