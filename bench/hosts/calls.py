@@ -1,6 +1,6 @@
 """What a host costs: an allowed call through its pipeline, over the bare client's call.
 
-``python bench/host.py [--short]`` prints microseconds: of the client alone, and what the host adds
+``python bench/hosts/calls.py [--short]`` prints microseconds: of the client alone, and what the host adds
 to it without the row that is durable before the call, and with it in a file and in memory; and how
 many bytes a call leaves behind over many calls.
 """
