@@ -317,7 +317,7 @@ class Database:
             return
         if self._posted_to is not loop:
             self._posted_to = loop
-            loop.call_soon(self._soon)
+            loop.call_later(POST_DELAY_S, self._soon)
 
     async def close(self) -> None:
         """Do what was asked for, then let go of the file; safe to call twice.

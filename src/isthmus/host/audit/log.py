@@ -119,12 +119,17 @@ class AuditLog:
     async def intent(self, row: AuditRow) -> None:
         """Write an intent: an attempt that is about to be made; it is committed when this returns.
 
+        A log in memory ends with this process whatever was committed: there it is noted.
+
         Where this is cancelled it may have been written: an outcome belongs to it then, too.
 
         Raises:
             AuditUnavailable: it could not be written, so it must not happen.
         """
-        await self._commit(row)
+        if self._state.folder is None and self._writer.begun and not self.trouble:
+            self.note(row)
+        else:
+            await self._commit(row)
 
     async def write(self, row: AuditRow) -> None:
         """Write any row; it is committed when this returns.
