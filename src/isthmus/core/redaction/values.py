@@ -52,6 +52,11 @@ class Redactor:
         self._pointers = tuple(pointers)
         self._secrets = secrets
 
+    @property
+    def has_pointers(self) -> bool:
+        """Whether it hides places, and not only secrets."""
+        return bool(self._pointers)
+
     def redact(self, value: Any, pointers: Sequence[str] = ()) -> Any:
         """Plain data without secrets.
 

@@ -67,6 +67,8 @@ INSERT_ROW = "INSERT INTO event VALUES (" + ", ".join("?" * (len(COLUMNS) + 2)) 
 REQUIRED_COLUMNS = {"principal", "action"}
 BODY_FIELDS = ("arguments", "result", "detail")
 MAX_INTEGER = 2**63 - 1
+MAX_KEPT_DETAIL_BYTES = 1_000
+PLAIN_REDACTOR = Redactor(secrets=tuple)
 
 # A row whose arguments, result and detail are the JSON that they were at that moment.
 RawRow = msgspec.defstruct(
@@ -135,7 +137,7 @@ def make_columns(
     values["labels"] = (
         _encode_json(redactor.without(sorted(row.labels), known)) if row.labels else None
     )
-    values["detail"] = redact_json(bytes(row.detail), redactor, known)
+    values["detail"] = redact_detail(bytes(row.detail), redactor, known)
     for column in REQUIRED_COLUMNS:
         values[column] = values[column] or ""
     return [values[column] for column in COLUMNS], row
@@ -199,6 +201,18 @@ def redact_json(data: bytes, redactor: Redactor, secrets: Sequence[str]) -> str 
     except (msgspec.DecodeError, RecursionError):  # written where there was more of the stack left
         return _encode_json({"unreadable": f"{len(data)} bytes"})
     return text if len(text) <= MAX_JSON_BYTES else _encode_json({"omitted": f"{len(data)} bytes"})
+
+
+def redact_detail(data: bytes, redactor: Redactor, secrets: Sequence[str]) -> str | None:
+    """As :func:`redact_json`, for what is the same in many rows: the circumstances of a call."""
+    if secrets or len(data) > MAX_KEPT_DETAIL_BYTES or redactor.has_pointers:
+        return redact_json(data, redactor, secrets)
+    return _redact_plain_detail(data)
+
+
+@lru_cache(maxsize=1024)
+def _redact_plain_detail(data: bytes) -> str | None:
+    return redact_json(data, PLAIN_REDACTOR, ())
 
 
 def truncate_texts(value: Any) -> Any:
