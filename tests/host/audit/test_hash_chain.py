@@ -237,9 +237,9 @@ async def test_no_more_faults_are_told_than_anybody_reads(tmp_path):
     assert 100 == len(found.faults)
 
 
-async def test_an_outcome_closes_its_call():
+async def test_an_outcome_closes_its_call(tmp_path):
     """Ours: nobody is told later that nobody knows."""
-    async with open_audit_log() as log:
+    async with open_audit_log(tmp_path) as log:
         await log.intent(intent_row("c1"))
         await log.intent(intent_row("c2"))
         log.note(outcome_row("c1"))
