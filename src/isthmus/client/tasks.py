@@ -7,7 +7,8 @@ questions it finds there, and finds the result there too.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import msgspec
@@ -120,9 +121,11 @@ class ToolTask:
             the server says so (2025-11-25); else None.
         on_answered: told of the name of each question whose answer has reached the server, and
             awaited (since 2026-07-28); None tells nobody.
+        on_state: told of each state of the task that is seen while it is waited for; None tells nobody.
     """
 
     on_answered: Callable[[str], Awaitable[None]] | None = None
+    on_state: Callable[[TaskState], None] | None = None
 
     def __init__(
         self,
@@ -175,7 +178,8 @@ class ToolTask:
         if self._done is None and self.id is not None:
             new, self._new = self._new, False
             answered = AnsweredQuestions(self._answered, self.on_answered)
-            self._done = await self._tracker.wait(self.id, timeout, answered, new=new)
+            with self._tracker.watch(self.id, self.on_state):
+                self._done = await self._tracker.wait(self.id, timeout, answered, new=new)
             self._tracker.forget_token(self._token)
         done: Any = self._done
         self._tracker.tools.check(self.tool, done)
@@ -220,6 +224,7 @@ class TaskTracker:
         self._heard: dict[str, DetailedTask | TaskStatusParams] = {}
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._progress: dict[int | str, ProgressCallback] = {}
+        self._watchers: dict[str, Callable[[TaskState], None]] = {}
         self._tokens = 0
         self._asks_itself: bool | None = None
 
@@ -252,11 +257,29 @@ class TaskTracker:
     def _on_state(self, params: DetailedTask | TaskStatusParams, _inbound: Inbound) -> None:
         self._heard.pop(params.task_id, None)
         self._heard[params.task_id] = params
+        self._tell_watcher(params)
         if len(self._heard) > MAX_HEARD_TASKS:
             del self._heard[next(iter(self._heard))]
         waiting = self._waiting.pop(params.task_id, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
+
+    @contextmanager
+    def watch(self, id: str, told: Callable[[TaskState], None] | None) -> Iterator[None]:
+        """Tell a function of each state of a task that is seen, until the block is left."""
+        if told is None:
+            yield
+            return
+        self._watchers[id] = told
+        try:
+            yield
+        finally:
+            self._watchers.pop(id, None)
+
+    def _tell_watcher(self, task: Any) -> None:
+        told = self._watchers.get(task.task_id)
+        if told is not None:
+            told(to_task_state(task))
 
     def _on_progress(self, params: ProgressParams, _inbound: Inbound) -> None:
         told = self._progress.get(params.progress_token)
@@ -293,6 +316,7 @@ class TaskTracker:
         state: GetTaskResult | DetailedTask = await self.connection.send(
             "tasks/get", params, shape, name=id
         )
+        self._tell_watcher(state)
         return state
 
     async def cancel(self, id: str) -> None:

@@ -1,19 +1,31 @@
 """Calls of a gateway's clients: one call of a client, on its way through the host's pipeline."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
 
 from isthmus.bridge.forwarded import ForwardedCall
 from isthmus.wire import ClientCapabilities, ProgressParams
 
+if TYPE_CHECKING:
+    from isthmus.client.tasks import ToolTask
+    from isthmus.gateway.tasks import CallTask
+    from isthmus.server.asking.notifications import CallNotifications
+
 
 class GatewayCall(ForwardedCall):
-    """One call of a client; what is asked in its course goes back to that client."""
+    """One call of a client; what is asked in its course goes back to that client.
 
-    __slots__ = ("_said",)
+    Attributes:
+        task: the task that it is or may become; None where it stays a call.
+    """
+
+    __slots__ = ("_said", "task")
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._said = 0.0
+        self.task: CallTask | None = None
 
     @property
     def capabilities(self) -> ClientCapabilities:
@@ -33,6 +45,77 @@ class GatewayCall(ForwardedCall):
 
     def pass_progress(self, params: ProgressParams) -> None:
         """Pass on what the server behind reports."""
+        if self.task is not None and self.task.job is None and params.message:
+            self.task.words = params.message
         if params.progress > self._said:
             self._said = params.progress
             self.report(params)
+
+    # As a task
+
+    @property
+    def is_task(self) -> bool:
+        """Whether it has been answered with a task, which has its result in the end."""
+        return self.task is not None and self.task.job is not None
+
+    async def become_task(self, message: str = "") -> bool:
+        """Go on as a task, where the client has them and it is none yet: it waits for nothing then.
+
+        Args:
+            message: the status in words.
+
+        Returns:
+            Whether it is a task now.
+
+        Raises:
+            Refuse: there are too many.
+        """
+        task = self.task
+        if task is None:
+            return False
+        if task.job is None:
+            await super().finish_notes()
+            await task.begin(self, self._settings.limiters)
+            if self._asked is not None:  # whoever waits for questions gets this as the answer
+                self._asked.set()
+        message = message or task.words
+        if message and task.job is not None:
+            task.job.tell(message)
+        return True
+
+    async def follow_task(self, behind: "ToolTask") -> None:
+        """The server behind runs it as a task of its own, which may take as long as it takes."""
+        if self.task is not None:
+            behind.on_state = self.task.hear
+            await self.become_task()
+
+    async def wait(self) -> Any:
+        """Wait until it is done or something is asked, or until it is a task."""
+        result = await super().wait()
+        return result if self.task is None else self.task.created or result
+
+    async def finish_notes(self) -> None:
+        """Say all that is to be said: the answer follows."""
+        task = self.task
+        if task is None or task.notes is None:
+            await super().finish_notes()
+            return
+        try:
+            await task.notes.finish()
+        finally:
+            task.notes.close()
+
+    def _open_notes(self) -> "CallNotifications":
+        if self.task is not None and self.task.notes is not None:
+            return self.task.notes
+        return super()._open_notes()
+
+    async def _ask_directly(self, method: str, params: Any) -> Raw:
+        if self.task is not None and self.task.job is not None:
+            return await self.task.ask(method, params)
+        return await super()._ask_directly(method, params)
+
+    async def _ask_in_result(self, method: str, params: Any) -> Raw:
+        if self.task is not None and self.task.job is not None:
+            return await self.task.ask(method, params)
+        return await super()._ask_in_result(method, params)

@@ -13,6 +13,7 @@ from isthmus.errors import UsageError
 from isthmus.gateway.connections import CallerConnections
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.provider import GatewayParts, GatewayProvider
+from isthmus.gateway.tasks import GatewayTasks
 from isthmus.gateway.views import GatewayView, MergedView, ServerView
 from isthmus.host.host import Host
 from isthmus.host.model.gateway_options import GatewayOptions
@@ -112,7 +113,9 @@ class Gateway:
             instructions=instructions or None,
             **self._server_options,
         )
-        server.add_provider(GatewayProvider(view, self._parts, server._settings))  # noqa: SLF001 - its engine
+        declared = server._declared  # noqa: SLF001 - its engine
+        tasks = GatewayTasks(declared.offer_tasks())
+        server.add_provider(GatewayProvider(view, self._parts, declared.settings, tasks))
         return server
 
     # Serving

@@ -18,6 +18,7 @@ from isthmus.gateway.calls import GatewayCall
 from isthmus.gateway.failures import make_refusal, make_tool_failure
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.principals import make_principal
+from isthmus.gateway.tasks import GatewayTasks, offer_as_tasks
 from isthmus.gateway.views import (
     GatewayView,
     Owned,
@@ -85,19 +86,27 @@ class GatewayProvider:
         view: the view.
         parts: those of the gateway.
         settings: those of the server in front.
+        tasks: has calls run as tasks.
 
     Attributes:
         label: the provider as messages call it.
-        tasks: none here.
+        tasks: none here: they are those of the server in front.
     """
 
     tasks = None
 
-    def __init__(self, view: GatewayView, parts: GatewayParts, settings: SharedSettings) -> None:
+    def __init__(
+        self,
+        view: GatewayView,
+        parts: GatewayParts,
+        settings: SharedSettings,
+        tasks: GatewayTasks,
+    ) -> None:
         self.label = f"gateway to {view.label}"
         self.view = view
         self._parts = parts
         self._settings = settings
+        self._tasks = tasks
         self._changed: Changed | None = None
 
     # Beginning and end
@@ -139,11 +148,12 @@ class GatewayProvider:
             pass  # the others are listed
         match method:
             case "tools/list":
-                return [
+                tools = [
                     spell_tool(view, item, catalog.choice(item.server).describe)
                     for item in catalog.tools(viewer)
                     if view.offers(item.server, item.name)
                 ]
+                return offer_as_tasks(tools, inbound)
             case "prompts/list":
                 return [
                     spell_prompt(view, item)
@@ -185,6 +195,8 @@ class GatewayProvider:
         Raises:
             Refuse: it is refused.
         """
+        if self._tasks.wants_task(method, params, inbound):
+            return self._begin_task(params, inbound)
         match method:
             case "tools/call" | "prompts/get":
                 return self._serve(method, params, params.name, inbound)
@@ -234,6 +246,19 @@ class GatewayProvider:
             raise Refuse(no.code, no.message, no.data) from no
         return self._clean(ended)
 
+    async def _begin_task(self, params: Any, inbound: Inbound) -> Wire:
+        """Make a call that its client wants as a task (2025-11-25); it is answered at once."""
+        call = GatewayCall(inbound, self._settings, self._extend_trail(params.meta))
+
+        async def make(call: GatewayCall) -> Wire:
+            return await self._forward_clean(call, params, params.name)
+
+        return await self._tasks.begin(params, call, self._settings.limiters, make)
+
+    async def _forward_clean(self, call: GatewayCall, params: Any, name: str) -> Wire:
+        """Call a tool, and make safe what comes of it: a task keeps it as it is."""
+        return self._clean(await self._forward(call, "tools/call", params, name))
+
     async def _attempt(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
         """Begin a call.
 
@@ -245,9 +270,13 @@ class GatewayProvider:
         """
         caller = call.inbound.caller
         asks = asks_in_result(caller.revision) and method != "completion/complete"
-        if not asks or not is_askable(caller.capabilities):
+        task = call.task = self._tasks.may_become(method, params, call.inbound)
+        if task is not None:
+            call.begin(task.run(self._forward_clean(call, params, name)))
+        elif asks and is_askable(caller.capabilities):
+            call.begin(self._forward(call, method, params, name))
+        else:
             return await self._forward(call, method, params, name)
-        call.begin(self._forward(call, method, params, name))
         return await self._go_on(call)
 
     async def _return(self, inbound: Inbound, state: str, answers: Mapping[str, Any]) -> Any:
@@ -265,6 +294,8 @@ class GatewayProvider:
 
     async def _go_on(self, call: Any) -> Any:
         result = await call.wait()
+        if call.is_task:
+            return result
         if result is None:
             call.hold_notes()
         await call.finish_notes()
@@ -335,7 +366,7 @@ class GatewayProvider:
         match method:
             case "tools/call":
                 arguments = json.decode(params.arguments) if params.arguments else None
-                told = call.pass_progress if call.takes_progress else None
+                told = call.pass_progress if call.takes_progress or call.task else None
                 result = await calls.call(own, arguments, on_progress=told, **whom)
                 return result.wire
             case "prompts/get":

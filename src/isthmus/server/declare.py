@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from isthmus.server.composition.provider import ItemProvider
     from isthmus.server.features.listing import Listing
     from isthmus.server.features.skills import Skills
+    from isthmus.server.features.tasks import Tasks
     from isthmus.server.options import (
         FolderOptions,
         PromptOptions,
@@ -109,7 +110,7 @@ class Declarations:
         """Offer a function as a tool; see ``Server.add_tool``."""
         self.tools.add(fn, **options)
         if options.get("task") and self.tools.tasks is None:
-            self._offer_tasks()
+            self.offer_tasks()
 
     def add_resource(self, fn: Callable[..., Any], uri: str, options: "ResourceOptions") -> None:
         """Offer a function as a resource or a template; see ``Server.add_resource``."""
@@ -452,11 +453,11 @@ class Declarations:
             ),
         }
 
-    def _offer_tasks(self) -> None:
+    def offer_tasks(self) -> "Tasks":
         """Let calls of tools run as tasks, in whichever way a revision has it."""
-        from isthmus.server.features.tasks import Tasks  # most servers have no use for it
+        from isthmus.server.features import tasks as feature  # most servers have no use for it
 
-        self.tools.tasks = tasks = Tasks(self.tools, self._settings)
+        self.tools.tasks = tasks = feature.Tasks(self.tools, self._settings)
         self._settings.changes.tasks = tasks
         if self.is_serving:
             tasks.settle()
@@ -464,6 +465,7 @@ class Declarations:
         if self.composition is not None:
             self.composition.adopt_tasks(tasks.routes)
         self.extensions.setdefault(TASKS, {})
+        return tasks
 
     def _claim(self, name: str, row: "Method", scopes: OwnScopes) -> None:
         if name in self.methods:

@@ -6,10 +6,13 @@ that attempt is then put to this client and to no other, before or in place of t
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from isthmus.wire import ClientCapabilities
 from isthmus.wire.struct import Wire
+
+if TYPE_CHECKING:
+    from isthmus.client.tasks import ToolTask
 
 Answerer: TypeAlias = Literal["client", "gateway"]
 """Who may answer what a server asks: the client that made the call, or the host's own surfaces."""
@@ -43,6 +46,14 @@ class CallingClient(Protocol):
 
     def say(self, message: str) -> None:
         """Tell it of progress in words, where it gave a progress token."""
+        ...
+
+    async def follow_task(self, behind: "ToolTask") -> None:
+        """Be told of the task that the server has made of its call, before that is waited for.
+
+        Raises:
+            Refuse: it cannot be told.
+        """
         ...
 
 

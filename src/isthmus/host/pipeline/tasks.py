@@ -12,6 +12,7 @@ from isthmus.client.model.results import ToolResult
 from isthmus.client.tasks import OnTask, ToolTask
 from isthmus.host.approvals.decisions import Decisions, make_connection_key
 from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.calling_client import CallingClients
 from isthmus.host.model.errors import Unknown
 from isthmus.host.state.database import HostState, decode_row
 
@@ -124,8 +125,14 @@ class HostTasks:
 
     # While a call is under way
 
-    def keeper(self, attempt: Attempt, identity: str) -> OnTask:
-        """Make the function that keeps a call once it has become a task, before the task is waited for."""
+    def keeper(self, attempt: Attempt, identity: str, clients: CallingClients) -> OnTask:
+        """Make the function that keeps a call once it has become a task, before the task is waited for.
+
+        Args:
+            attempt: the call.
+            identity: of its server.
+            clients: whoever the call is made for is told of the task once it is kept.
+        """
 
         async def keep(task: ToolTask) -> None:
             where = make_connection_key(attempt.server, attempt.isolation, identity)
@@ -140,6 +147,9 @@ class HostTasks:
             )
             self._handles[attempt.id] = handle
             self.follow(task, attempt.id)
+            caller = clients.find(attempt.id)
+            if caller is not None:
+                await caller.follow_task(task)
 
         return keep
 

@@ -190,7 +190,7 @@ class Tasks(TaskReceiver):
         self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
     ) -> TaskRecord:
         """Start a task, and say how it stands at its beginning."""
-        job = await self._open(params, inbound, retry=tool.retry_safe)
+        job = await self.open_job(params, inbound, retry=tool.retry_safe)
         call = None
         if job.record.retry:
             from isthmus.tasks.stored_call import seal_call  # few tools may run twice
@@ -246,7 +246,9 @@ class Tasks(TaskReceiver):
         self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
     ) -> Wire:
         """Serve a call that is answered as any other until its body says otherwise."""
-        becoming = BecomingTask(lambda: self._open(params, inbound), inbound, self._settings, shape)
+        becoming = BecomingTask(
+            lambda: self.open_job(params, inbound), inbound, self._settings, shape
+        )
 
         async def way(body: Body) -> Any:
             return await run_until_task(body, inbound, params, becoming)
@@ -279,7 +281,52 @@ class Tasks(TaskReceiver):
             return answer
         return shape.make_create_result(becoming.begun.result().record)
 
-    async def _open(self, params: CallToolParams, inbound: Inbound, *, retry: bool = False) -> Job:
+    async def begin(
+        self,
+        params: CallToolParams,
+        inbound: Inbound,
+        shape: TaskShape,
+        start: Callable[[Job], Awaitable[Wire]],
+    ) -> Wire:
+        """Start a task whose work is none of this server's tools.
+
+        Args:
+            params: of the call that becomes the task.
+            inbound: the call.
+            shape: how its caller sees tasks.
+            start: gives what the task comes to.
+
+        Returns:
+            The answer to the call.
+
+        Raises:
+            Refuse: there are too many.
+        """
+        job = await self.open_job(params, inbound)
+        await job.create()
+        record = job.record
+        if shape is CORE_SHAPE:  # since 2026-07-28 only streams hear of that
+            self.tell(job, inbound)
+
+        async def work() -> None:
+            try:
+                result = await start(job)
+            except BaseException as error:  # noqa: BLE001 - the task is where it is told
+                await end_without_result(job, error)
+            else:
+                await job.finish(result)
+
+        job.start(work())
+        return shape.make_create_result(record)
+
+    async def open_job(
+        self, params: CallToolParams, inbound: Inbound, *, retry: bool = False
+    ) -> Job:
+        """A new task of the sender of a request, not written down yet.
+
+        Raises:
+            Refuse: there are too many.
+        """
         wanted = None if params.task is UNSET or params.task.ttl is UNSET else params.task.ttl
         ttl = None if wanted is None else wanted / 1000
         return await self.book.open(task_owner(inbound), params.name, ttl, retry=retry)
@@ -466,7 +513,7 @@ async def run_as_task(
         Refuse: since 2026-07-28, the client lacks what the body needs.
         Exception: whatever the body raised.
     """
-    inside, notes = _enter_task(inbound, job, shape, settings.limiters)
+    inside, notes = enter_task(inbound, job, shape, settings.limiters)
 
     async def within(context: Context) -> Any:
         return await body(TaskContext.of(context, BegunTask(job)))
@@ -577,7 +624,7 @@ class BecomingTask:
         await context.calm()
         job.work = self.work
         self.job = job
-        inside, notes = _enter_task(self._inbound, job, self._shape, self.settings.limiters)
+        inside, notes = enter_task(self._inbound, job, self._shape, self.settings.limiters)
         asker = TaskAsker(job, inside, self.settings.workers)
         await context.go_on(inside, asker, notes)
         await job.create()
@@ -679,7 +726,7 @@ def _with_meta(params: Any, id: str) -> Any:
     return structs.replace(params, meta={**(params.meta or {}), **related_task_meta(id)})
 
 
-def _enter_task(
+def enter_task(
     inbound: Inbound, job: Job, shape: TaskShape, limiters: Limiters
 ) -> tuple[Inbound, CallNotifications]:
     """The call as its task sees it, and what the task says.

@@ -150,7 +150,7 @@ class ToolCallAct(ServerAct[ToolResult]):
     async def dispatch(self, attempt: Attempt) -> ToolResult:
         """Call it."""
         servers, tasks = self.servers, self.servers.tasks
-        keep = tasks.keeper(attempt, self.known.facts.identity)
+        keep = tasks.keeper(attempt, self.known.facts.identity, servers.clients)
         try:
             async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
                 if client is not self.known.client:  # it was started anew since it was decided on
