@@ -111,3 +111,10 @@ def test_regular_expressions_that_take_much_to_compile_are_refused():
         SchemaValidator({"pattern": r"(?:\w{1,500}){1,50}"}, "it")
     with pytest.raises(Misbehaved, match="more than 500 patterns"):
         SchemaValidator({"anyOf": [{"pattern": str(n)} for n in range(501)]}, "it")
+
+
+def test_a_value_that_is_nested_deeper_than_the_validator_goes_is_not_checked():
+    """Ours: Misbehaved, as for all that cannot be checked, and no traceback."""
+    schema = {"properties": {"a": {"type": "string"}}}
+    with pytest.raises(Misbehaved):
+        SchemaValidator(schema, "a schema").complaint(nested(400))

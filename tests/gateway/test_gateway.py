@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus import Client
+from isthmus import Client, Context, Server
 from isthmus.wire import PromptReference
 from support.gateway.small_gateway import REVISION_NAMES, make_gateway, make_shop
 
@@ -45,3 +45,21 @@ async def test_progress_of_a_server_reaches_the_caller():
         await user.call_tool("shop__add", {"a": 1, "b": 2}, on_progress=heard.append)
 
     assert [(1, 2, "half")] == [(one.progress, one.total, one.message) for one in heard]
+
+
+@EVERY_CELL
+async def test_progress_that_begins_with_nothing_done_reaches_the_caller(client, server):
+    """Spec: progress: a first notification may say 0."""
+    busy, heard = Server("busy", revisions=[server]), []
+
+    @busy.tool
+    async def work(ctx: Context) -> str:
+        for done in (0, 50, 100):
+            await ctx.progress(done, total=100)
+        return "done"
+
+    gateway = make_gateway(busy=busy)
+    async with gateway, Client(gateway.server, revision=client) as user:
+        await user.call_tool("busy__work", on_progress=heard.append)
+
+    assert [0, 50, 100] == [one.progress for one in heard]

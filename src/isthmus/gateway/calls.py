@@ -24,7 +24,7 @@ class GatewayCall(ForwardedCall):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._said = 0.0
+        self._said: float | None = None
         self.task: CallTask | None = None
 
     @property
@@ -40,14 +40,14 @@ class GatewayCall(ForwardedCall):
     def say(self, message: str) -> None:
         """Tell the client of progress in words, where it gave a progress token."""
         # spec 2026-07-28 basic/patterns/progress: the value MUST increase with each notification
-        self._said += 0.001
+        self._said = 0.0 if self._said is None else self._said + 0.001
         self.report(ProgressParams(progress_token="", progress=self._said, message=message))
 
     def pass_progress(self, params: ProgressParams) -> None:
         """Pass on what the server behind reports."""
         if self.task is not None and self.task.job is None and params.message:
             self.task.words = params.message
-        if params.progress > self._said:
+        if self._said is None or params.progress > self._said:
             self._said = params.progress
             self.report(params)
 

@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Raw, Struct, json, structs
+from msgspec import UNSET, Raw, Struct, structs
 
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.bridge.upstream import asks_in_result, is_askable
 from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import IsthmusError, Refuse, Refused, UrlRequired
+from isthmus.gateway.arguments import MirroredArguments, read_arguments
 from isthmus.gateway.calls import GatewayCall
 from isthmus.gateway.failures import make_refusal, make_tool_failure
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
@@ -108,6 +109,7 @@ class GatewayProvider:
         self._settings = settings
         self._tasks = tasks
         self._changed: Changed | None = None
+        self._mirrored = MirroredArguments(parts.host)
 
     # Beginning and end
 
@@ -318,6 +320,8 @@ class GatewayProvider:
         viewer, server = Viewer(principal), ""
         try:
             server, own = await self._find(method, name, viewer)
+            if method == "tools/call":
+                self._mirrored.check((server, own), viewer, params, call.inbound)
             with passing_on(call.meta):
                 async with self._parts.connections.borrow(server, call.inbound, principal) as key:
                     return await self._dispatch(call, method, params, server, own, principal, key)
@@ -365,7 +369,7 @@ class GatewayProvider:
         }
         match method:
             case "tools/call":
-                arguments = json.decode(params.arguments) if params.arguments else None
+                arguments = read_arguments(params, self._settings.limits.depth)
                 told = call.pass_progress if call.takes_progress or call.task else None
                 result = await calls.call(own, arguments, on_progress=told, **whom)
                 return result.wire

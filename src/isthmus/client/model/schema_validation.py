@@ -73,12 +73,14 @@ class SchemaValidator:
                 raise self._too_much()
         except RecursionError:
             raise self._too_much() from None
-        for error in self._validator.iter_errors(value):
-            where = "".join(
-                f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.instance_path
-            )
-            return f"{describe_violation(error)}: {error.message} - at `${where}`"
-        return None
+        try:
+            error = next(iter(self._validator.iter_errors(value)), None)
+        except ValueError:  # nested more deeply than it goes
+            raise self._too_much() from None
+        if error is None:
+            return None
+        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.instance_path)
+        return f"{describe_violation(error)}: {error.message} - at `${where}`"
 
     def _too_much(self) -> Misbehaved:
         return Misbehaved(f"{self._what} is not checked: it would take too long")

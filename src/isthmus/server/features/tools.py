@@ -344,7 +344,7 @@ class Tools:
             tool = self.listing.find(params.name, params.meta)
         if tool.mirrored:
             check_depth(params.arguments or EMPTY_ARGUMENTS, self._depth)
-            _check_headers(tool, params, inbound)
+            check_mirrored_headers(tool.mirrored, params, inbound)
         if (tool.task is not None or params.task is not UNSET) and self.tasks is not None:
             answer = await self.tasks.call(tool, params, inbound)
             if answer is not None:
@@ -363,7 +363,7 @@ class Tools:
             if is_passed_on(error) and not (tool.alone and isinstance(error, UrlRequired)):
                 raise
             if isinstance(error, ArgumentError):
-                _check_object(params.arguments)
+                check_object(params.arguments)
             return await self._answer_exception(tool, error, params, inbound)
 
     async def _answer_exception(
@@ -408,7 +408,7 @@ class Tools:
             if is_passed_on(error):
                 raise
             if isinstance(error, ArgumentError):
-                _check_object(params.arguments)
+                check_object(params.arguments)
             return self._make_failure(tool, error)
 
     def _run_rounds(
@@ -490,7 +490,7 @@ def is_passed_on(error: BaseException) -> bool:
     return isinstance(error, Refuse | StoreUnavailable) or is_cancellation(error)
 
 
-def _check_object(arguments: Raw | UnsetType) -> None:
+def check_object(arguments: Raw | UnsetType) -> None:
     """See that arguments which do not fit are an object at all: else the request is wrong.
 
     Raises:
@@ -506,7 +506,9 @@ def _make_error_result(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
-def _check_headers(tool: RegisteredTool, params: CallToolParams, inbound: Inbound) -> None:
+def check_mirrored_headers(
+    mirrored: tuple[HeaderParam, ...], params: CallToolParams, inbound: Inbound
+) -> None:
     """Hold the headers of a request against its arguments.
 
     Raises:
@@ -516,7 +518,7 @@ def _check_headers(tool: RegisteredTool, params: CallToolParams, inbound: Inboun
     if "mcp-method" not in headers:
         return  # no HTTP, or a revision that mirrors nothing: the transport insists on this one
     arguments = {} if params.arguments is UNSET else msgspec.json.decode(params.arguments)
-    flaw = check_headers(tool.mirrored, arguments if isinstance(arguments, dict) else {}, headers)
+    flaw = check_headers(mirrored, arguments if isinstance(arguments, dict) else {}, headers)
     if flaw is not None:
         # spec 2026-07-28 basic/transports/streamable-http#server-validation: MUST reject
         raise Refuse(-32020, f"Header mismatch: {flaw}")
