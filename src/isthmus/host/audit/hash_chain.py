@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from isthmus.host.audit.head_file import ChainHead, HeadFile, HeadInvalid
 from isthmus.host.audit.keys import AuditKeys
-from isthmus.host.audit.row_columns import COLUMNS
+from isthmus.host.audit.row_columns import COLUMNS, HASH_COLUMNS
 
 if TYPE_CHECKING:
     import sqlite3
@@ -107,7 +107,10 @@ def hash_row(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:
     The array has the values in the order of :data:`COLUMNS`, bytes in hex, nothing in between, and
     no character escaped that JSON lets stand.
     """
-    plain = [one.hex() if isinstance(one, bytes) else one for one in values]
+    plain = [*values]
+    for at in HASH_COLUMNS:
+        if isinstance(plain[at], bytes):
+            plain[at] = plain[at].hex()
     return hashlib.blake2b(prev + msgspec.json.encode(plain), key=key, digest_size=32).digest()
 
 

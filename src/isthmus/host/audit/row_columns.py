@@ -63,6 +63,8 @@ COLUMNS = (
     *("tokens_in", "tokens_out", "cost_micro", "model", "labels", "policy", "detail"),
 )
 
+HASH_COLUMNS = (COLUMNS.index("args_hash"), COLUMNS.index("result_hash"))  # the only bytes
+
 INSERT_ROW = "INSERT INTO event VALUES (" + ", ".join("?" * (len(COLUMNS) + 2)) + ")"  # noqa: S608 - marks only
 REQUIRED_COLUMNS = {"principal", "action"}
 BODY_FIELDS = ("arguments", "result", "detail")
@@ -113,20 +115,24 @@ def make_columns(
 ) -> tuple[list[Any], AuditRow]:
     """Make the redacted values of a row in the order of :data:`COLUMNS`, and the decoded row."""
     row = decode_row(snapshot.data)
-    known = sorted(snapshot.known, key=len, reverse=True)
+    known = sorted(snapshot.known, key=len, reverse=True) if snapshot.known else ()
     arguments, result = bytes(row.arguments), bytes(row.result)
     values: dict[str, Any] = {"seq": seq, "ts_us": int(snapshot.at * 1e6), "node": node}
     values |= zip(
         TEXT_COLUMNS,
-        [_make_name(one, known) if one else None for one in _get_texts(row)],
+        _make_names(_get_texts(row), known),
         strict=True,
     )
     for column, name in FREE_TEXT_COLUMNS.items():
+        text = getattr(row, name)
         values[column] = (
-            shorten_name(getattr(row, name), partial(redactor.without, known=known)) or None
+            shorten_name(text, partial(redactor.without, known=known)) or None if text else None
         )
-    for column, name in NUMBER_COLUMNS.items():
-        values[column] = _to_integer(getattr(row, name))
+    values |= zip(
+        NUMBER_COLUMNS,
+        [None if one is None else _to_integer(one) for one in _get_numbers(row)],
+        strict=True,
+    )
     for column, (name, scale) in TIME_COLUMNS.items():
         spent = getattr(row, name)
         values[column] = None if spent is None else _to_integer(spent * scale)
@@ -256,6 +262,13 @@ _redact_name = lru_cache(maxsize=4096)(partial(redact_text, chance=False))
 
 
 _get_texts = attrgetter(*TEXT_COLUMNS.values())
+_get_numbers = attrgetter(*NUMBER_COLUMNS.values())
+
+
+def _make_names(texts: Sequence[str], secrets: Sequence[str]) -> list[str | None]:
+    if secrets or max(map(len, texts)) > MAX_NAME_CHARS:
+        return [_make_name(one, secrets) if one else None for one in texts]
+    return [_redact_name(one) if one else None for one in texts]
 
 
 def _make_name(text: str, secrets: Sequence[str]) -> str | None:
@@ -270,8 +283,8 @@ def _clean_name(secrets: Sequence[str], text: str) -> str:
     return _redact_name(text) if len(text) <= MAX_NAME_CHARS else redact_text(text, chance=False)
 
 
-def _to_integer(value: float | bool | None) -> int | None:
-    return None if value is None else max(-MAX_INTEGER, min(MAX_INTEGER, int(value)))
+def _to_integer(value: float | bool) -> int:
+    return max(-MAX_INTEGER, min(MAX_INTEGER, int(value)))
 
 
 def _encode_json(value: Any) -> str:
