@@ -52,13 +52,16 @@ from isthmus.wire import (
     TaskCreated,
     UnsetType,
 )
-from isthmus.wire.meta import find_key_flaw
+from isthmus.wire.meta import LOG_LEVEL, find_key_flaw
 from isthmus.wire.reading import read_well_formed_items
 
 R = TypeVar("R")
 
 PASSED_META: ContextVar[Mapping[str, Any] | None] = ContextVar("isthmus_passed_meta", default=None)
 """Members of ``_meta`` of every request that is made in this context, as a gateway passes them on."""
+
+PASSED_LOG_LEVEL: ContextVar[LogLevel | None] = ContextVar("isthmus_passed_log_level", default=None)
+"""Level of the log messages that is asked for by every request of this context, where requests say one."""
 
 Headers = tuple[tuple[str, str], ...]
 RecoveredErrors = tuple[type[Exception], ...]
@@ -236,7 +239,10 @@ class Connection:
             wrong = find_key_flaw(key)
             if wrong:
                 raise UsageError(wrong)
-        return {**meta, **(self.meta or {})}
+        level = None if passed is None else PASSED_LOG_LEVEL.get()
+        if level is None or self.meta is UNSET:
+            return {**meta, **(self.meta or {})}
+        return {**meta, **self.meta, LOG_LEVEL: level}
 
     async def ask(  # noqa: PLR0917 - the path of every call: keywords cost
         self,

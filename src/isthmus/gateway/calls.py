@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from isthmus.bridge.forwarded import ForwardedCall
-from isthmus.wire import ClientCapabilities, ProgressParams
+from isthmus.bridge.upstream import asks_in_result
+from isthmus.gateway.logs import find_level
+from isthmus.wire import ClientCapabilities, LogLevel, ProgressParams
 
 if TYPE_CHECKING:
     from isthmus.client.tasks import ToolTask
@@ -31,6 +33,16 @@ class GatewayCall(ForwardedCall):
     def capabilities(self) -> ClientCapabilities:
         """The capabilities that the client declared for this very call."""
         return self.inbound.caller.capabilities
+
+    @property
+    def session(self) -> object:
+        """The session that it belongs to; None since 2026-07-28, where there are none."""
+        return None if asks_in_result(self.inbound.caller.revision) else self.inbound.link
+
+    @property
+    def log_level(self) -> LogLevel:
+        """The level of log messages that the server is to be asked for."""
+        return find_level(self.inbound.caller)
 
     @property
     def takes_progress(self) -> bool:

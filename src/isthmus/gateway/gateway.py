@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.errors import UsageError
 from isthmus.gateway.connections import CallerConnections
+from isthmus.gateway.logs import ConnectionLevels
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.provider import GatewayParts, GatewayProvider
 from isthmus.gateway.tasks import GatewayTasks
@@ -54,6 +55,7 @@ class Gateway:
             parked=ParkedCalls(parking.calls, parking.calls_of_principal, parking.ttl),
             open=self.open,
             mark=GatewayMark(),
+            levels=ConnectionLevels(host),
         )
 
     @property

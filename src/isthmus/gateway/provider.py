@@ -17,6 +17,7 @@ from isthmus.errors import IsthmusError, Refuse, Refused, UrlRequired
 from isthmus.gateway.arguments import MirroredArguments, read_arguments
 from isthmus.gateway.calls import GatewayCall
 from isthmus.gateway.failures import make_refusal, make_tool_failure
+from isthmus.gateway.logs import ConnectionLevels, asking_level
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.principals import make_principal
 from isthmus.gateway.tasks import GatewayTasks, offer_as_tasks
@@ -71,6 +72,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
         parked: keeps calls whose clients have to come again with answers.
         open: opens the host, where that has not happened.
         mark: by which the gateway knows requests again that it has made itself.
+        levels: asks servers for log messages.
     """
 
     host: "Host"
@@ -78,6 +80,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
     parked: ParkedCalls
     open: Callable[[], Awaitable[None]]
     mark: GatewayMark
+    levels: "ConnectionLevels"
 
 
 class GatewayProvider:
@@ -322,7 +325,7 @@ class GatewayProvider:
             server, own = await self._find(method, name, viewer)
             if method == "tools/call":
                 self._mirrored.check((server, own), viewer, params, call.inbound)
-            with passing_on(call.meta):
+            with passing_on(call.meta), asking_level(call.inbound.caller):
                 async with self._parts.connections.borrow(server, call.inbound, principal) as key:
                     return await self._dispatch(call, method, params, server, own, principal, key)
         except IsthmusError as error:
@@ -360,6 +363,7 @@ class GatewayProvider:
         isolation: str,
     ) -> Any:
         calls = self._parts.host.calls
+        await self._parts.levels.follow(server, isolation, call.inbound.caller)
         whom: dict[str, Any] = {
             "server": server,
             "principal": principal,

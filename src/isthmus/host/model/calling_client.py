@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from isthmus.wire import ClientCapabilities
+from isthmus.wire import ClientCapabilities, LogLevel, LogMessageParams
 from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
@@ -29,6 +29,20 @@ class CallingClient(Protocol):
     @property
     def takes_progress(self) -> bool:
         """Whether it gave a progress token, so that it hears :meth:`say`."""
+        ...
+
+    @property
+    def session(self) -> object:
+        """The session that the call belongs to, which is another object for each; None outside of one."""
+        ...
+
+    @property
+    def log_level(self) -> LogLevel:
+        """The level of log messages that the server is to be asked for on its behalf."""
+        ...
+
+    def log(self, params: LogMessageParams) -> None:
+        """Tell it what the server has logged in the course of its call, if it wants to hear that."""
         ...
 
     async def put(self, method: str, params: Any) -> Wire:

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from isthmus.client.features.roots import Roots
     from isthmus.client.features.sampling import Sampled
     from isthmus.client.targets import ClientTarget
+    from isthmus.host.model.calling_client import CallingClient
     from isthmus.host.pipeline.pipeline import Pipeline
     from isthmus.host.pipeline.servers import KnownServers
     from isthmus.host.supervisor.connection import ServerConnection
     from isthmus.transports.command import Command
-    from isthmus.wire import CreateMessageParams, ElicitParams
+    from isthmus.wire import CreateMessageParams, ElicitParams, LogMessageParams
 
 MAX_STRIKE_ROWS = 1_000  # of one server; it does nothing else by then
 
@@ -185,11 +186,26 @@ class ServerAnswers:
         """A server has told on a connection that a list of its has changed."""
         self._servers.supervisor.changed(server, kind, isolation)
 
-    def report_log(self, server: str, message: Any) -> None:
-        """A server has logged something."""
+    def report_log(self, server: str, isolation: str, message: "LogMessageParams") -> None:
+        """A server has logged something on a connection."""
         hosted = self._servers.supervisor.servers.get(server)
-        if hosted is not None:
+        if hosted is not None and message.level != "debug":  # for which callers alone may ask
             hosted.keep_log(message)
+        listener = self._find_listener(server, isolation)
+        if listener is not None:
+            listener.log(message)
+
+    def _find_listener(self, server: str, isolation: str) -> "CallingClient | None":
+        """The client that what is said on a connection is for; None where it may be for another one.
+
+        It is one whose call is the only one there, or the last one of a session that has all of them.
+        """
+        find = self._servers.clients.find
+        found = [find(attempt.id) for attempt in self._pipeline.flying.at(server, isolation)]
+        last = found[-1] if found else None
+        if last is None or any(one is None or one.session is not last.session for one in found):
+            return None
+        return last if len(found) == 1 or last.session is not None else None
 
     def make_question(self, entry: ServerEntry, isolation: str) -> ServerQuestion:
         """Make the question that is being answered here: who asks, and in the course of which attempt."""
@@ -354,7 +370,7 @@ class HostedClient:
         self._answers.report_change(self._entry.name, change.kind, self._isolation)
 
     def _report_log(self, message: Any) -> None:
-        self._answers.report_log(self._entry.name, message)
+        self._answers.report_log(self._entry.name, self._isolation, message)
 
     def _complete_page(self, id: str) -> None:
         if self._answers.elicitor is not None:
