@@ -7,18 +7,24 @@ that what the server asks can be nobody else's.
 """
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from isthmus.bridge.upstream import askable_part, asks_in_result, is_askable
-from isthmus.gateway.principals import make_owner_key
+from isthmus.gateway.connection_places import ConnectionPlace, ConnectionPlaces
+from isthmus.host.model.gateway_options import GatewayLimits
 from isthmus.wire.jsonrpc import encode
 
 if TYPE_CHECKING:
     from isthmus.host.host import Host
+    from isthmus.host.supervisor.connection import ServerConnection
     from isthmus.host.supervisor.hosted_server import HostedServer
     from isthmus.runtime.inbound import Inbound
+
+
+PoolKey: TypeAlias = tuple[str, str, bytes]
+"""A server, a principal, and what its client can be asked."""
 
 
 class CallerConnections:
@@ -26,13 +32,21 @@ class CallerConnections:
 
     Args:
         host: keeps the connections.
+        get_limits: gives the limits in force.
+
+    Attributes:
+        places: the connections that are not everybody's.
     """
 
-    def __init__(self, host: "Host") -> None:
+    def __init__(self, host: "Host", get_limits: Callable[[], GatewayLimits]) -> None:
         self._host = host
         self._numbers = itertools.count(1)
-        self._sessions: dict[int, str] = {}
-        self._idle: dict[tuple[str, str, bytes], list[str]] = {}
+        self._sessions: dict[Any, str] = {}
+        self._pools: dict[PoolKey, list[str]] = {}
+        self._pool_of: dict[str, PoolKey] = {}
+        self.places = ConnectionPlaces(
+            get_limits, self._close, is_busy=self._is_busy, on_closing=self._forget_pooled
+        )
 
     @asynccontextmanager
     async def borrow(self, server: str, inbound: "Inbound", principal: str) -> AsyncIterator[str]:
@@ -46,27 +60,29 @@ class CallerConnections:
         Raises:
             Unknown: there is no such server.
             ServerUnavailable: it cannot be reached.
+            Exhausted: there is no place for one more connection.
         """
         hosted = self._host.parts.supervisor.server(server)
         instance = hosted.entry.options.instance
-        if instance == "per-user":
-            yield principal
-        elif instance == "shared" or await self._shares(hosted, inbound):
+        if instance == "shared" or (instance != "per-user" and await self._shares(hosted, inbound)):
             yield ""
+            return
+        pooled: PoolKey | None = None
+        if instance == "per-user":
+            key = principal
         elif not asks_in_result(inbound.caller.revision):
-            yield self._find_session(inbound)
+            key = self._find_session(inbound)
         else:
-            key = (
-                server,
-                make_owner_key(inbound.principal),
-                encode(askable_part(inbound.caller.capabilities)),
-            )
-            idle = self._idle.setdefault(key, [])
-            own = idle.pop() if idle else f"call:{next(self._numbers)}"
-            try:
-                yield own
-            finally:
-                self._idle.setdefault(key, []).append(own)
+            pooled = server, principal, encode(askable_part(inbound.caller.capabilities))
+            key = self._take_pooled(pooled)
+        place = await self.places.take(server, key, principal)
+        try:
+            yield key
+        finally:
+            if pooled is not None and place.closing is None:
+                self._pools.setdefault(pooled, []).append(key)
+                self._pool_of[key] = pooled
+            self.places.leave(place)
 
     async def _shares(self, hosted: "HostedServer", inbound: "Inbound") -> bool:
         """Whether a caller may share the connection of all."""
@@ -86,23 +102,63 @@ class CallerConnections:
             and not is_askable(caller.capabilities)
         )
 
+    # Connections of callers that have no sessions
+
+    def _take_pooled(self, pooled: PoolKey) -> str:
+        """The key of a connection that nobody uses just now, or of another one."""
+        idle = self._pools.get(pooled)
+        if not idle:
+            return f"call:{next(self._numbers)}"
+        key = idle.pop()
+        self._forget_key(pooled, key)
+        return key
+
+    def _forget_pooled(self, place: ConnectionPlace) -> None:
+        pooled = self._pool_of.get(place.key)
+        if pooled is not None:
+            self._pools[pooled].remove(place.key)
+            self._forget_key(pooled, place.key)
+
+    def _forget_key(self, pooled: PoolKey, key: str) -> None:
+        self._pool_of.pop(key, None)
+        if not self._pools[pooled]:
+            del self._pools[pooled]
+
+    # Connections of sessions
+
     def _find_session(self, inbound: "Inbound") -> str:
         """The key of a session's own connections; they end with it."""
         link = inbound.link
-        key = self._sessions.get(id(link))
+        key = self._sessions.get(link)
         if key is None:
-            key = self._sessions[id(link)] = f"session:{next(self._numbers)}"
-            link.on_close(lambda: self._end_session(id(link)))
+            key = self._sessions[link] = f"session:{next(self._numbers)}"
+            link.on_close(lambda: self._end_session(link))
         return key
 
-    def _end_session(self, link: int) -> None:
+    def _end_session(self, link: Any) -> None:
         key = self._sessions.pop(link, None)
         if key is not None:
-            self._host.beside(self._close(key))
+            self.places.end(key)
 
-    async def _close(self, key: str) -> None:
-        for hosted in list(self._host.servers.values()):
-            connection = hosted.connections.get(key)
-            if connection is not None:
-                await connection.stop(drain=0.0)
-                hosted.connections.pop(key, None)
+    # What places need
+
+    def _is_busy(self, server: str, key: str) -> bool:
+        connection = self._find_connection(server, key)
+        return connection is not None and connection.in_flight > 0
+
+    def _find_connection(self, server: str, key: str) -> "ServerConnection | None":
+        hosted = self._host.parts.supervisor.servers.get(server)
+        return None if hosted is None else hosted.connections.get(key)
+
+    async def _close(self, server: str, key: str) -> None:
+        connection = self._find_connection(server, key)
+        if connection is None:
+            return  # never opened, or closed with its server
+        await connection.stop(drain=0.0)
+        hosted = self._host.parts.supervisor.servers.get(server)
+        if hosted is not None and hosted.connections.get(key) is connection:
+            del hosted.connections[key]
+
+    async def close(self) -> None:
+        """Wait for connections that are being closed; the host closes the rest."""
+        await self.places.close()

@@ -51,7 +51,7 @@ class Gateway:
         parking = self.options.parking
         self._parts = GatewayParts(
             host=host,
-            connections=CallerConnections(host),
+            connections=CallerConnections(host, lambda: self.options.limits),
             parked=ParkedCalls(parking.calls, parking.calls_of_principal, parking.ttl),
             open=self.open,
             mark=GatewayMark(),
@@ -135,6 +135,7 @@ class Gateway:
         for server in list(self._servers.values()):
             await server.close()
         self._parts.parked.close()
+        await self._parts.connections.close()
         await self.host.close()
 
     async def __aenter__(self) -> Self:
