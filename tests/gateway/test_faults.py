@@ -12,6 +12,7 @@ from isthmus import Client
 from isthmus.errors import Refused
 from isthmus.gateway import Gateway
 from isthmus.host.model.entries import Timeouts
+from isthmus.host.model.gateway_options import GatewayLimits, GatewayOptions
 from support.gateway.line_server import find_processes, make_command
 from support.gateway.small_gateway import make_allowing_host, make_shop
 from support.host.audit_rows import wait_until
@@ -29,7 +30,8 @@ async def gateway(tmp_path):
     times = Timeouts(call=CALL_TIMEOUT_S, total=2 * CALL_TIMEOUT_S, connect=10.0)
     host.add("lines", make_command(tmp_path / "starts"), timeouts=times)
     host.add("shop", make_shop("2026-07-28"))
-    async with Gateway(host) as found:
+    options = GatewayOptions(limits=GatewayLimits(calls=None))
+    async with Gateway(host, options=options) as found:
         yield found
         for pid in find_processes(tmp_path / "starts"):
             with suppress(ProcessLookupError):  # it ends in time by itself

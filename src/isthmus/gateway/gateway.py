@@ -48,6 +48,7 @@ class Gateway:
         self._server_options = server
         self._opening: asyncio.Task[None] | None = None
         self._servers: dict[str, Server] = {}
+        host.core.limits.follow_clients(lambda: self.options.limits.calls)
         parking = self.options.parking
         self._parts = GatewayParts(
             host=host,

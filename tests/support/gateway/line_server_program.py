@@ -1,6 +1,6 @@
 """The program of ``line_server``: one tool that counts, and some that misbehave. It imports what it must."""
 
-# ruff: noqa: PTH123, PTH208, SIM105, BLE001 - pathlib and contextlib take their time to import
+# ruff: noqa: PTH123, PTH208 - pathlib and contextlib take their time to import
 
 import os
 import signal

@@ -186,6 +186,10 @@ class CallLimits:
         self._places: dict[str, ServerGate] = {}
         self._inside: dict[str, str] = {}
 
+    def follow_clients(self, get_calls: Callable[[], float | None]) -> None:
+        """Take the rate of a gateway's principals from a gateway that has options of its own."""
+        self._get_client_calls = get_calls
+
     def _place(self, server: str) -> ServerGate:
         limits, client_calls = self._of(server), self._get_client_calls()
         place = self._places.get(server)

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from msgspec import structs
 
 from isthmus.client.client import Client
-from isthmus.errors import AuthRequired, ConnectionLost, OutOfPhase
+from isthmus.errors import AuthRequired, CallTimedOut, ConnectionLost, OutOfPhase
 from isthmus.host.model.entries import ConfigDiff, HostConfig, ServerEntry, diff_configs
 from isthmus.host.model.errors import OutcomeUnknown, Unknown
 from isthmus.host.model.events import HostEvent, HostNotice, ServerMoved
@@ -309,9 +309,9 @@ class ConnectionUse:
         connection.release()
         if error is None:
             return
+        if isinstance(error, ConnectionLost | CallTimedOut) and connection.client is self.client:
+            connection.probe_soon()  # is it slow, or not there any more?
         if isinstance(error, ConnectionLost):
-            if connection.client is self.client:
-                connection.probe_soon()
             if error.sent and not self._again:
                 raise OutcomeUnknown(
                     f"{self._name} was asked, and the connection broke before it answered: nobody "
