@@ -33,11 +33,6 @@ _decode_meta = json.Decoder(dict[str, Raw]).decode
 _decode_hops = json.Decoder(int).decode
 _decode_marks = json.Decoder(list[str]).decode
 
-REACHED_ITSELF = (
-    "This gateway is reached through itself: one of its servers is this very gateway, or leads back to it. "
-    "Take that server out of its configuration; isthmus gateway check names it"
-)
-
 
 class GatewayMark:
     """The mark of a gateway, as its configuration makes it now."""
@@ -114,7 +109,11 @@ def extend_trail(meta: Mapping[str, Any] | Raw | UnsetType, mark: str) -> dict[s
     """
     hops, marks = read_trail(meta)
     if mark in marks:
-        raise Refuse(-32603, REACHED_ITSELF)
+        raise Refuse(
+            -32603,
+            "This gateway is reached through itself: one of its servers is this very gateway, or leads "
+            "back to it. Take that server out of its configuration; isthmus gateway check names it",
+        )
     if hops >= MAX_HOPS:
         raise make_loop_refusal(hops)
     return {HOPS_KEY: hops + 1, MARKS_KEY: [*marks, mark]}
