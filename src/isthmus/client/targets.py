@@ -130,6 +130,22 @@ def resolve_group(
     return make_group_target(servers, connect_timeout)
 
 
+Dial: TypeAlias = Callable[[], Awaitable[Channel]]
+
+
+def tap_target(target: Target, tap: Callable[[Channel], Channel]) -> Target:
+    """A target whose channels are each put through a function when they are dialled."""
+
+    def through(dial: Dial) -> Dial:
+        async def tapped() -> Channel:
+            return tap(await dial())
+
+        return tapped
+
+    sse = None if target.sse is None else through(target.sse)
+    return msgspec.structs.replace(target, dial=through(target.dial), sse=sse)
+
+
 EraChoice: TypeAlias = Literal["auto", "modern", "legacy"]
 """Ways to open a connection: both, ``server/discover`` alone, or ``initialize`` alone."""
 

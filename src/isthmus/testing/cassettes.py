@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import msgspec
 
-from isthmus.client.targets import ClientTarget, Target, resolve_target
+from isthmus.client.targets import ClientTarget, Target, resolve_target, tap_target
 from isthmus.core.redaction.forms import is_secret_name, may_name_secret
 from isthmus.core.redaction.live_secrets import (
     MIN_SECRET_CHARS,
@@ -33,7 +33,8 @@ from isthmus.core.redaction.live_secrets import (
 from isthmus.core.redaction.messages import Redact
 from isthmus.errors import ConnectionLost
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
-from isthmus.testing.connections import CONNECT_TIMEOUT_S, WireLog, Wiretap, tap_target
+from isthmus.runtime.wiretap import WireLog, Wiretap
+from isthmus.testing.connections import CONNECT_TIMEOUT_S
 from isthmus.testing.transcript import TranscriptLine, load
 from isthmus.transports.command import Command
 from isthmus.transports.http.client.address import Http

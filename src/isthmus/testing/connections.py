@@ -10,80 +10,23 @@ import os
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias, get_args
 
-from msgspec import structs
-
 from isthmus.client.client import Client
-from isthmus.client.targets import ClientTarget, Target, resolve_target
+from isthmus.client.targets import ClientTarget, Dial, Target, resolve_target, tap_target
 from isthmus.errors import ConnectFailed, ConnectionLost, UsageError, copy_error
 from isthmus.lazy import is_installed
 from isthmus.revisions import BY_NAME, Feature, Revision
-from isthmus.runtime.channel import Channel, Delivery, Outgoing
+from isthmus.runtime.channel import Channel
 from isthmus.runtime.peer import Peer
+from isthmus.runtime.wiretap import WireLog, Wiretap
 from isthmus.server.server import Server
 from isthmus.testing.replay import StrictChannel
 from isthmus.testing.scripts import Script
 from isthmus.transports.line_channel import LineChannel
 from isthmus.transports.memory import open_pair
 from isthmus.transports.pipes import MAX_LINE_BYTES, STDIO_ORIGIN
-from isthmus.wire.jsonrpc import Frame
-from isthmus.wire.struct import Id
-
-Sink: TypeAlias = Callable[[Delivery, Frame], None]
-
-WireLog = list[tuple[Literal["client", "server"], bytes]]
-"""A conversation as it was: who said it, and its bytes, in order."""
-
-
-class Wiretap:
-    """The client's end of a connection, with a record of both sides' messages.
-
-    Args:
-        channel: the channel to listen to.
-        wire: is added to.
-    """
-
-    def __init__(self, channel: Channel, wire: WireLog) -> None:
-        self._channel = channel
-        self._wire = wire
-
-    async def receive(self) -> Delivery | None:
-        """The next message, taken down."""
-        delivery = await self._channel.receive()
-        if delivery is not None:
-            self._wire.append(("server", delivery.data))
-        return delivery
-
-    async def send(self, out: Outgoing) -> None:
-        """Send a message, taken down."""
-        self._wire.append(("client", out.data))
-        await self._channel.send(out)
-
-    def abandon(self, id: Id) -> bool:
-        """As the channel listened to."""
-        return self._channel.abandon(id)
-
-    async def close(self) -> None:
-        """Close the channel listened to."""
-        await self._channel.close()
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the channel can do: HTTP is told the revision, for its headers."""
-        ability = getattr(self._channel, name)
-        return partial(self._attach, ability) if name == "attach" else ability
-
-    def _attach(self, attach: Callable[[Sink], None], sink: Sink) -> None:
-        """Listen also where messages do not wait to be received: HTTP hands them on at once."""
-
-        def heard(delivery: Delivery, frame: Frame) -> None:
-            self._wire.append(("server", delivery.data))
-            sink(delivery, frame)
-
-        attach(heard)
-
 
 TransportName: TypeAlias = Literal[
     "memory", "stdio", "http", "http+sse", "unix", "tcp", "websocket"
@@ -191,19 +134,6 @@ def _take_target(target: "ClientTarget", sent: "Sent", options: dict[str, Any]) 
     return resolve_target(target, headers or None, patience, auth)
 
 
-def tap_target(target: Target, tap: Callable[[Channel], Channel]) -> Target:
-    """A target whose channels are each put through a function when they are dialled."""
-
-    def through(dial: "Dial") -> "Dial":
-        async def tapped() -> Channel:
-            return tap(await dial())
-
-        return tapped
-
-    sse = None if target.sse is None else through(target.sse)
-    return structs.replace(target, dial=through(target.dial), sse=sse)
-
-
 _users: Counter[int] = Counter()
 
 
@@ -219,8 +149,6 @@ async def hold_server(server: Server) -> AsyncIterator[None]:
             del _users[id(server)]
             await server.close()
 
-
-Dial: TypeAlias = Callable[[], Awaitable[Channel]]
 
 Sent: TypeAlias = Mapping[str, str]
 """Headers that go with every request, on transports that have some."""
