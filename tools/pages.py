@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import isthmus.auth
+from isthmus.linter.gateway.rules import GATEWAY_RULES
 from isthmus.linter.rules.answers import ANSWER_RULES
 from isthmus.linter.rules.capabilities import CAPABILITY_RULES
 from isthmus.linter.rules.deprecated import DEPRECATED_USE_RULES, DEPRECATED_VISIT_RULES
@@ -113,6 +114,7 @@ def rules() -> str:
         ("HTTP: `isthmus check` of a URL", HTTP_RULES),
         ("Deprecated features: both commands", DEPRECATED_USE_RULES),
         ("Deprecated transports: `isthmus check` of a URL", DEPRECATED_VISIT_RULES),
+        ("Gateways: `isthmus check --gateway`", GATEWAY_RULES.values()),
     ):
         parts += [f"## {title}", table(head, rows(some))]
     return "\n\n".join(parts) + "\n"

@@ -1,12 +1,12 @@
 """Findings of the linter: how they are printed, and the exit code that they mean."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from isthmus.cli.exit_codes import Exit
 from isthmus.core.text import clean_text
 from isthmus.linter.rules.catalog import RULES
-from isthmus.linter.rules.rule import Finding, FoldedFinding, fold_findings
+from isthmus.linter.rules.rule import Finding, FoldedFinding, LintRule, fold_findings
 
 SEVERITY_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 DEFAULT_COLUMNS = 150  # where no terminal says how wide it is
@@ -58,8 +58,8 @@ def _summarise(findings: Sequence[Finding], folded: Sequence[FoldedFinding]) -> 
     return ", ".join(parts)
 
 
-def print_rules() -> None:
+def print_rules(rules: Mapping[str, LintRule] = RULES) -> None:
     """Every rule, a line each."""
-    for rule in RULES.values():
+    for rule in rules.values():
         revisions = f"{rule.since} to {rule.until}"
         print(f"{rule.id:32} {rule.severity:8} {revisions}  {rule.text}")

@@ -1,7 +1,8 @@
-"""``isthmus check``: faults of a server, clause by clause, in every revision it speaks."""
+"""``isthmus check``: faults of a server, clause by clause, in every revision it speaks; or of a gateway."""
 
+import os
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -20,7 +21,7 @@ from isthmus.cli.options import (
     TokenEnv,
 )
 from isthmus.cli.output import print_json, print_note
-from isthmus.cli.targets import TARGET_HELP
+from isthmus.cli.targets import HTTP_SCHEMES, TARGET_HELP, CliTarget, extend_target
 from isthmus.cli.terminal_client import ConnectOptions, TerminalClient, run_with_target
 from isthmus.errors import UsageError
 from isthmus.linter.doctor.doctor import Report, examine
@@ -28,9 +29,16 @@ from isthmus.linter.rules.catalog import select_rules
 from isthmus.linter.rules.rule import fold_findings
 from isthmus.revisions import BY_NAME, REVISIONS, Revision
 
+if TYPE_CHECKING:
+    from isthmus.linter.gateway.visit import GatewayReport
+
 app = CommandSet()
 
 CHECK_TIMEOUT_S = 5.0
+
+# spec 2025-11-25 basic/transports#streamable-http: a gateway of several clients is reached over HTTP
+GATEWAY_URL = "http://127.0.0.1:{port}/mcp"
+UPSTREAM_PORT = 8701
 
 
 @app.command("check", epilog=TARGET_HELP.format("list"))
@@ -49,6 +57,34 @@ def check(
     skip: Rules = None,
     strict: Strict = False,
     rules: Annotated[bool, Option("--rules", help="List the rules instead.")] = False,
+    gateway: Annotated[
+        str | None,
+        Option(
+            "--gateway",
+            metavar="URL|COMMAND",
+            help="Check a gateway from both sides: a command with {config} and {port}, or the URL of one that has the servers of --upstream-config.",
+        ),
+    ] = None,
+    gateway_url: Annotated[
+        str | None,
+        Option("--gateway-url", metavar="URL", help="Where the gateway of a command answers."),
+    ] = None,
+    upstream_config: Annotated[
+        bool,
+        Option("--upstream-config", help="Print the configuration for the gateway instead."),
+    ] = False,
+    upstream_port: Annotated[
+        int | None,
+        Option(
+            "--upstream-port",
+            metavar="PORT",
+            help="The first of three ports of the servers behind the gateway; 8701 with a URL.",
+        ),
+    ] = None,
+    other_token_env: Annotated[
+        str | None,
+        Option("--other-token-env", metavar="NAME", help="The same for a second caller."),
+    ] = None,
     as_json: AsJson = False,
     revision: RevisionOption = None,
     timeout: Timeout = None,
@@ -58,7 +94,16 @@ def check(
 ) -> None:
     """Say what a server does wrong, in every revision it speaks."""
     if rules:
-        finish(print_rules)
+        finish(lambda: print_all_rules(gateways=gateway is not None))
+    if upstream_config:
+        finish(lambda: print_upstream_config(upstream_port or UPSTREAM_PORT))
+    if gateway is not None:
+        tested = GatewayOptions(
+            gateway, gateway_url, upstream_port, token_env, other_token_env, tuple(header or ())
+        )
+        words = [*(target or []), *context.command]
+        chosen = GatewayChoices(only or (), skip or (), strict, as_json, revision)
+        finish(lambda: check_gateway(tested, chosen, words))
     choices = CheckOptions(only or (), skip or (), calls or (), call_read_only, strict)
     options = ConnectOptions(
         as_json, revision, timeout, token_env, headers=tuple(header or ()), env=tuple(env or ())
@@ -155,3 +200,140 @@ def _print_report(report: Report, label: str) -> None:
         print(f"not everything could be asked in {', '.join(report.broken)}: the server was gone")
     if report.findings or not report.broken:
         print_findings(report.findings)
+
+
+# Gateways
+
+
+class GatewayOptions(msgspec.Struct, frozen=True):
+    """The gateway under test.
+
+    Attributes:
+        gateway: its URL, or the command that starts it.
+        url: where that command's gateway answers.
+        port: the first port of the servers behind it.
+        token_env: the variable that holds a token for it.
+        other_token_env: the same for a second caller.
+        headers: ``NAME=VALUE`` each, for every request to it.
+    """
+
+    gateway: str
+    url: str | None = None
+    port: int | None = None
+    token_env: str | None = None
+    other_token_env: str | None = None
+    headers: tuple[str, ...] = ()
+
+
+class GatewayChoices(msgspec.Struct, frozen=True):
+    """Options of a check of a gateway.
+
+    Attributes:
+        only: rules or areas to apply; all if there are none.
+        skip: rules or areas to leave out.
+        strict: warnings count as errors.
+        as_json: print JSON for a program.
+        revision: the one that clients speak.
+    """
+
+    only: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    strict: bool = False
+    as_json: bool = False
+    revision: str | None = None
+
+
+async def check_gateway(
+    tested: GatewayOptions, choices: GatewayChoices, words: Sequence[str]
+) -> Exit:
+    """Examine a gateway from both sides, and print what was found.
+
+    Args:
+        tested: the gateway.
+        choices: what else the command line said.
+        words: a target beside it, which there cannot be.
+
+    Raises:
+        UsageError: the command line contradicts itself.
+        ConnectFailed: the gateway does not start.
+    """
+    from isthmus.linter.gateway.examination import examine_gateway  # servers are checked more often
+    from isthmus.linter.gateway.launch import CommandGateway, RunningGateway
+    from isthmus.linter.gateway.rules import GATEWAY_RULES
+    from isthmus.linter.gateway.upstream import open_upstreams
+
+    if words:
+        raise UsageError(f"--gateway says what is checked, and {' '.join(words)!r} does so, too")
+    wanted = select_rules(choices.only, choices.skip, GATEWAY_RULES)
+    runs = tested.gateway.startswith(HTTP_SCHEMES)
+    if runs and tested.url is not None:
+        raise UsageError("--gateway-url goes with a command, and --gateway is a URL already")
+    runner = (
+        RunningGateway(tested.gateway)
+        if runs
+        else CommandGateway(tested.gateway, tested.url or GATEWAY_URL)
+    )
+    target = extend_target(CliTarget(runner.url, runner.url), tested.headers, ())
+    revisions = REVISIONS if choices.revision is None else (_find_revision(choices.revision),)
+    port = tested.port or (UPSTREAM_PORT if runs else 0)
+    async with open_upstreams(port) as upstreams:
+        report = await examine_gateway(
+            runner,
+            upstreams,
+            tokens=(_read_token(tested.token_env), _read_token(tested.other_token_env)),
+            headers=target.headers,
+            revisions=revisions,
+            rules=wanted,
+        )
+    return _tell_of_gateway(report, tested, choices)
+
+
+def _tell_of_gateway(
+    report: "GatewayReport", tested: GatewayOptions, choices: GatewayChoices
+) -> Exit:
+    if choices.as_json:
+        folded = msgspec.to_builtins(fold_findings(report.findings))
+        print_json({"target": tested.gateway, **msgspec.to_builtins(report), "folded": folded})
+    elif report.spoken:
+        print(f"the gateway speaks {', '.join(report.spoken)}")
+        print(f"{report.asked} probes made from both sides")
+        print_findings(report.findings)
+    for one in report.skipped:
+        print_note(f"not probed: {one}")
+    if not report.spoken:
+        reasons = dict.fromkeys(report.unspoken.values())
+        print_note(f"isthmus: the gateway speaks no revision: {'; '.join(reasons)}")
+        return Exit.USAGE
+    code = judge_findings(report.findings, strict=choices.strict)
+    return Exit.UNPROVED if report.skipped and code is Exit.OK else code
+
+
+def _read_token(name: str | None) -> str | None:
+    """The token that a variable holds.
+
+    Raises:
+        UsageError: there is no such variable.
+    """
+    if name is None:
+        return None
+    token = os.environ.get(name)
+    if not token:
+        raise UsageError(f"the environment has no variable {name}")
+    return token
+
+
+def print_upstream_config(first_port: int) -> None:
+    """Print the configuration that a gateway is given before it is checked by its URL."""
+    from isthmus.linter.gateway.upstream import make_fixed_config
+
+    print_json(make_fixed_config(first_port))
+
+
+def print_all_rules(*, gateways: bool) -> None:
+    """Print the rules about servers, or those about gateways."""
+    if not gateways:
+        print_rules()
+        return
+    from isthmus.linter.gateway.rules import GATEWAY_RULES
+
+    print_rules(GATEWAY_RULES)

@@ -1,6 +1,6 @@
 """Catalogue of all rules, and the functions that apply them."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from isthmus.errors import UsageError
 from isthmus.linter.rules.answers import ANSWER_RULES
@@ -29,25 +29,28 @@ VISIT_RULES: tuple[LintRule, ...] = (*LINE_RULES, *HTTP_RULES)
 RULES: dict[str, LintRule] = {rule.id: rule for rule in (*CONVERSATION_RULES, *VISIT_RULES)}
 
 
-def select_rules(only: Collection[str], skip: Collection[str]) -> frozenset[str]:
+def select_rules(
+    only: Collection[str], skip: Collection[str], rules: Mapping[str, LintRule] = RULES
+) -> frozenset[str]:
     """The ids of the rules to apply.
 
     Args:
         only: ids, or areas such as ``tools``; all if there are none.
         skip: ids or areas to leave out.
+        rules: those to choose from.
 
     Raises:
         UsageError: there is no such rule.
     """
     for name in (*only, *skip):
-        if not _match_rules(name):
-            raise UsageError(f"there is no rule {name!r}; there are: {', '.join(RULES)}")
-    wanted = {id for name in only for id in _match_rules(name)} if only else set(RULES)
-    return frozenset(wanted.difference(*(_match_rules(name) for name in skip)))
+        if not _match_rules(name, rules):
+            raise UsageError(f"there is no rule {name!r}; there are: {', '.join(rules)}")
+    wanted = {id for name in only for id in _match_rules(name, rules)} if only else set(rules)
+    return frozenset(wanted.difference(*(_match_rules(name, rules) for name in skip)))
 
 
-def _match_rules(name: str) -> set[str]:
-    return {id for id in RULES if id == name or id.startswith(f"{name}.")}
+def _match_rules(name: str, rules: Mapping[str, LintRule]) -> set[str]:
+    return {id for id in rules if id == name or id.startswith(f"{name}.")}
 
 
 def judge(conversation: ObservedConversation, wanted: Collection[str]) -> Iterator[Finding]:

@@ -1,0 +1,212 @@
+"""Probes of what a gateway offers: lists, calls, reads, prompts, completion, progress, changes, cancellation."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from isthmus.linter.gateway.caller import (
+    STEP_TIMEOUT_S,
+    ProbeCaller,
+    attempt,
+    attempt_call,
+    make_token,
+)
+from isthmus.linter.gateway.upstream import ProbeUpstream, ProbeUpstreams
+from isthmus.linter.gateway.visit import GatewayVisit
+from isthmus.wire import PromptReference
+
+TOOL_KINDS = ("echo", "work", "wait", "form", "page", "sample", "roots")
+
+
+class OfferedNames(msgspec.Struct):
+    """The names that a gateway gives to what the probe upstreams offer.
+
+    Attributes:
+        tools: by their names at the upstream.
+        prompts: likewise.
+        resources: URIs by the resources' names at the upstream.
+        templates: likewise.
+    """
+
+    tools: dict[str, str] = {}
+    prompts: dict[str, str] = {}
+    resources: dict[str, str] = {}
+    templates: dict[str, str] = {}
+
+    def find_tool(self, kind: str, upstream: ProbeUpstream) -> str:
+        """The tool of an upstream as the gateway names it; as the upstream does, where it was not listed."""
+        name = f"{kind}_{upstream.name}"
+        return self.tools.get(name, name)
+
+
+async def read_names(
+    caller: ProbeCaller,
+    visit: GatewayVisit,
+    upstreams: Sequence[ProbeUpstream],
+    names: OfferedNames | None = None,
+) -> OfferedNames:
+    """List everything, and take down what is missing of each upstream.
+
+    Args:
+        caller: the client.
+        visit: where it is taken down.
+        upstreams: those whose items are expected.
+        names: is added to, and given back.
+    """
+    names, client = names or OfferedNames(), caller.client
+    expected: dict[str, tuple[Any, dict[str, str], tuple[str, ...], str]] = {
+        "tools": (client.list_tools, names.tools, TOOL_KINDS, "name"),
+        "prompts": (client.list_prompts, names.prompts, ("greet",), "name"),
+        "resources": (client.list_resources, names.resources, ("note",), "uri"),
+        "resource templates": (
+            client.list_resource_templates,
+            names.templates,
+            ("leaf",),
+            "uri_template",
+        ),
+    }
+    for kind, (read, into, kinds, member) in expected.items():
+        items, state, said = await attempt(read())
+        listed = [(one.name, getattr(one, member)) for one in items or ()]
+        for upstream in upstreams:
+            missing = []
+            for thing in kinds:
+                key = f"{thing}_{upstream.name}"
+                into.update(_find_item(listed, key))
+                if key not in into:
+                    missing.append(key)
+            where = f"the list of {kind}, upstream {upstream.name}"
+            told = said or f"{', '.join(missing)} missing among {len(listed)}"
+            visit.note("list", where, "wrong" if missing and state == "ok" else state, told)
+    return names
+
+
+def _find_item(listed: Sequence[tuple[str, str]], key: str) -> dict[str, str]:
+    """The item of a list whose name or URI has a name in it: gateways put others before and after."""
+    uri = key.replace("_", "-")
+    found = [value for name, value in listed if key in name or key in value or uri in value]
+    return {key: found[0]} if found else {}
+
+
+async def probe_offers(
+    caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
+) -> None:
+    """Call, read, get and complete one thing of an upstream."""
+    client, end, place = caller.client, upstream.name, f"upstream {upstream.name}"
+    token = make_token("call")
+    text, state, said = await attempt_call(
+        caller, names.find_tool("echo", upstream), {"token": token}
+    )
+    wrong = state == "ok" and token not in text
+    visit.note("tools/call", f"tools/call, {place}", "wrong" if wrong else state, said)
+    times = upstream.begun[token]
+    visit.note(
+        "once", f"tools/call, {place}", "wrong" if times > 1 else "ok", f"dispatched {times} times"
+    )
+    note, leaf = names.resources.get(f"note_{end}"), names.templates.get(f"leaf_{end}")
+    greet = names.prompts.get(f"greet_{end}")
+    if note is not None:
+        got = await attempt(client.read_resource(note))
+        _note_text(visit, "resources/read", place, got, f"the note of {end}")
+    if leaf is not None:
+        got = await attempt(client.read_resource(leaf.replace("{number}", "7")))
+        _note_text(visit, "resources/read of a template", place, got, f"leaf 7 of {end}")
+    if greet is not None:
+        word = make_token("word")
+        _note_text(
+            visit,
+            "prompts/get",
+            place,
+            await attempt(client.get_prompt(greet, {"word": word})),
+            word,
+        )
+        reference = PromptReference(name=greet)
+        completed = await attempt(client.complete(reference, "word", "hel"))
+        _note_text(visit, "completion/complete", place, completed, f"hello-{end}")
+
+
+def _note_text(
+    visit: GatewayVisit, method: str, place: str, got: tuple[Any, Any, str], expected: str
+) -> None:
+    """Take down whether a result has in it what the upstream answers."""
+    result, state, said = got
+    if state == "ok" and expected.encode() not in msgspec.json.encode(result):
+        state, said = "wrong", f"{expected!r} is not in the result"
+    visit.note(method, f"{method}, {place}", state, said)
+
+
+async def probe_conduct(
+    caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
+) -> None:
+    """Report progress, cancel a call, change a list and a resource."""
+    place = f"upstream {upstream.name}"
+    token = make_token("work")
+    _, state, said = await attempt_call(
+        caller, names.find_tool("work", upstream), {"token": token, "meeting": token}
+    )
+    if state == "ok":
+        state, said = "ok" if any(token in one for one in caller.progress) else "wrong", "none came"
+        visit.note("progress", f"progress of a call, {place}", state, said)
+    await _probe_cancellation(caller, visit, names, upstream)
+    await _probe_changes(caller, visit, names, upstream)
+
+
+async def _probe_cancellation(
+    caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
+) -> None:
+    token, where = make_token("wait"), f"cancelling a call, upstream {upstream.name}"
+    call = asyncio.create_task(caller.call(names.find_tool("wait", upstream), {"token": token}))
+    try:
+        _, state, said = await attempt(upstream.waiting[token].wait())
+        if state != "ok":
+            visit.note("cancel", where, "skipped", "the call did not reach the upstream")
+            return
+    finally:
+        call.cancel()
+        await asyncio.wait([call])
+    _, state, said = await attempt(upstream.cancelled[token].wait())
+    visit.note("cancel", where, state, said and "the call goes on at the upstream")
+
+
+async def _probe_changes(
+    caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
+) -> None:
+    """Listen, have something change at the upstream, and wait until it is told."""
+    note = names.resources.get(f"note_{upstream.name}")
+    place, added = f"upstream {upstream.name}", make_token("added").replace("-", "_")
+    uris = [note] if note is not None else []
+
+    async def wait_told(kind: str) -> None:
+        while not any(one.kind == kind for one in caller.changes):
+            caller.changed.clear()
+            await caller.changed.wait()
+
+    async def listen() -> None:
+        async with caller.client.listen(tools=True, uris=uris):
+            caller.changes.clear()
+            upstream.add_tool(added)
+            try:
+                _, state, said = await attempt(wait_told("tools"))
+                visit.note("list_changed", f"a list that changes, {place}", state, said)
+                if not uris:
+                    return
+                upstream.server.notify_resource_updated(upstream.note_uri)
+                _, state, said = await attempt(wait_told("resource"))
+                visit.note("updated", f"a resource that changes, {place}", state, said)
+            finally:
+                upstream.server.remove_tool(added)
+
+    _, state, said = await attempt(listen(), 3 * STEP_TIMEOUT_S)
+    if state != "ok":
+        visit.note("list_changed", f"listening for changes, {place}", state, said)
+
+
+async def probe_all_offers(
+    caller: ProbeCaller, visit: GatewayVisit, upstreams: ProbeUpstreams, names: OfferedNames
+) -> None:
+    """List everything, and try one of each kind at each upstream; adds the names that are found."""
+    await read_names(caller, visit, upstreams.all, names)
+    for upstream in upstreams.all:
+        await probe_offers(caller, visit, names, upstream)
