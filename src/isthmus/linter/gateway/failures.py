@@ -52,6 +52,8 @@ async def probe_refusals(
     """Have an upstream answer by HTTP errors: they are its own, and not the gateway's."""
     spare = upstreams.spare
     tool = names.find_tool("echo", spare)
+    if tool is None:
+        return
     for status, headers in REFUSALS.items():
         spare.tap.refusal = (status, headers)
         where = f"an upstream that answers HTTP {status}"
@@ -83,27 +85,36 @@ async def probe_dead_upstream(
     """Take one upstream away: the others stay, and it is said of it."""
     await upstreams.spare.tap.close()
     for revision, caller in callers.items():
-        visit = visits[revision]
-        seen = GatewayVisit(revision, [])
-        names = await read_names(caller, seen, upstreams.lasting)
-        for one in seen.outcomes:
-            visit.note("dead-hides", f"{one.where}, while another is gone", one.state, one.said)
-        for upstream in upstreams.lasting:
-            token = make_token("call")
-            _, state, said = await attempt_call(
-                caller, names.find_tool("echo", upstream), {"token": token}
-            )
+        await _probe_without_spare(caller, visits[revision], offered[revision], upstreams)
+
+
+async def _probe_without_spare(
+    caller: ProbeCaller, visit: GatewayVisit, before: OfferedNames, upstreams: ProbeUpstreams
+) -> None:
+    seen = GatewayVisit(visit.revision, [])
+    names = await read_names(caller, seen, upstreams.lasting)
+    for kind, had, has in (
+        ("tools", before.tools, names.tools),
+        ("prompts", before.prompts, names.prompts),
+        ("resources", before.resources, names.resources),
+        ("resource templates", before.templates, names.templates),
+    ):
+        gone = sorted(key for key in had if key not in has and not key.endswith("_spare"))
+        where = f"the list of {kind}, while one upstream is gone"
+        told = next((one.said for one in seen.outcomes if one.state != "ok"), "")
+        visit.note("dead-hides", where, "wrong" if gone else "ok", f"no {', '.join(gone)}: {told}")
+    for upstream in upstreams.lasting:
+        tool = before.find_tool("echo", upstream)
+        if tool is not None:
+            _, state, said = await attempt_call(caller, tool, {"token": make_token("call")})
             where = f"tools/call, upstream {upstream.name}, while another is gone"
             visit.note("dead-hides", where, state, said)
-        tool = offered[revision].find_tool("echo", upstreams.spare)
-        text, state, said = await attempt_call(
-            caller, tool, {"token": make_token("call")}, 2 * STEP_TIMEOUT_S
-        )
-        wrong = state == "ok"
-        told = text[:120] if wrong else said
-        visit.note(
-            "dead-told", "tools/call of an upstream that is gone", "wrong" if wrong else state, told
-        )
+    tool = before.find_tool("echo", upstreams.spare)
+    if tool is not None:
+        token = make_token("call")
+        _, state, said = await attempt_call(caller, tool, {"token": token}, 2 * STEP_TIMEOUT_S)
+        where = "tools/call of an upstream that is gone"
+        visit.note("dead-told", where, "wrong" if state == "ok" else state, said)
 
 
 async def probe_fewer_servers(

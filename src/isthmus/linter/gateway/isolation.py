@@ -41,16 +41,13 @@ async def probe_crossing(
 ) -> None:
     """Have two clients call at once, with questions, progress and logs, and look for the one's at the other."""
     pair = f"clients of {first.revision.name} and {second.revision.name}, upstream {upstream.name}"
-    await _call_both(first, second, visit, names.find_tool("form", upstream), f"questions, {pair}")
-    meeting = make_token("meeting")
-    await _call_both(
-        first,
-        second,
-        visit,
-        names.find_tool("work", upstream),
-        f"progress and logs, {pair}",
-        meeting=meeting,
-    )
+    form, work = names.find_tool("form", upstream), names.find_tool("work", upstream)
+    if form is not None:
+        await _call_both(first, second, visit, form, f"questions, {pair}")
+    if work is not None:
+        meeting = make_token("meeting")
+        where = f"progress and logs, {pair}"
+        await _call_both(first, second, visit, work, where, meeting=meeting)
 
 
 async def _call_both(
@@ -142,10 +139,13 @@ async def _probe_state(
     upstream: ProbeUpstream,
 ) -> None:
     place, token, answer = f"upstream {upstream.name}", make_token("state"), make_token("answer")
+    tool = names.find_tool("form", upstream)
+    if tool is None:
+        return
     meta = {**make_request_meta(visit.revision), CLIENT_CAPABILITIES: {"elicitation": {"form": {}}}}
     params = {
         "_meta": meta,
-        "name": names.find_tool("form", upstream),
+        "name": tool,
         "arguments": {"token": token},
     }
     mine = await open_raw(first, visit.revision)

@@ -35,10 +35,9 @@ class OfferedNames(msgspec.Struct):
     resources: dict[str, str] = {}
     templates: dict[str, str] = {}
 
-    def find_tool(self, kind: str, upstream: ProbeUpstream) -> str:
-        """The tool of an upstream as the gateway names it; as the upstream does, where it was not listed."""
-        name = f"{kind}_{upstream.name}"
-        return self.tools.get(name, name)
+    def find_tool(self, kind: str, upstream: ProbeUpstream) -> str | None:
+        """The tool of an upstream as the gateway names it; None where it was not listed."""
+        return self.tools.get(f"{kind}_{upstream.name}")
 
 
 async def read_names(
@@ -95,16 +94,9 @@ async def probe_offers(
 ) -> None:
     """Call, read, get and complete one thing of an upstream."""
     client, end, place = caller.client, upstream.name, f"upstream {upstream.name}"
-    token = make_token("call")
-    text, state, said = await attempt_call(
-        caller, names.find_tool("echo", upstream), {"token": token}
-    )
-    wrong = state == "ok" and token not in text
-    visit.note("tools/call", f"tools/call, {place}", "wrong" if wrong else state, said)
-    times = upstream.begun[token]
-    visit.note(
-        "once", f"tools/call, {place}", "wrong" if times > 1 else "ok", f"dispatched {times} times"
-    )
+    tool = names.find_tool("echo", upstream)
+    if tool is not None:
+        await _probe_call(caller, visit, tool, upstream)
     note, leaf = names.resources.get(f"note_{end}"), names.templates.get(f"leaf_{end}")
     greet = names.prompts.get(f"greet_{end}")
     if note is not None:
@@ -127,6 +119,17 @@ async def probe_offers(
         _note_text(visit, "completion/complete", place, completed, f"hello-{end}")
 
 
+async def _probe_call(
+    caller: ProbeCaller, visit: GatewayVisit, tool: str, upstream: ProbeUpstream
+) -> None:
+    token, where = make_token("call"), f"tools/call, upstream {upstream.name}"
+    text, state, said = await attempt_call(caller, tool, {"token": token})
+    wrong = state == "ok" and token not in text
+    visit.note("tools/call", where, "wrong" if wrong else state, said)
+    times = upstream.begun[token]
+    visit.note("once", where, "wrong" if times > 1 else "ok", f"dispatched {times} times")
+
+
 def _note_text(
     visit: GatewayVisit, method: str, place: str, got: tuple[Any, Any, str], expected: str
 ) -> None:
@@ -141,14 +144,14 @@ async def probe_conduct(
     caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
 ) -> None:
     """Report progress, cancel a call, change a list and a resource."""
-    place = f"upstream {upstream.name}"
-    token = make_token("work")
-    _, state, said = await attempt_call(
-        caller, names.find_tool("work", upstream), {"token": token, "meeting": token}
-    )
-    if state == "ok":
-        state, said = "ok" if any(token in one for one in caller.progress) else "wrong", "none came"
-        visit.note("progress", f"progress of a call, {place}", state, said)
+    token, tool = make_token("work"), names.find_tool("work", upstream)
+    if tool is not None:
+        arguments = {"token": token, "meeting": token}
+        _, state, _said = await attempt_call(caller, tool, arguments)
+        if state == "ok":
+            told = any(token in one for one in caller.progress)
+            where = f"progress of a call, upstream {upstream.name}"
+            visit.note("progress", where, "ok" if told else "wrong", "none came")
     await _probe_cancellation(caller, visit, names, upstream)
     await _probe_changes(caller, visit, names, upstream)
 
@@ -157,7 +160,10 @@ async def _probe_cancellation(
     caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
 ) -> None:
     token, where = make_token("wait"), f"cancelling a call, upstream {upstream.name}"
-    call = asyncio.create_task(caller.call(names.find_tool("wait", upstream), {"token": token}))
+    tool = names.find_tool("wait", upstream)
+    if tool is None:
+        return
+    call = asyncio.create_task(caller.call(tool, {"token": token}))
     try:
         _, state, said = await attempt(upstream.waiting[token].wait())
         if state != "ok":

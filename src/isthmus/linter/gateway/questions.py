@@ -31,6 +31,8 @@ async def probe_questions(
     for kind, title in QUESTION_KINDS.items():
         token, before = make_token("asks"), len(caller.asked)
         tool = names.find_tool(kind, upstream)
+        if tool is None:
+            continue
         text, state, said = await attempt_call(caller, tool, {"token": token}, timeout)
         expected = "accepted" if kind == "page" else caller.answer
         if state == "ok" and expected not in text:
@@ -57,10 +59,12 @@ async def probe_unasked(
     identity: CallerIdentity, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
 ) -> None:
     """Have an upstream ask a client that declared nothing: it must be told so, and not wait."""
+    tool = names.find_tool("form", upstream)
+    if tool is None:
+        return
 
     async def call() -> tuple[str, ProbeState, str]:
         async with ProbeCaller(identity, visit.revision, answers=False).connect() as caller:
-            tool = names.find_tool("form", upstream)
             return await attempt_call(caller, tool, {"token": make_token("asks")})
 
     outcome, state, said = await attempt(call(), 2 * STEP_TIMEOUT_S)
