@@ -172,3 +172,64 @@ def test_the_rules_are_listed(run):
 
     assert 0 == code
     assert list(RULES) == [line.split()[0] for line in out.splitlines()]
+
+
+# Gateways
+
+GATEWAY = Path(__file__).parents[1] / "support" / "linter" / "mounted_gateway.py"
+
+
+async def test_a_gateway_is_started_checked_and_ended():
+    """Ours: by one command line, with the servers behind it and the clients before it."""
+    command = f"{sys.executable} {GATEWAY} {{config}} {{port}}"
+    code, out = await _isthmus("check", "--gateway", command, "--strict", "--json")
+    report = json.loads(out)
+
+    assert [] == report["findings"]
+    assert 0 == code
+    assert "2026-07-28" in report["spoken"]
+
+
+def test_the_configuration_for_a_gateway_is_printed(run):
+    """Ours: for one that is started by hand."""
+    code, out, _ = run("check", "--upstream-config", "--upstream-port", "9100")
+    servers = json.loads(out)["mcpServers"]
+
+    assert 0 == code
+    assert {"legacy", "modern", "spare"} == set(servers)
+    assert "http://127.0.0.1:9101/mcp" == servers["modern"]["url"]
+
+
+def test_a_gateway_that_does_not_start_is_told_with_its_output(run):
+    """Ours: the last it said is why."""
+    command = f"{sys.executable} -c 'print(\"no port for me\")' {{config}}"
+    code, _, err = run("check", "--gateway", command)
+
+    assert 3 == code
+    assert "no port for me" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--gateway", "some-gateway"], "{config}"),
+        (["--gateway", "some-gateway 'a"], "cannot be read"),
+        (["--gateway", "http://127.0.0.1:1/mcp", "app.py"], "app.py"),
+        (["--gateway", "http://127.0.0.1:1/mcp", "--gateway-url", "http://x"], "--gateway-url"),
+        (["--gateway", "http://127.0.0.1:1/mcp", "--token-env", "NO_SUCH"], "NO_SUCH"),
+        (["--gateway", "http://127.0.0.1:1/mcp", "--only", "tools"], "no rule"),
+    ],
+)
+def test_a_command_line_for_a_gateway_that_means_nothing_is_refused(run, words, reason):
+    """Ours: before anything is started."""
+    code, _, err = run("check", *words)
+
+    assert 2 == code
+    assert reason in err
+
+
+def test_the_rules_about_gateways_are_listed(run):
+    """Ours: beside those about servers."""
+    _, out, _ = run("check", "--rules", "--gateway", "any")
+
+    assert "gateway.passthrough" in out

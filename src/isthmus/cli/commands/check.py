@@ -39,6 +39,7 @@ CHECK_TIMEOUT_S = 5.0
 # spec 2025-11-25 basic/transports#streamable-http: a gateway of several clients is reached over HTTP
 GATEWAY_URL = "http://127.0.0.1:{port}/mcp"
 UPSTREAM_PORT = 8701
+GATEWAY_TIMEOUT_S = 4.0
 
 
 @app.command("check", epilog=TARGET_HELP.format("list"))
@@ -102,7 +103,7 @@ def check(
             gateway, gateway_url, upstream_port, token_env, other_token_env, tuple(header or ())
         )
         words = [*(target or []), *context.command]
-        chosen = GatewayChoices(only or (), skip or (), strict, as_json, revision)
+        chosen = GatewayChoices(only or (), skip or (), strict, as_json, revision, timeout)
         finish(lambda: check_gateway(tested, chosen, words))
     choices = CheckOptions(only or (), skip or (), calls or (), call_read_only, strict)
     options = ConnectOptions(
@@ -234,6 +235,7 @@ class GatewayChoices(msgspec.Struct, frozen=True):
         strict: warnings count as errors.
         as_json: print JSON for a program.
         revision: the one that clients speak.
+        timeout: seconds that one probe may take.
     """
 
     only: Sequence[str] = ()
@@ -241,6 +243,7 @@ class GatewayChoices(msgspec.Struct, frozen=True):
     strict: bool = False
     as_json: bool = False
     revision: str | None = None
+    timeout: float | None = None
 
 
 async def check_gateway(
@@ -284,6 +287,7 @@ async def check_gateway(
             headers=target.headers,
             revisions=revisions,
             rules=wanted,
+            timeout=choices.timeout or GATEWAY_TIMEOUT_S,
         )
     return _tell_of_gateway(report, tested, choices)
 

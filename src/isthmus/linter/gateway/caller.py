@@ -23,6 +23,7 @@ R = TypeVar("R")
 
 STEP_TIMEOUT_S = 4.0  # that one probe may take
 CONNECT_TIMEOUT_S = 5.0
+CLIENT_TIMEOUT_S = 60.0  # longer than any probe waits, so that each probe ends by its own bound
 
 AUTHORIZATION = "authorization"
 
@@ -39,6 +40,7 @@ class CallerIdentity:
         url: of the gateway.
         token: an access token that the gateway wants; a canary where it wants none.
         headers: further ones that the gateway wants.
+        timeout: seconds that one probe may take.
 
     Attributes:
         canaries: words to look for behind the gateway, by where they were said.
@@ -48,8 +50,13 @@ class CallerIdentity:
     """
 
     def __init__(
-        self, url: str, token: str | None = None, headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = STEP_TIMEOUT_S,
     ) -> None:
+        self.timeout = timeout
         self.has_token = token is not None
         bearer = token or make_token("bearer")
         cookie, key, query = make_token("cookie"), make_token("key"), make_token("query")
@@ -78,6 +85,7 @@ class ProbeCaller:
 
     Attributes:
         client: the client, once connected.
+        timeout: seconds that one probe may take.
         wire: every message, as it came and went.
         answer: how it answers whatever it is asked.
         asked: the messages of the questions that reached it.
@@ -93,6 +101,7 @@ class ProbeCaller:
     ) -> None:
         self.identity = identity
         self.revision = revision
+        self.timeout = identity.timeout
         self.wire: WireLog = []
         self.answer = make_token("answer")
         self.asked: list[str] = []
@@ -123,13 +132,13 @@ class ProbeCaller:
             on_change=self._take_change,
             cache=False,
             name="isthmus-check",
-            timeout=STEP_TIMEOUT_S,
+            timeout=CLIENT_TIMEOUT_S,
             connect_timeout=CONNECT_TIMEOUT_S,
-            total_timeout=CONNECT_TIMEOUT_S * 2,
             **questions,
         )
         try:
-            await self.client.open()
+            async with asyncio.timeout(2 * CONNECT_TIMEOUT_S):
+                await self.client.open()
             yield self
         finally:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -183,9 +192,7 @@ class ProbeCaller:
         return await self.client.call_tool(name, arguments, on_progress=self.take_progress)
 
 
-async def attempt(
-    work: Awaitable[R], timeout: float = STEP_TIMEOUT_S
-) -> tuple[R | None, ProbeState, str]:
+async def attempt(work: Awaitable[R], timeout: float) -> tuple[R | None, ProbeState, str]:
     """Wait for a request for a bounded time.
 
     Returns:
@@ -206,14 +213,14 @@ async def attempt_call(
     caller: ProbeCaller,
     name: str,
     arguments: Mapping[str, str],
-    timeout: float = STEP_TIMEOUT_S,
+    timeout: float | None = None,
 ) -> tuple[str, ProbeState, str]:
     """Call a tool for a bounded time.
 
     Returns:
         The text of its result, how it went, and the error in words; a result that says it is an error was refused.
     """
-    result, state, said = await attempt(caller.call(name, arguments), timeout)
+    result, state, said = await attempt(caller.call(name, arguments), timeout or caller.timeout)
     if result is None:
         return "", state, said
     if result.is_error:

@@ -1,11 +1,12 @@
 """Examination of a gateway: runs the probes in order, for each revision, within bounds, and judges them."""
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
 from isthmus.errors import AuthError, IsthmusError
-from isthmus.linter.gateway.caller import CallerIdentity, ProbeCaller
+from isthmus.linter.gateway.caller import STEP_TIMEOUT_S, CallerIdentity, ProbeCaller
 from isthmus.linter.gateway.failures import (
     GatewayRunner,
     probe_dead_upstream,
@@ -32,7 +33,8 @@ from isthmus.revisions import LEGACY, MODERN, REVISIONS, Feature, Revision
 
 OFFERS_TIMEOUT_S = 20.0  # for the lists and calls of one revision
 CELL_TIMEOUT_S = 15.0  # for the probes of one revision and one upstream
-RESTART_TIMEOUT_S = 45.0
+RESTART_TIMEOUT_S = 20.0
+EXAMINATION_TIMEOUT_S = 60.0  # for all probes together; what is left over then is told
 
 
 class GatewayExaminer:
@@ -63,6 +65,7 @@ class GatewayExaminer:
         self._callers: dict[Revision, ProbeCaller] = {}
         self._names: dict[Revision, OfferedNames] = {}
         self._servers: list[ServerVisit] = []
+        self._until = 0.0
 
     async def examine(self, revisions: Sequence[Revision]) -> GatewayReport:
         """Run all probes that can be run, and judge their outcomes.
@@ -72,6 +75,7 @@ class GatewayExaminer:
         """
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._runner.run(self._upstreams.config))
+            self._until = asyncio.get_running_loop().time() + EXAMINATION_TIMEOUT_S
             await self._connect(stack, revisions)
             if self._callers:
                 await self._probe_running()
@@ -205,8 +209,17 @@ class GatewayExaminer:
     def _first_visit(self) -> GatewayVisit:
         return self._visits[self._newest[0]]
 
-    async def _try(self, visit: GatewayVisit, name: str, probes: Any, timeout: float) -> None:
-        await attempt_probe(visit, name, probes, timeout)
+    async def _try(
+        self, visit: GatewayVisit, name: str, probes: Coroutine[Any, Any, None], timeout: float
+    ) -> None:
+        """Run one group of probes, in the time that is left."""
+        left = self._until - asyncio.get_running_loop().time()
+        if left > 0:
+            await attempt_probe(visit, name, probes, min(left, timeout))
+            return
+        probes.close()
+        said = f"{EXAMINATION_TIMEOUT_S:g} seconds were over"
+        visit.note("group", name, "skipped", said)
 
     def _judge(self) -> GatewayReport:
         report = self._report
@@ -230,6 +243,7 @@ async def examine_gateway(
     headers: Mapping[str, str] | None = None,
     revisions: Sequence[Revision] = REVISIONS,
     rules: Collection[str] | None = None,
+    timeout: float = STEP_TIMEOUT_S,
 ) -> GatewayReport:
     """Look at a gateway from both sides, and say what it does wrong.
 
@@ -240,9 +254,10 @@ async def examine_gateway(
         headers: what every request to it carries beside.
         revisions: those to speak.
         rules: the ids of the rules to apply; all by default.
+        timeout: seconds that one probe may take; all together take 60 at most.
 
     Raises:
         AuthError: the gateway wants authorization, and none was given.
     """
-    first, second = (CallerIdentity(runner.url, token, headers) for token in tokens)
+    first, second = (CallerIdentity(runner.url, token, headers, timeout) for token in tokens)
     return await GatewayExaminer(runner, upstreams, first, second, rules).examine(revisions)

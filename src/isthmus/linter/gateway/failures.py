@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from isthmus.errors import AuthError, HttpRefused, IsthmusError
 from isthmus.linter.gateway.caller import (
-    STEP_TIMEOUT_S,
     CallerIdentity,
     ProbeCaller,
     attempt,
@@ -24,7 +23,7 @@ REFUSALS = {
     503: "",
 }
 CREDENTIAL_STATUSES = frozenset({401, 403, 407})
-LOOP_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 10.0  # that a gateway with itself behind it may take to answer
 MAX_LOOP_REQUESTS = 200  # that one list through a chain to itself may make behind it
 
 
@@ -58,7 +57,7 @@ async def probe_refusals(
         spare.tap.refusal = (status, headers)
         where = f"an upstream that answers HTTP {status}"
         try:
-            async with asyncio.timeout(STEP_TIMEOUT_S):
+            async with asyncio.timeout(caller.timeout):
                 result = await caller.call(tool, {"token": make_token("call")})
             state: ProbeState = "ok" if result.is_error else "wrong"
             visit.note("upstream-status", where, state, f"a result: {result.text[:120]!r}")
@@ -112,7 +111,7 @@ async def _probe_without_spare(
     tool = before.find_tool("echo", upstreams.spare)
     if tool is not None:
         token = make_token("call")
-        _, state, said = await attempt_call(caller, tool, {"token": token}, 2 * STEP_TIMEOUT_S)
+        _, state, said = await attempt_call(caller, tool, {"token": token}, 2 * caller.timeout)
         where = "tools/call of an upstream that is gone"
         visit.note("dead-told", where, "wrong" if state == "ok" else state, said)
 
@@ -150,11 +149,11 @@ async def probe_loop(
 
     async def list_once() -> None:
         async with runner.run(config), ProbeCaller(identity, visit.revision).connect() as caller:
-            _, state, said = await attempt(caller.client.list_tools(), LOOP_TIMEOUT_S)
+            _, state, said = await attempt(caller.client.list_tools(), 2 * identity.timeout)
             visit.note("loop", "tools/list through itself", state, said)
 
     try:
-        _, state, said = await attempt(list_once(), 3 * LOOP_TIMEOUT_S)
+        _, state, said = await attempt(list_once(), START_TIMEOUT_S + 3 * identity.timeout)
     except OSError as error:
         state, said = "lost", str(error)
     if state == "silent":

@@ -11,7 +11,6 @@ from isthmus.linter.doctor.doctor import make_request_meta
 from isthmus.linter.doctor.http import HttpProbeSession, HttpTarget
 from isthmus.linter.doctor.probes import PROBES, Probe
 from isthmus.linter.gateway.caller import (
-    STEP_TIMEOUT_S,
     CallerIdentity,
     ProbeCaller,
     attempt,
@@ -95,11 +94,11 @@ async def open_raw(identity: CallerIdentity, revision: Revision) -> HttpProbeSes
     """A conversation over HTTP in which each message is ours to spell; opened up to 2025-11-25."""
     target = HttpTarget(
         identity.url,
-        open_requests(connect_timeout=STEP_TIMEOUT_S),
+        open_requests(connect_timeout=identity.timeout),
         identity.headers,
         loopback=True,
     )
-    session = await target.enter(revision, STEP_TIMEOUT_S)
+    session = await target.enter(revision, identity.timeout)
     if revision not in MODERN:
         params = {
             "protocolVersion": revision.name,

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from isthmus.linter.gateway.caller import (
-    STEP_TIMEOUT_S,
     ProbeCaller,
     attempt,
     attempt_call,
@@ -67,7 +66,7 @@ async def read_names(
         ),
     }
     for kind, (read, into, kinds, member) in expected.items():
-        items, state, said = await attempt(read())
+        items, state, said = await attempt(read(), caller.timeout)
         listed = [(one.name, getattr(one, member)) for one in items or ()]
         for upstream in upstreams:
             missing = []
@@ -100,10 +99,10 @@ async def probe_offers(
     note, leaf = names.resources.get(f"note_{end}"), names.templates.get(f"leaf_{end}")
     greet = names.prompts.get(f"greet_{end}")
     if note is not None:
-        got = await attempt(client.read_resource(note))
+        got = await attempt(client.read_resource(note), caller.timeout)
         _note_text(visit, "resources/read", place, got, f"the note of {end}")
     if leaf is not None:
-        got = await attempt(client.read_resource(leaf.replace("{number}", "7")))
+        got = await attempt(client.read_resource(leaf.replace("{number}", "7")), caller.timeout)
         _note_text(visit, "resources/read of a template", place, got, f"leaf 7 of {end}")
     if greet is not None:
         word = make_token("word")
@@ -111,11 +110,11 @@ async def probe_offers(
             visit,
             "prompts/get",
             place,
-            await attempt(client.get_prompt(greet, {"word": word})),
+            await attempt(client.get_prompt(greet, {"word": word}), caller.timeout),
             word,
         )
         reference = PromptReference(name=greet)
-        completed = await attempt(client.complete(reference, "word", "hel"))
+        completed = await attempt(client.complete(reference, "word", "hel"), caller.timeout)
         _note_text(visit, "completion/complete", place, completed, f"hello-{end}")
 
 
@@ -165,14 +164,14 @@ async def _probe_cancellation(
         return
     call = asyncio.create_task(caller.call(tool, {"token": token}))
     try:
-        _, state, said = await attempt(upstream.waiting[token].wait())
+        _, state, said = await attempt(upstream.waiting[token].wait(), caller.timeout)
         if state != "ok":
             visit.note("cancel", where, "skipped", "the call did not reach the upstream")
             return
     finally:
         call.cancel()
         await asyncio.wait([call])
-    _, state, said = await attempt(upstream.cancelled[token].wait())
+    _, state, said = await attempt(upstream.cancelled[token].wait(), caller.timeout)
     visit.note("cancel", where, state, said and "the call goes on at the upstream")
 
 
@@ -194,17 +193,17 @@ async def _probe_changes(
             caller.changes.clear()
             upstream.add_tool(added)
             try:
-                _, state, said = await attempt(wait_told("tools"))
+                _, state, said = await attempt(wait_told("tools"), caller.timeout)
                 visit.note("list_changed", f"a list that changes, {place}", state, said)
                 if not uris:
                     return
                 upstream.server.notify_resource_updated(upstream.note_uri)
-                _, state, said = await attempt(wait_told("resource"))
+                _, state, said = await attempt(wait_told("resource"), caller.timeout)
                 visit.note("updated", f"a resource that changes, {place}", state, said)
             finally:
                 upstream.server.remove_tool(added)
 
-    _, state, said = await attempt(listen(), 3 * STEP_TIMEOUT_S)
+    _, state, said = await attempt(listen(), 3 * caller.timeout)
     if state != "ok":
         visit.note("list_changed", f"listening for changes, {place}", state, said)
 

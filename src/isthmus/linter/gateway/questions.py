@@ -1,7 +1,6 @@
 """Probes of questions: forms, pages, sampling and roots, in each pairing of eras."""
 
 from isthmus.linter.gateway.caller import (
-    STEP_TIMEOUT_S,
     CallerIdentity,
     ProbeCaller,
     attempt,
@@ -27,7 +26,7 @@ async def probe_questions(
     caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
 ) -> None:
     """Have an upstream ask every kind of question, of a client that answers them all."""
-    timeout = STEP_TIMEOUT_S
+    timeout = caller.timeout
     for kind, title in QUESTION_KINDS.items():
         token, before = make_token("asks"), len(caller.asked)
         tool = names.find_tool(kind, upstream)
@@ -42,7 +41,7 @@ async def probe_questions(
         if times > 1 and upstream.name == "legacy":  # where each beginning is a dispatch
             visit.note("once", f"{title}, upstream {upstream.name}", "wrong", _count_times(times))
         if state == "silent":
-            timeout = SHORT_TIMEOUT_S
+            timeout = min(SHORT_TIMEOUT_S, timeout)
 
 
 def _describe_wrong(text: str, *, reached: bool) -> str:
@@ -67,7 +66,7 @@ async def probe_unasked(
         async with ProbeCaller(identity, visit.revision, answers=False).connect() as caller:
             return await attempt_call(caller, tool, {"token": make_token("asks")})
 
-    outcome, state, said = await attempt(call(), 2 * STEP_TIMEOUT_S)
+    outcome, state, said = await attempt(call(), 2 * identity.timeout)
     if outcome is not None:
         _, state, said = outcome
     visit.note(
