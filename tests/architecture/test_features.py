@@ -10,7 +10,6 @@ from isthmus.revisions import Feature
 UNREAD = {
     "DISCONNECT_CANCELS",
     "SESSION_HEADER",
-    "STREAMABLE_HTTP",
     "VERSION_HEADER",
 }
 

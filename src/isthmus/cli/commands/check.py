@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -41,6 +41,34 @@ GATEWAY_URL = "http://127.0.0.1:{port}/mcp"
 UPSTREAM_PORT = 8701
 GATEWAY_TIMEOUT_S = 4.0
 
+GatewayWord: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--gateway",
+        metavar="URL|COMMAND",
+        help="Check a gateway from both sides: a command with {config} and {port}, or the URL of one that has the servers of --upstream-config.",
+    ),
+]
+GatewayUrl: TypeAlias = Annotated[
+    str | None,
+    Option("--gateway-url", metavar="URL", help="Where the gateway of a command answers."),
+]
+UpstreamConfig: TypeAlias = Annotated[
+    bool, Option("--upstream-config", help="Print the configuration for the gateway instead.")
+]
+UpstreamPort: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--upstream-port",
+        metavar="PORT",
+        help="The first of three ports of the servers behind the gateway; 8701 with a URL.",
+    ),
+]
+OtherTokenEnv: TypeAlias = Annotated[
+    str | None,
+    Option("--other-token-env", metavar="NAME", help="The same for a second caller."),
+]
+
 
 @app.command("check", epilog=TARGET_HELP.format("list"))
 def check(
@@ -58,34 +86,11 @@ def check(
     skip: Rules = None,
     strict: Strict = False,
     rules: Annotated[bool, Option("--rules", help="List the rules instead.")] = False,
-    gateway: Annotated[
-        str | None,
-        Option(
-            "--gateway",
-            metavar="URL|COMMAND",
-            help="Check a gateway from both sides: a command with {config} and {port}, or the URL of one that has the servers of --upstream-config.",
-        ),
-    ] = None,
-    gateway_url: Annotated[
-        str | None,
-        Option("--gateway-url", metavar="URL", help="Where the gateway of a command answers."),
-    ] = None,
-    upstream_config: Annotated[
-        bool,
-        Option("--upstream-config", help="Print the configuration for the gateway instead."),
-    ] = False,
-    upstream_port: Annotated[
-        int | None,
-        Option(
-            "--upstream-port",
-            metavar="PORT",
-            help="The first of three ports of the servers behind the gateway; 8701 with a URL.",
-        ),
-    ] = None,
-    other_token_env: Annotated[
-        str | None,
-        Option("--other-token-env", metavar="NAME", help="The same for a second caller."),
-    ] = None,
+    gateway: GatewayWord = None,
+    gateway_url: GatewayUrl = None,
+    upstream_config: UpstreamConfig = False,
+    upstream_port: UpstreamPort = None,
+    other_token_env: OtherTokenEnv = None,
     as_json: AsJson = False,
     revision: RevisionOption = None,
     timeout: Timeout = None,
@@ -99,7 +104,7 @@ def check(
     if upstream_config:
         finish(lambda: print_upstream_config(upstream_port or UPSTREAM_PORT))
     if gateway is not None:
-        tested = GatewayOptions(
+        tested = GatewayUnderTest(
             gateway, gateway_url, upstream_port, token_env, other_token_env, tuple(header or ())
         )
         words = [*(target or []), *context.command]
@@ -206,7 +211,7 @@ def _print_report(report: Report, label: str) -> None:
 # Gateways
 
 
-class GatewayOptions(msgspec.Struct, frozen=True):
+class GatewayUnderTest(msgspec.Struct, frozen=True):
     """The gateway under test.
 
     Attributes:
@@ -247,7 +252,7 @@ class GatewayChoices(msgspec.Struct, frozen=True):
 
 
 async def check_gateway(
-    tested: GatewayOptions, choices: GatewayChoices, words: Sequence[str]
+    tested: GatewayUnderTest, choices: GatewayChoices, words: Sequence[str]
 ) -> Exit:
     """Examine a gateway from both sides, and print what was found.
 
@@ -293,7 +298,7 @@ async def check_gateway(
 
 
 def _tell_of_gateway(
-    report: "GatewayReport", tested: GatewayOptions, choices: GatewayChoices
+    report: "GatewayReport", tested: GatewayUnderTest, choices: GatewayChoices
 ) -> Exit:
     if choices.as_json:
         folded = msgspec.to_builtins(fold_findings(report.findings))
