@@ -20,12 +20,16 @@ class GatewayCall(ForwardedCall):
 
     Attributes:
         task: the task that it is or may become; None where it stays a call.
+        target: the server and its own name of what is called, once they are found.
+        failure: the error that its client is told of as a result.
     """
 
-    __slots__ = ("_said", "task")
+    __slots__ = ("_said", "failure", "target", "task")
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        self.target: tuple[str, str] = ("", "")
+        self.failure: BaseException | None = None
         self._said: float | None = None
         self.task: CallTask | None = None
 

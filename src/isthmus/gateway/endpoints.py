@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.core.http.rules import Refusal
 from isthmus.gateway.gateway import ENDPOINT
+from isthmus.gateway.metrics import MetricsPage
 from isthmus.transports.http.asgi_exchange import AsgiExchange
 from isthmus.transports.http.asgi_lifespan import serve_lifespan
 from isthmus.transports.http.reply import Receive, Scope, Send
@@ -14,6 +15,8 @@ from isthmus.transports.http.request import Exchange, ExchangeApp
 if TYPE_CHECKING:
     from isthmus.gateway.gateway import Gateway
     from isthmus.transports.http.app import HttpApp
+
+METRICS_PATH = "/metrics"
 
 NO_ENDPOINT = Refusal(404, -32600, "Not found: there is no such server or profile here")
 
@@ -31,8 +34,12 @@ class GatewayApp(ExchangeApp):
 
     def __init__(self, gateway: "Gateway", options: Mapping[str, Any]) -> None:
         self._gateway = gateway
-        self._options = {key: value for key, value in options.items() if key != "path"}
+        own = {"path", "metrics"}
+        self._options = {key: value for key, value in options.items() if key not in own}
         self.main: HttpApp = gateway.server.asgi(path=ENDPOINT, **self._options)
+        metrics = options.get("metrics", METRICS_PATH)
+        if metrics is not None:
+            self.main.add_page(metrics, MetricsPage(gateway.render_metrics).bind)
         self._others: dict[str, HttpApp] = {}
 
     # As an HttpApp is asked by what serves it

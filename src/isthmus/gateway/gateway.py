@@ -15,6 +15,7 @@ from isthmus.gateway.logs import ConnectionLevels
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.provider import GatewayParts, GatewayProvider
 from isthmus.gateway.tasks import GatewayTasks
+from isthmus.gateway.traffic import AccessLog, GatewayTraffic
 from isthmus.gateway.views import GatewayView, MergedView, ServerView
 from isthmus.host.host import Host
 from isthmus.host.model.gateway_options import GatewayOptions
@@ -48,6 +49,8 @@ class Gateway:
         self._server_options = server
         self._opening: asyncio.Task[None] | None = None
         self._servers: dict[str, Server] = {}
+        self._log_path: str | None = None
+        self._access_log: AccessLog | None = None
         host.core.limits.follow_clients(lambda: self.options.limits.calls)
         parking = self.options.parking
         self._parts = GatewayParts(
@@ -56,6 +59,7 @@ class Gateway:
             parked=ParkedCalls(parking.calls, parking.calls_of_principal, parking.ttl),
             open=self.open,
             mark=GatewayMark(),
+            traffic=GatewayTraffic(self._find_era),
             levels=ConnectionLevels(host),
         )
 
@@ -126,6 +130,7 @@ class Gateway:
     async def open(self) -> None:
         """Open the host, once."""
         if self._opening is None:
+            self._open_access_log()
             # What the host asks by itself comes from this gateway, too.
             with passing_on(extend_trail({}, self._parts.mark.make(self.host.config))):
                 self._opening = asyncio.ensure_future(self.host.open())
@@ -138,6 +143,47 @@ class Gateway:
         self._parts.parked.close()
         await self._parts.connections.close()
         await self.host.close()
+        self._parts.traffic.write = None
+        if self._access_log is not None:
+            self._access_log.close()
+
+    def write_access_log(self, path: str) -> None:
+        """Write a line of JSON about each call, whatever the options say; before it is opened.
+
+        Args:
+            path: the file; ``-`` for standard error, empty for none.
+        """
+        self._log_path = path
+
+    def _open_access_log(self) -> None:
+        """Begin to write a line about each call, where the options say so.
+
+        Raises:
+            UsageError: the file cannot be opened.
+        """
+        path = self.options.access_log if self._log_path is None else self._log_path
+        if not path:
+            return
+        try:
+            self._access_log = AccessLog(path)
+        except OSError as error:
+            raise UsageError(f"the access log cannot be opened: {error}") from error
+        self._parts.traffic.write = self._access_log.write
+
+    def _find_era(self, server: str) -> str:
+        """The revision that a server speaks just now; empty where it is not connected."""
+        hosted = self.host.servers.get(server)
+        client = None if hosted is None else hosted.connections[""].client
+        return "" if client is None else client.revision.name
+
+    def render_metrics(self) -> str:
+        """The metrics of now, as ``/metrics`` has them."""
+        from isthmus.gateway.metrics import render_metrics
+
+        parts = self._parts
+        return render_metrics(
+            self.host, parts.traffic, parts.connections.places.counts, len(parts.parked)
+        )
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -155,7 +201,8 @@ class Gateway:
         """The gateway as an ASGI app, with all its endpoints.
 
         Args:
-            **options: those of ``Server.asgi``, but for ``path``.
+            **options: those of ``Server.asgi``, but for ``path``; and ``metrics``, the path of the page for
+                Prometheus, ``/metrics`` by default, or None for no such page.
         """
         from isthmus.gateway.endpoints import GatewayApp
 

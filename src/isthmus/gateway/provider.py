@@ -6,6 +6,7 @@ pipeline, as an attempt of the principal that asks.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, Struct, structs
@@ -21,6 +22,7 @@ from isthmus.gateway.logs import ConnectionLevels, asking_level
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.principals import make_principal
 from isthmus.gateway.tasks import GatewayTasks, offer_as_tasks
+from isthmus.gateway.traffic import GatewayTraffic
 from isthmus.gateway.views import (
     GatewayView,
     Owned,
@@ -72,6 +74,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
         parked: keeps calls whose clients have to come again with answers.
         open: opens the host, where that has not happened.
         mark: by which the gateway knows requests again that it has made itself.
+        traffic: counts calls, and writes a line about each.
         levels: asks servers for log messages.
     """
 
@@ -80,6 +83,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
     parked: ParkedCalls
     open: Callable[[], Awaitable[None]]
     mark: GatewayMark
+    traffic: GatewayTraffic
     levels: "ConnectionLevels"
 
 
@@ -308,9 +312,16 @@ class GatewayProvider:
 
     async def _forward(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
         """Make the attempt, and say what is still to be said before its result."""
+        began, failed, result = perf_counter(), None, None
         try:
-            return await self._make(call, method, params, name)
+            result = await self._make(call, method, params, name)
+        except BaseException as error:
+            failed = error.__cause__ if isinstance(error, Refuse) and error.__cause__ else error
+            raise
+        else:
+            return result
         finally:
+            self._parts.traffic.end(call, method, began, failed or call.failure, result)
             await call.finish_notes()
 
     async def _make(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
@@ -322,7 +333,7 @@ class GatewayProvider:
         principal = make_principal(call.inbound.principal)
         viewer, server = Viewer(principal), ""
         try:
-            server, own = await self._find(method, name, viewer)
+            call.target = server, own = await self._find(method, name, viewer)
             if method == "tools/call":
                 self._mirrored.check((server, own), viewer, params, call.inbound)
             with passing_on(call.meta), asking_level(call.inbound.caller):
@@ -331,6 +342,7 @@ class GatewayProvider:
         except IsthmusError as error:
             failed = make_tool_failure(error) if method == "tools/call" else None
             if failed is not None:
+                call.failure = error
                 return failed
             raise make_refusal(error, server) from error
 

@@ -92,6 +92,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         instructions: for models, in place of those of the servers.
         answer: who answers what servers ask, the first who can.
         search: when clients get the tools that find tools in place of all tools.
+        access_log: a file that gets a line of JSON about each call, ``-`` for standard error; empty for none.
         profiles: named subsets.
         approvals, parking, limits: see there.
     """
@@ -105,6 +106,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         "gateway",
     )
     search: SearchMode = "auto"
+    access_log: str = ""
     profiles: Mapping[str, GatewayProfile] = {}
     approvals: ApprovalOptions = ApprovalOptions()
     parking: ParkingOptions = ParkingOptions()

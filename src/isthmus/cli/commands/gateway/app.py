@@ -41,6 +41,7 @@ class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
         store: the URL of what several processes share.
         public_url: where the world reaches it.
         allowed_origins: whose pages may call it.
+        access_log: the file of a line about each call; None for the configuration's.
     """
 
     config: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
     store: str | None = None
     public_url: str | None = None
     allowed_origins: tuple[str, ...] = ()
+    access_log: str | None = None
 
 
 @app.callback()
@@ -92,6 +94,10 @@ def gateway(
     allowed_origin: Annotated[
         list[str] | None, Option(metavar="ORIGIN", help="Let pages of this origin call it.")
     ] = None,
+    access_log: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Write a line of JSON about each call; - for standard error."),
+    ] = None,
 ) -> None:
     """Serve all configured servers as one, for any client."""
     if context.subcommand is not None:
@@ -99,7 +105,7 @@ def gateway(
     options = GatewayCommandOptions(
         config=tuple(config or ()), http=http, stdio=stdio, profile=profile, server=server,
         policy=policy, state=state, store=store, public_url=public_url,
-        allowed_origins=tuple(allowed_origin or ()),
+        allowed_origins=tuple(allowed_origin or ()), access_log=access_log,
     )  # fmt: skip
     finish(lambda: run_gateway(options))
 
@@ -136,7 +142,10 @@ def make_gateway(options: GatewayCommandOptions) -> Gateway:
         print_note(f"isthmus: {passed}")
     if not (host.config.servers or host.config.broken):
         print_note(f"isthmus: {NO_SERVERS_HINT}")
-    return Gateway(host, **given)
+    gateway = Gateway(host, **given)
+    if options.access_log is not None:
+        gateway.write_access_log(options.access_log)
+    return gateway
 
 
 def find_path(options: GatewayCommandOptions) -> str:
