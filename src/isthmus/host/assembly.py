@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from isthmus.errors import IsthmusError
+from isthmus.host.approvals.approval_desk import ApprovalDesk
 from isthmus.host.approvals.broker import Broker
 from isthmus.host.approvals.decisions import Decisions
 from isthmus.host.approvals.fingerprints import Fingerprints
@@ -20,6 +21,7 @@ from isthmus.host.catalog.catalog import HostCatalog
 from isthmus.host.catalog.lists import ListCache
 from isthmus.host.catalog.metatools import parse_search_settings
 from isthmus.host.lifecycle import BackgroundTasks, ServerLifecycle
+from isthmus.host.model.calling_client import CallingClients
 from isthmus.host.model.entries import EntrySettings, HostConfig, ServerEntry
 from isthmus.host.model.events import HostEvents
 from isthmus.host.model.tokens import TokenEstimators
@@ -40,6 +42,7 @@ from isthmus.host.reloading import (
 )
 from isthmus.host.settings import HostSettings
 from isthmus.host.sharing import (
+    make_approvals,
     make_fingerprints,
     make_grants,
     make_questions,
@@ -82,6 +85,8 @@ class HostCore:
     grants: Grants
     fingerprints: Fingerprints
     broker: Broker
+    clients: CallingClients
+    approvals: ApprovalDesk
     runs: Runs
     limits: CallLimits
     pipeline: Pipeline
@@ -107,6 +112,9 @@ def make_core(config: HostConfig, settings: HostSettings, entries: EntrySettings
     decisions = Decisions(state, clock)
     grants, fingerprints = make_grants(state, shared), make_fingerprints(state, shared)
     broker = Broker(audit, decisions, clock=clock, events=events, shared=make_questions(shared))
+    clients = CallingClients()
+    rows = make_approvals(state, shared, audit.node)
+    desk = ApprovalDesk(broker, rows, clients, options.gateway.approvals, clock)
     limits = CallLimits(
         entries.find_limits,
         get_client_calls=entries.get_client_calls,
@@ -124,6 +132,7 @@ def make_core(config: HostConfig, settings: HostSettings, entries: EntrySettings
         patience=entries.find_patience,
         clock=clock,
         shared=make_rules(shared, fingerprints, events),
+        consents=desk,
     )
     return HostCore(
         settings=settings,
@@ -137,6 +146,8 @@ def make_core(config: HostConfig, settings: HostSettings, entries: EntrySettings
         fingerprints=fingerprints,
         shared=shared,
         broker=broker,
+        clients=clients,
+        approvals=desk,
         runs=runs,
         limits=limits,
         pipeline=pipeline,
@@ -226,6 +237,7 @@ class HostParts:
             tasks=self.tasks,
             release=release_tool(self._core.pipeline),
             workspace=self._core.settings.workspace,
+            clients=self._core.clients,
         )
 
     @cached_property

@@ -335,6 +335,7 @@ class Host:
             await parts.catalog.close()
             # Before anything is denied: to what a task asks, silence is no answer.
             await parts.supervisor.close()
+        await core.approvals.close()
         core.broker.close()
         await core.broker.leave()
         if parts is not None:

@@ -11,6 +11,7 @@ from isthmus.host.approvals.grants import Grants
 from isthmus.store.kv import loop_time
 
 if TYPE_CHECKING:
+    from isthmus.host.approvals.approval_rows import ApprovalStorage
     from isthmus.host.approvals.shared_questions import SharedQuestions
     from isthmus.host.model.events import HostEvents
     from isthmus.host.pipeline.shared_rules import SharedRules
@@ -84,6 +85,19 @@ def make_questions(shared: "SharedState | None") -> "SharedQuestions | None":
     from isthmus.host.approvals.shared_questions import SharedQuestions
 
     return SharedQuestions(shared)
+
+
+def make_approvals(
+    state: "HostState", shared: "SharedState | None", node: str
+) -> "ApprovalStorage":
+    """The approvals of a gateway's calls, of this process or of all processes of the host."""
+    if shared is None:
+        from isthmus.host.approvals.approval_rows import ApprovalTable
+
+        return ApprovalTable(state, node)
+    from isthmus.host.approvals.approval_records import ApprovalRecords
+
+    return ApprovalRecords(shared, state.clock)
 
 
 def make_usage(shared: "SharedState | None") -> "UsageStorage | None":

@@ -40,6 +40,23 @@ def rank_assurance(assurance: Assurance) -> int:
     return ASSURANCES.index(assurance)
 
 
+def find_lack(decision: Decision, wanted: Assurance, caller: str) -> str:
+    """Find what a yes lacks of the assurance that a rule wants; empty where it counts.
+
+    Args:
+        decision: the yes.
+        wanted: the assurance.
+        caller: the principal whose call it is, who is no second person.
+    """
+    if wanted == "second_person" and decision.principal == caller:
+        return f"the rule wants a second person, and {caller} has made the call"
+    if rank_assurance(decision.assurance) < rank_assurance(wanted):
+        return f"the rule wants {wanted}, and this was {decision.assurance}"
+    if wanted == "second_person" and not decision.principal:
+        return "the rule wants a second person, and nobody knows who this was"
+    return ""
+
+
 def is_same_question(one: Interaction, other: Interaction) -> bool:
     """Whether an answer to one question is one to the other: the same is seen, and demanded."""
     asked, again = one.trace, other.trace
@@ -341,15 +358,14 @@ class Broker:
     def _counts(self, open: OpenQuestion, decision: Decision) -> bool:
         """Whether a surface may say that: a yes wants as much certainty as the rule demands."""
         wanted = open.interaction.trace.obligations.assurance
-        if decision.verdict != "allow" or rank_assurance(decision.assurance) >= rank_assurance(
-            wanted
-        ):
+        attempt = open.interaction.attempt
+        lack = "" if decision.verdict != "allow" else find_lack(decision, wanted, attempt.principal)
+        if not lack:
             return True
         open.weak = True
-        attempt = open.interaction.attempt
         text = (
             f"the yes of {decision.by or 'a surface'} to {attempt.action} {attempt.object!r} does "
-            f"not count: the rule wants {wanted}, and this was {decision.assurance}"
+            f"not count: {lack}"
         )
         self.events.tell(HostNotice(about="assurance", server=attempt.server, text=text))
         self._audit.note(self._row(open, decision, detail={"does_not_count": wanted}))

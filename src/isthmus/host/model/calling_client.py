@@ -18,6 +18,34 @@ Answerer: TypeAlias = Literal["client", "gateway"]
 """Who may answer what a server asks: the client that made the call, or the host's own surfaces."""
 
 
+class WaitingApproval(Protocol):
+    """A call that waits for the decision of a person."""
+
+    @property
+    def id(self) -> str:
+        """The name of the question, which stands in the address of its page."""
+        ...
+
+    @property
+    def expires(self) -> float:
+        """When it counts no more, in seconds since the epoch."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """The call in words."""
+        ...
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether a person has decided, or the question has ended."""
+        ...
+
+    async def wait_decided(self) -> None:
+        """Wait until a person has decided, or the question has ended."""
+        ...
+
+
 class CallingClient(Protocol):
     """The client of a gateway in whose course of a call something is asked."""
 
@@ -70,6 +98,23 @@ class CallingClient(Protocol):
         """
         ...
 
+    async def wait_approval(self, approval: WaitingApproval) -> str:
+        """Keep it waiting until a person has decided, for as long as it bears that.
+
+        It returns while the client is there for the result of the call, and only then: what was decided
+        meanwhile is done next.
+
+        Returns:
+            The address of the page where a person decides; empty where there is none.
+
+        Raises:
+            Denied: the client, or whoever uses it, would not have a person asked.
+        """
+        ...
+
+    def tell_edited(self, arguments: Mapping[str, Any]) -> None:
+        """Tell it, with the result, of the arguments that a person put in place of its own."""
+        ...
 
 class CallingClients:
     """The clients in whose course attempts are under way, by the id of the attempt."""

@@ -6,7 +6,8 @@ The tree::
     ├── Unknown              there is no such server, tool, prompt, task or run; also a UsageError
     ├── BadArguments         they do not fit what the tool takes; also a UsageError
     ├── Denied               policy or a person said no, or nobody said yes in time
-    │   └── Quarantined      the tool is not what it was when it was approved
+    │   ├── Quarantined      the tool is not what it was when it was approved
+    │   └── ApprovalPending  a person has not decided yet: call again for what they decide
     ├── UserDeclined         a person refused what the server asked in the course of the call
     ├── OutcomeUnknown       it was sent, and nobody can tell what became of it
     ├── ServerUnavailable    the server cannot be reached: its state, and why
@@ -25,6 +26,7 @@ from isthmus.errors import IsthmusError, UsageError
 
 # What a host may be told of another: the control socket makes errors of these names again.
 __all__ = [
+    "ApprovalPending",
     "AuditUnavailable",
     "BadArguments",
     "ConfigError",
@@ -80,6 +82,24 @@ class Denied(HostError):
 
 class Quarantined(Denied):
     """The tool's definition has changed since it was approved, and nobody released the new one."""
+
+
+class ApprovalPending(Denied):
+    """A person has not decided yet, and the client is not kept waiting any longer; nothing was done.
+
+    Attributes:
+        approval: the name of the question.
+        page: the address where a person decides; empty where there is none.
+        until: when the question ends, in seconds since the epoch.
+    """
+
+    def __init__(
+        self, message: str, *, approval: str = "", page: str = "", until: float = 0.0, **more: str
+    ) -> None:
+        super().__init__(message, rule=more.get("rule", ""), by="approval", verdict="cancel")
+        self.approval = approval
+        self.page = page
+        self.until = until
 
 
 class UserDeclined(HostError):

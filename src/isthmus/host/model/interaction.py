@@ -234,6 +234,7 @@ class Decision(Struct, frozen=True, kw_only=True):
         by: who decided: the surface, and the person where that is known.
         assurance: how sure one can be that it was a person.
         reason: why, where they said so.
+        principal: who decided, as a principal, where the surface has authenticated them.
     """
 
     verdict: Verdict
@@ -243,6 +244,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     by: str = ""
     assurance: Assurance = "callback"
     reason: str = ""
+    principal: str = ""
 
 
 class Approver(Protocol):

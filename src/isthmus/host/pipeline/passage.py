@@ -48,11 +48,12 @@ class Passage:
         judged: the policy that decided, and how much was let through by then.
         counted: the rules that count it by now.
         used_up: it was the last use of the grant that let it through.
+        approval: the name of the approval that the call of a gateway's client has; empty for none.
         intended: it stands in the audit log that it is about to be done.
     """
 
     __slots__ = (
-        "attempt", "began", "counted", "decision", "facts", "intended", "judged", "run", "server",
+        "approval", "attempt", "began", "counted", "decision", "facts", "intended", "judged", "run", "server",
         "trace", "used_up", "waited",
     )  # fmt: skip
 
@@ -68,6 +69,7 @@ class Passage:
         self.counted: tuple[str, ...] = ()
         self.used_up = False
         self.intended = False
+        self.approval = ""
         self.began = time.perf_counter()
 
     def seconds(self) -> float:
@@ -86,11 +88,10 @@ class Passage:
     def intent(self) -> AuditRow:
         """The row of what is about to be done."""
         circumstances = record_facts(self.facts)
-        return self.row(
-            "intent",
-            arguments=self.redact_attempt().arguments,
-            detail={"facts": circumstances} if circumstances else None,
-        )
+        detail: dict[str, Any] = {"facts": circumstances} if circumstances else {}
+        if self.approval:
+            detail["approval"] = self.approval
+        return self.row("intent", arguments=self.redact_attempt().arguments, detail=detail or None)
 
     def outcome(self, outcome: ActOutcome) -> AuditRow:
         """The row of the outcome."""

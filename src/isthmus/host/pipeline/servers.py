@@ -114,8 +114,6 @@ class KnownServers:
         tasks: keeps calls that became tasks.
         release: asks whether a changed tool may be used.
         workspace: the folder that is worked in.
-
-    Attributes:
         clients: the clients of a gateway that attempts are made for.
     """
 
@@ -129,6 +127,7 @@ class KnownServers:
         tasks: HostTasks,
         release: "ReleaseTool",
         workspace: str = "",
+        clients: CallingClients | None = None,
     ) -> None:
         self.supervisor = supervisor
         self.catalog = catalog
@@ -136,7 +135,7 @@ class KnownServers:
         self.schemas = ToolSchemas()
         self.results = KeptResults()
         self.links = RunLinks()
-        self.clients = CallingClients()
+        self.clients = clients or CallingClients()
         self.tasks = tasks
         self._identities = identities
         self._release = release

@@ -431,6 +431,7 @@ class AttachedSurface:
             ask.decision,
             by=clean_text(ask.decision.by)[:MAX_NAME_CHARS] or "attached",
             assurance=limit_assurance(ask.decision.assurance),
+            principal="",  # nobody has authenticated them
         )
         return await self._view.decide(ask.question, decision)
 

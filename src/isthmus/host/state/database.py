@@ -258,6 +258,15 @@ AUDIT_TABLES = (
     """,
 )
 
+APPROVAL_ROW_TABLES = (
+    # Calls of a gateway's clients that a person is asked about, until they expire.
+    """
+    CREATE TABLE approval (
+        id TEXT PRIMARY KEY, expires_us INTEGER NOT NULL, body BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
 CATALOG_TABLES = (
     # What servers had in earlier runs, so that they need not be started to be known.
     """
@@ -354,6 +363,7 @@ POLICY_TABLES = (
 TABLES = (
     *AUDIT_TABLES,
     *APPROVAL_TABLES,
+    *APPROVAL_ROW_TABLES,
     *CATALOG_TABLES,
     *SAMPLING_TABLES,
     *CONFIG_TABLES,
@@ -362,9 +372,10 @@ TABLES = (
 
 SCHEMA = DatabaseSchema(
     application=0x15714A76,
-    version=2,
+    version=3,
     tables=TABLES,
     purpose="the state of a host",
     # 2: the hashes of the audit log have a key. An older isthmus would add rows without one.
-    upgrades={1: ()},
+    # 3: approvals of calls that a gateway's clients make.
+    upgrades={1: (), 2: APPROVAL_ROW_TABLES},
 )
