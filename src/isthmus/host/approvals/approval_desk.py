@@ -33,7 +33,8 @@ from isthmus.store.store import StoreUnavailable
 if TYPE_CHECKING:
     from isthmus.store.bus import Unsubscribe
 
-MAX_PUTS = 8  # of one question in one process: again where the process that put it has ended
+NOT_DECIDED = frozenset({"nobody", "host"})  # by whom a question ends without a person
+MAX_QUICK_FAILURES, QUICK_FAILURE_S = 8, 1.0
 LOOK_INTERVAL_S = 1.0
 HOST_CLOSED = Decision(
     verdict="deny", by="host", reason="the host was closed: the question is put again when it opens"
@@ -452,21 +453,23 @@ class ApprovalDesk:
             open.fail(HostError(f"a person cannot be asked: {error}"))
 
     async def _put(self, open: OpenApproval) -> Decision:
-        broker = self._broker
-        decision = HOST_CLOSED
-        for _ in range(MAX_PUTS):
+        broker, loop = self._broker, asyncio.get_running_loop()
+        tries = 0
+        while True:
             seconds = open.row.expires - self._clock()
             if seconds > 0 and not broker.attended:
                 await broker.wait_attended(seconds)
                 seconds = open.row.expires - self._clock()
             if seconds <= 0 or not broker.attended:
                 return Decision(verdict="deny", by="deadline", reason="nobody answered in time")
-            times = {"opened": self._clock(), "deadline": open.row.expires}
+            times, since = {"opened": self._clock(), "deadline": open.row.expires}, loop.time()
             decision = await broker.ask(structs.replace(open.row.interaction, **times))
-            left = decision.by == "nobody" and not broker.attended
-            if decision.verdict == "allow" or not (left or decision.by == "host"):
-                break
-        return decision
+            if decision.verdict == "allow" or decision.by not in NOT_DECIDED:
+                return decision
+            # the surfaces have gone, or the process that put it; or all surfaces fail at once
+            tries = tries + 1 if loop.time() - since < QUICK_FAILURE_S else 0
+            if tries == MAX_QUICK_FAILURES:
+                return decision
 
     async def _settle(self, open: OpenApproval, decision: Decision) -> None:
         """Keep what was decided; durable when this returns."""
