@@ -26,6 +26,7 @@ from isthmus.host.model.entries import EntrySettings, HostConfig, ServerEntry
 from isthmus.host.model.events import HostEvents
 from isthmus.host.model.tokens import TokenEstimators
 from isthmus.host.pipeline.acts.server_acts import release_tool
+from isthmus.host.pipeline.approved_calls import ApprovedCalls
 from isthmus.host.pipeline.calls import HostCalls
 from isthmus.host.pipeline.limits import CallLimits
 from isthmus.host.pipeline.pipeline import Pipeline
@@ -132,7 +133,7 @@ def make_core(config: HostConfig, settings: HostSettings, entries: EntrySettings
         patience=entries.find_patience,
         clock=clock,
         shared=make_rules(shared, fingerprints, events),
-        consents=desk,
+        consents=ApprovedCalls(desk),
     )
     return HostCore(
         settings=settings,

@@ -6,7 +6,7 @@ call that is there for its result, and by no other: nothing is dispatched for no
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
@@ -57,7 +57,7 @@ class OpenApproval:
 
     def __init__(self, row: ApprovalRow) -> None:
         self.row = row
-        self.error: IsthmusError | None = None
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.asking: asyncio.Task[None] | None = None
         self.releasing: asyncio.Task[None] | None = None
         self._decided = asyncio.Event()
@@ -94,7 +94,9 @@ class OpenApproval:
 
     def fail(self, error: IsthmusError) -> None:
         """Nobody can be asked, or what they said does not count."""
-        self.error = error
+        if not self.failure.done():
+            self.failure.set_exception(error)
+            self.failure.exception()  # it is known, also where nobody waits any more
         self._decided.set()
 
 
@@ -235,8 +237,8 @@ class ApprovalDesk:
     async def _wait(self, open: OpenApproval, client: CallingClient, attempt: Attempt) -> Decision:
         """Wait for the decision for as long as the client does."""
         page = "" if open.is_decided else await client.wait_approval(open)
-        if open.error is not None:
-            raise open.error
+        if open.failure.done():
+            open.failure.result()
         if open.row.decision is None:
             raise self._make_pending(open, attempt, page)
         return open.row.decision
@@ -274,11 +276,11 @@ class ApprovalDesk:
         else:
             self._release(open, call)
 
-    def tell_edited(self, attempt: Attempt, shown: Mapping[str, Any]) -> None:
+    def tell_edited(self, attempt: Attempt) -> None:
         """Have a client told of the arguments that a person put in place of its own."""
         client = self._clients.find(attempt.id)
         if client is not None:
-            client.tell_edited(shown)
+            client.tell_edited(attempt.arguments)
 
     def _make_pending(self, open: OpenApproval, attempt: Attempt, page: str) -> ApprovalPending:
         until = time.strftime("%H:%M:%S UTC", time.gmtime(open.expires))

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 APPROVAL_PREFIX = "approval/"
 APPROVAL_CHANNEL = "approvals"
 MAX_APPROVAL_RECORDS = 10_000
-MAX_CHANGE_TRIES = 32
 APPROVAL_SLACK_S = 60.0  # that a record outlives its row
+CHANGED_TTL_S = 7 * 86400.0  # of one that was decided: it is forgotten when it expires
 
 
 class ApprovalRecords:
@@ -61,20 +61,16 @@ class ApprovalRecords:
 
     async def change(self, id: str, change: ApprovalChange) -> tuple[ApprovalRow | None, bool]:
         """Change a row by compare-and-swap."""
-        key = APPROVAL_PREFIX + id
-        for _ in range(MAX_CHANGE_TRIES):
-            value, version = await self._shared.get(key)
-            if value is None:
-                return None, False
-            now = approval_decoder.decode(value)
-            new = change(now)
-            if new is None:
-                return now, False
-            body = encode_approval(new)
-            if await self._shared.cas(key, body, version, self._ttl(new)) is not None:
-                await self._shared.announce(APPROVAL_CHANNEL, id.encode())
-                return new, True
-        raise StoreUnavailable(f"the approval {id!r} is changed by too many processes at once")
+
+        def work(value: bytes | None) -> tuple[bytes | None, tuple[ApprovalRow | None, bool]]:
+            now = None if value is None else approval_decoder.decode(value)
+            new = None if now is None else change(now)
+            return (None, (now, False)) if new is None else (encode_approval(new), (new, True))
+
+        done = await self._shared.update(APPROVAL_PREFIX + id, work, CHANGED_TTL_S)
+        if done[1]:
+            await self._shared.announce(APPROVAL_CHANNEL, id.encode())
+        return done
 
     def _ttl(self, row: ApprovalRow) -> float:
         return max(row.expires - self._clock(), 0.0) + APPROVAL_SLACK_S

@@ -17,9 +17,16 @@ from isthmus.host.approvals.decisions import Decisions
 from isthmus.host.approvals.decisions import TaskQuestion as Lasting
 from isthmus.host.model.errors import AuditUnavailable, Exhausted
 from isthmus.host.model.events import HostEvents, HostNotice, QuestionAnswered, QuestionAsked
-from isthmus.host.model.interaction import Approver, Decision, Interaction, Verdict
+from isthmus.host.model.interaction import (
+    Approver,
+    Decision,
+    Interaction,
+    Verdict,
+    find_lack,
+    is_same_question,
+)
 from isthmus.host.model.row import AuditRow
-from isthmus.host.model.trace import ASSURANCES, Assurance
+from isthmus.host.model.trace import Assurance, rank_assurance
 
 if TYPE_CHECKING:
     from isthmus.host.approvals.question_exchange import QuestionExchange
@@ -33,35 +40,6 @@ RISK_RANKS = {"high": 0, "medium": 1, "low": 2}
 
 # of actions for which silence is not a no
 SILENCE_VERDICTS: dict[str, Verdict] = {"elicit.form": "cancel", "elicit.url": "cancel"}
-
-
-def rank_assurance(assurance: Assurance) -> int:
-    """Rank an assurance: the higher, the surer."""
-    return ASSURANCES.index(assurance)
-
-
-def find_lack(decision: Decision, wanted: Assurance, caller: str) -> str:
-    """Find what a yes lacks of the assurance that a rule wants; empty where it counts.
-
-    Args:
-        decision: the yes.
-        wanted: the assurance.
-        caller: the principal whose call it is, who is no second person.
-    """
-    if wanted == "second_person" and decision.principal == caller:
-        return f"the rule wants a second person, and {caller} has made the call"
-    if rank_assurance(decision.assurance) < rank_assurance(wanted):
-        return f"the rule wants {wanted}, and this was {decision.assurance}"
-    if wanted == "second_person" and not decision.principal:
-        return "the rule wants a second person, and nobody knows who this was"
-    return ""
-
-
-def is_same_question(one: Interaction, other: Interaction) -> bool:
-    """Whether an answer to one question is one to the other: the same is seen, and demanded."""
-    asked, again = one.trace, other.trace
-    same = (asked.rule, asked.obligations) == (again.rule, again.obligations)
-    return same and one.payload == other.payload
 
 
 def make_exchange(broker: "Broker", shared: "SharedQuestions") -> "QuestionExchange":

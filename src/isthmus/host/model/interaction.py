@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from isthmus.host.model.attempt import Attempt
-from isthmus.host.model.trace import Assurance, Remember, Trace
+from isthmus.host.model.trace import Assurance, Remember, Trace, rank_assurance
 from isthmus.wire import CreateMessageParams, CreateMessageResult, ElicitParams, Root, Tool
 
 Risk: TypeAlias = Literal["low", "medium", "high"]
@@ -245,6 +245,30 @@ class Decision(Struct, frozen=True, kw_only=True):
     assurance: Assurance = "callback"
     reason: str = ""
     principal: str = ""
+
+
+def find_lack(decision: Decision, wanted: Assurance, caller: str) -> str:
+    """Find what a yes lacks of the assurance that a rule wants; empty where it counts.
+
+    Args:
+        decision: the yes.
+        wanted: the assurance.
+        caller: the principal whose call it is, who is no second person.
+    """
+    if wanted == "second_person" and decision.principal == caller:
+        return f"the rule wants a second person, and {caller} has made the call"
+    if rank_assurance(decision.assurance) < rank_assurance(wanted):
+        return f"the rule wants {wanted}, and this was {decision.assurance}"
+    if wanted == "second_person" and not decision.principal:
+        return "the rule wants a second person, and nobody knows who this was"
+    return ""
+
+
+def is_same_question(one: Interaction, other: Interaction) -> bool:
+    """Whether an answer to one question is one to the other: the same is seen, and demanded."""
+    asked, again = one.trace, other.trace
+    same = (asked.rule, asked.obligations) == (again.rule, again.obligations)
+    return same and one.payload == other.payload
 
 
 class Approver(Protocol):

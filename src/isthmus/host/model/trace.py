@@ -34,6 +34,11 @@ _REVIEW_TIMES = {
 }
 
 
+def rank_assurance(assurance: Assurance) -> int:
+    """Rank an assurance: the higher, the surer."""
+    return ASSURANCES.index(assurance)
+
+
 class Obligations(Struct, frozen=True, kw_only=True):
     """The demands of a rule besides its effect.
 

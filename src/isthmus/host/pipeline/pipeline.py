@@ -1,17 +1,17 @@
 """Pipeline: the one way to a server, through policy, consent, limits and the audit log."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import UNSET, structs
 
 from isthmus.client.model.questions import QUESTION_ORIGIN
 from isthmus.core.text import clean_text
 from isthmus.errors import IsthmusError, PeerError, Rejected
-from isthmus.host.approvals.broker import Broker, rank_assurance
+from isthmus.host.approvals.broker import Broker
 from isthmus.host.approvals.decisions import TaskQuestion, make_connection_key
 from isthmus.host.approvals.grant_matching import digest_arguments
 from isthmus.host.model.attempt import Action, Attempt, new_id
@@ -19,8 +19,9 @@ from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDec
 from isthmus.host.model.events import AttemptBegan, AttemptEnded, HostEvents
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision, Interaction
-from isthmus.host.model.trace import ASSURANCES, Trace
+from isthmus.host.model.trace import ASSURANCES, Trace, rank_assurance
 from isthmus.host.pipeline.acts.act import Act, ActOutcome
+from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
 from isthmus.host.pipeline.passage import AttemptsInFlight, Passage, rate_risk, restore_hidden
 from isthmus.host.pipeline.runs import Runs
@@ -67,32 +68,6 @@ class PipelineAudit(Protocol):
         ...
 
 
-class CallConsents(Protocol):
-    """Has people asked about calls whose clients may not wait for the answer."""
-
-    def handles(self, attempt: Attempt) -> bool:
-        """Whether it is the one to ask about an attempt."""
-        ...
-
-    async def ask(
-        self, asked: Interaction, attempt: Attempt, facts: Facts
-    ) -> "tuple[str, Decision]":
-        """Ask; the name of the approval, and the decision."""
-        ...
-
-    async def use(self, id: str, call: str) -> bool:
-        """Use an approval for a call that is about to be dispatched; False where it counts no more."""
-        ...
-
-    def leave(self, id: str, call: str, error: BaseException | None = None) -> None:
-        """The call is over."""
-        ...
-
-    def tell_edited(self, attempt: Attempt, shown: Mapping[str, Any]) -> None:
-        """Have the client told of the arguments that a person put in place of its own."""
-        ...
-
-
 class Pipeline:
     """Takes attempts through policy, consent, limits and the audit log to their server.
 
@@ -130,7 +105,7 @@ class Pipeline:
         patience: Callable[[str], float] = lambda _server: 600.0,
         clock: Callable[[], float] = time.time,
         shared: "SharedRules | None" = None,
-        consents: CallConsents | None = None,
+        consents: ApprovedCalls | None = None,
     ) -> None:
         self.policy = policy
         self.shadow = shadow
@@ -456,7 +431,12 @@ class Pipeline:
             Denied: they said no, or nothing.
         """
         for _ in range(MAX_EDIT_ROUNDS):
-            decision = passage.decision = await self._ask(passage, act)
+            asked, consents = self._interaction(passage, act), self._consents
+            if consents is not None and consents.handles(passage.attempt):
+                decision = await consents.ask(asked, passage)
+            else:
+                decision = await self.broker.ask(asked, self._name_lasting(passage))
+            passage.decision = decision
             passage.waited = True
             if decision.verdict != "allow":
                 raise make_denial(passage.attempt, passage.trace, decision)
@@ -467,9 +447,8 @@ class Pipeline:
             if edited is passage.attempt:
                 break
             passage.attempt = edited
-            if passage.approval and self._consents is not None:
-                shown = passage.redact_attempt()
-                self._consents.tell_edited(shown, shown.arguments)
+            if consents is not None:
+                consents.tell_edited(passage)
             passage.facts = self._facts(edited, act)
             act.check(edited)
             trace = self._judge(passage)
@@ -477,37 +456,6 @@ class Pipeline:
                 break
         else:
             raise make_denial(passage.attempt, passage.trace, Decision(verdict="deny", by="edits"))
-
-    async def _ask(self, passage: Passage, act: Act[T]) -> Decision:
-        """Ask the people at the surfaces; where a gateway's client calls, it may come again for it."""
-        asked, consents = self._interaction(passage, act), self._consents
-        if consents is None or not consents.handles(passage.attempt):
-            return await self.broker.ask(asked, self._name_lasting(passage))
-        if passage.approval:  # an earlier one, which does not suffice
-            self._leave_approval(passage)
-        approval, decision = await consents.ask(asked, passage.attempt, passage.facts)
-        passage.approval = approval
-        return decision
-
-    async def _use_approval(self, passage: Passage) -> None:
-        """Use what a person approved; whatever happens from now on, it is used.
-
-        Raises:
-            Denied: it has expired.
-        """
-        consents, attempt = self._consents, passage.attempt
-        if consents is not None and not await consents.use(passage.approval, attempt.id):
-            raise Denied(
-                f"the approval of {attempt.action} {attempt.object!r} of server {attempt.server!r} "
-                "has expired: call again, and a person is asked again",
-                rule=passage.trace.rule,
-                by="approval",
-            )
-
-    def _leave_approval(self, passage: Passage, error: BaseException | None = None) -> None:
-        if self._consents is not None:
-            self._consents.leave(passage.approval, passage.attempt.id, error)
-        passage.approval = ""
 
     def _interaction(self, passage: Passage, act: Act[T]) -> Interaction:
         attempt, trace, now = passage.redact_attempt(), passage.trace, self._clock()
@@ -550,8 +498,8 @@ class Pipeline:
         await self.audit.intent(passage.intent())
         passage.intended = True
         await act.recheck(attempt, waited=passage.waited)
-        if passage.approval:
-            await self._use_approval(passage)
+        if passage.approval and self._consents is not None:
+            await self._consents.use(passage)
         # whatever took its time so far, the rules that hold now decide
         if self._shared is not None:
             await self._refresh_rules()
@@ -589,8 +537,8 @@ class Pipeline:
             self._take_over(passage)
             run.spend(outcome)
         self.audit.note(passage.outcome(outcome))
-        if passage.approval:
-            self._leave_approval(passage)
+        if passage.approval and self._consents is not None:
+            self._consents.leave(passage)
         if self.events:
             self.events.tell(
                 AttemptEnded(
@@ -609,8 +557,8 @@ class Pipeline:
         if isinstance(error, PeerError) and passage.intended:
             self._take_over(passage)  # the words of an error are words of the server
         self.audit.note(passage.failure(error))
-        if passage.approval:
-            self._leave_approval(passage, error)
+        if passage.approval and self._consents is not None:
+            self._consents.leave(passage, error)
         if self.events:
             said = str(error) if isinstance(error, IsthmusError) else ""
             self.events.tell(
@@ -630,16 +578,3 @@ def find_counted_rules(trace: Trace) -> list[str]:
         return [trace.rule]
     others = (match.rule for match in trace.matches if match.effect == "ask")
     return list(dict.fromkeys((trace.rule, *others)))
-
-
-def make_denial(attempt: Attempt, trace: Trace, decision: Decision) -> Denied:
-    """Make the error of an attempt that a person or silence denied."""
-    why = f": {decision.reason}" if decision.reason else ""
-    return Denied(
-        f"{attempt.action} {attempt.object!r} of server {attempt.server!r} was not allowed "
-        f"({decision.by or 'somebody'}){why}",
-        rule=trace.rule,
-        by=decision.by,
-        verdict="cancel" if decision.verdict == "cancel" else "deny",
-        reason=decision.reason,
-    )
