@@ -1,5 +1,6 @@
 """Calls of a gateway's clients: one call of a client, on its way through the host's pipeline."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -7,10 +8,12 @@ from msgspec import Raw
 from isthmus.bridge.forwarded import ForwardedCall
 from isthmus.bridge.upstream import asks_in_result
 from isthmus.gateway.logs import find_level
+from isthmus.host.model.calling_client import WaitingApproval
 from isthmus.wire import ClientCapabilities, LogLevel, ProgressParams
 
 if TYPE_CHECKING:
     from isthmus.client.tasks import ToolTask
+    from isthmus.gateway.approvals.waiting import ApprovalWaiting
     from isthmus.gateway.tasks import CallTask
     from isthmus.server.asking.notifications import CallNotifications
 
@@ -22,14 +25,17 @@ class GatewayCall(ForwardedCall):
         task: the task that it is or may become; None where it stays a call.
         target: the server and its own name of what is called, once they are found.
         failure: the error that its client is told of as a result.
+        edited: the arguments that a person put in place of the client's; None where nobody did.
     """
 
-    __slots__ = ("_said", "failure", "target", "task")
+    __slots__ = ("_approvals", "_said", "edited", "failure", "target", "task")
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, *given: Any, approvals: "ApprovalWaiting | None" = None) -> None:
         super().__init__(*given)
         self.target: tuple[str, str] = ("", "")
         self.failure: BaseException | None = None
+        self._approvals = approvals
+        self.edited: Mapping[str, Any] | None = None
         self._said: float | None = None
         self.task: CallTask | None = None
 
@@ -66,6 +72,14 @@ class GatewayCall(ForwardedCall):
         if self._said is None or params.progress > self._said:
             self._said = params.progress
             self.report(params)
+
+    async def wait_approval(self, approval: WaitingApproval) -> str:
+        """Keep the client waiting until a person has decided, for as long as it bears that."""
+        return "" if self._approvals is None else await self._approvals.wait(self, approval)
+
+    def tell_edited(self, arguments: Mapping[str, Any]) -> None:
+        """Tell it, with the result, of the arguments that a person put in place of its own."""
+        self.edited = arguments
 
     # As a task
 

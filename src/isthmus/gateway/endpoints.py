@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from isthmus.core.http.rules import Refusal
-from isthmus.gateway.gateway import ENDPOINT
+from isthmus.gateway.gateway import APPROVALS_PATH, ENDPOINT
 from isthmus.gateway.metrics import MetricsPage
 from isthmus.transports.http.asgi_exchange import AsgiExchange
 from isthmus.transports.http.asgi_lifespan import serve_lifespan
@@ -13,6 +13,7 @@ from isthmus.transports.http.reply import Receive, Scope, Send
 from isthmus.transports.http.request import Exchange, ExchangeApp
 
 if TYPE_CHECKING:
+    from isthmus.gateway.approvals.pages import ApprovalPages
     from isthmus.gateway.gateway import Gateway
     from isthmus.transports.http.app import HttpApp
 
@@ -40,6 +41,7 @@ class GatewayApp(ExchangeApp):
         metrics = options.get("metrics", METRICS_PATH)
         if metrics is not None:
             self.main.add_page(metrics, MetricsPage(gateway.render_metrics).bind)
+        self._pages = gateway.pages
         self._others: dict[str, HttpApp] = {}
 
     # As an HttpApp is asked by what serves it
@@ -88,6 +90,8 @@ class GatewayApp(ExchangeApp):
     def begin(self, exchange: Exchange) -> Awaitable[Any]:
         """Begin to serve a request at the endpoint of its path."""
         path = exchange.request.path
+        if self._pages is not None and f"{path}/".startswith(f"{APPROVALS_PATH}/"):
+            return self._serve_approvals(exchange, self._pages)
         if not path.startswith(f"{ENDPOINT}/"):
             return self.main.begin(exchange)
         path = path.rstrip("/")
@@ -102,6 +106,15 @@ class GatewayApp(ExchangeApp):
                 **{**self._options, "path": path, "sse": None, "health": None, "ready": None}
             )
         return app.begin(exchange)
+
+    async def _serve_approvals(self, exchange: Exchange, pages: "ApprovalPages") -> None:
+        """Serve a page of approvals under a name of ours: any other site could have brought the browser."""
+        request = exchange.request
+        refusal = self.main._guard.host(request.head, request.local)  # noqa: SLF001 - its app
+        if refusal is not None:
+            await exchange.refuse(refusal)
+        else:
+            await exchange.serve_asgi(pages)
 
     # Beginning and end
 

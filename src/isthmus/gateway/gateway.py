@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.errors import UsageError
+from isthmus.gateway.approvals.waiting import ApprovalWaiting
 from isthmus.gateway.connections import CallerConnections
 from isthmus.gateway.logs import ConnectionLevels
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
@@ -19,12 +20,15 @@ from isthmus.gateway.traffic import AccessLog, GatewayTraffic
 from isthmus.gateway.views import GatewayView, MergedView, ServerView
 from isthmus.host.host import Host
 from isthmus.host.model.gateway_options import GatewayOptions
+from isthmus.runtime.failures import log_warning
 from isthmus.server.server import Server
 
 if TYPE_CHECKING:
+    from isthmus.gateway.approvals.pages import ApprovalPages
     from isthmus.gateway.endpoints import GatewayApp
 
 ENDPOINT = "/mcp"
+APPROVALS_PATH = "/approvals"
 PROFILE_ENDPOINT = "/mcp/p/"
 
 
@@ -52,6 +56,7 @@ class Gateway:
         self._log_path: str | None = None
         self._access_log: AccessLog | None = None
         host.core.limits.follow_clients(lambda: self.options.limits.calls)
+        self.pages: ApprovalPages | None = None
         parking = self.options.parking
         self._parts = GatewayParts(
             host=host,
@@ -61,12 +66,38 @@ class Gateway:
             mark=GatewayMark(),
             traffic=GatewayTraffic(self._find_era),
             levels=ConnectionLevels(host),
+            approvals=ApprovalWaiting(
+                lambda: self.options.approvals, self.find_approval_page, self._has_people
+            ),
         )
 
     @property
     def options(self) -> GatewayOptions:
         """The options in force."""
         return self.host.config.options.gateway if self._given is None else self._given
+
+    # Approvals
+
+    def open_pages(self, url: str) -> "ApprovalPages":
+        """Have people approve calls on pages of the gateway; before :meth:`asgi`.
+
+        Args:
+            url: of the gateway, as browsers reach it; its path does not matter.
+        """
+        from isthmus.gateway.approvals.pages import ApprovalPages
+
+        if self.pages is None:
+            scheme, _, rest = url.partition("://")
+            self.pages = ApprovalPages(self.host, f"{scheme}://{rest.partition('/')[0]}")
+            self.host.core.broker.attach(self.pages.surface)
+        return self.pages
+
+    def find_approval_page(self, id: str) -> str:
+        """The address of the page of an approval; empty where the gateway has no pages."""
+        return "" if self.pages is None else self.pages.find_address(id)
+
+    def _has_people(self) -> bool:
+        return self.host.core.broker.attended
 
     # Endpoints
 
@@ -133,8 +164,12 @@ class Gateway:
             self._open_access_log()
             # What the host asks by itself comes from this gateway, too.
             with passing_on(extend_trail({}, self._parts.mark.make(self.host.config))):
-                self._opening = asyncio.ensure_future(self.host.open())
+                self._opening = asyncio.ensure_future(self._open())
         await asyncio.shield(self._opening)
+
+    async def _open(self) -> None:
+        await self.host.open()
+        await self.host.core.approvals.open(self.options.approvals)
 
     async def close(self) -> None:
         """Close the servers in front, give up what is parked, and close the host."""
@@ -202,8 +237,11 @@ class Gateway:
 
         Args:
             **options: those of ``Server.asgi``, but for ``path``; and ``metrics``, the path of the page for
-                Prometheus, ``/metrics`` by default, or None for no such page.
+                Prometheus, ``/metrics`` by default, or None for no such page. With ``public_url`` there are
+                pages at ``/approvals``, for people who approve calls.
         """
+        if options.get("public_url"):
+            self.open_pages(options["public_url"])
         from isthmus.gateway.endpoints import GatewayApp
 
         return GatewayApp(self, options)
@@ -219,6 +257,8 @@ class Gateway:
             from isthmus.transports.http.serve import run as serve
 
             address = given.pop("host", "127.0.0.1"), given.pop("port", 8080)
+            pages = self.open_pages(given.get("public_url") or f"http://{address[0]}:{address[1]}")
+            log_warning("people approve calls at %s", pages.login_address)
             serve(self.asgi(**given), *address)
         else:
             self.server.run(transport, **given)  # type: ignore[call-overload]  # says what is wrong

@@ -15,6 +15,7 @@ from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.bridge.upstream import asks_in_result, is_askable
 from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import IsthmusError, Refuse, Refused, UrlRequired
+from isthmus.gateway.approvals.waiting import ApprovalWaiting
 from isthmus.gateway.arguments import MirroredArguments, read_arguments
 from isthmus.gateway.calls import GatewayCall
 from isthmus.gateway.failures import make_refusal, make_tool_failure
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 
 LIST_PATIENCE_S = 10.0  # servers that answer later are told of by a changed list
 
+EDITED_KEY = "isthmus/edited-arguments"  # in the _meta of a result
+
 OFFERED = ServerCapabilities(
     tools=ToolsCapability(list_changed=True),
     resources=ResourcesCapability(subscribe=True, list_changed=True),
@@ -76,6 +79,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
         mark: by which the gateway knows requests again that it has made itself.
         traffic: counts calls, and writes a line about each.
         levels: asks servers for log messages.
+        approvals: keeps clients waiting while a person is asked; None tells them at once.
     """
 
     host: "Host"
@@ -85,6 +89,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
     mark: GatewayMark
     traffic: GatewayTraffic
     levels: "ConnectionLevels"
+    approvals: ApprovalWaiting | None = None
 
 
 class GatewayProvider:
@@ -227,7 +232,7 @@ class GatewayProvider:
         if getattr(params, "request_state", UNSET) is UNSET and not getattr(
             params, "input_responses", UNSET
         ):
-            call = GatewayCall(inbound, self._settings, meta)
+            call = self._make_call(inbound, meta)
             try:
                 result = await self._attempt(call, method, params, name)
             except UrlRequired as error:
@@ -245,7 +250,7 @@ class GatewayProvider:
                 return asked
             state = context.request_state
             if state is None:
-                call = GatewayCall(inbound, self._settings, meta)
+                call = self._make_call(inbound, meta)
                 return await self._attempt(call, method, params, name)
             return await self._return(inbound, state, context.input_responses)
 
@@ -257,7 +262,7 @@ class GatewayProvider:
 
     async def _begin_task(self, params: Any, inbound: Inbound) -> Wire:
         """Make a call that its client wants as a task (2025-11-25); it is answered at once."""
-        call = GatewayCall(inbound, self._settings, self._extend_trail(params.meta))
+        call = self._make_call(inbound, self._extend_trail(params.meta))
 
         async def make(call: GatewayCall) -> Wire:
             return await self._forward_clean(call, params, params.name)
@@ -267,6 +272,9 @@ class GatewayProvider:
     async def _forward_clean(self, call: GatewayCall, params: Any, name: str) -> Wire:
         """Call a tool, and make safe what comes of it: a task keeps it as it is."""
         return self._clean(await self._forward(call, "tools/call", params, name))
+
+    def _make_call(self, inbound: Inbound, meta: Mapping[str, Any]) -> GatewayCall:
+        return GatewayCall(inbound, self._settings, meta, approvals=self._parts.approvals)
 
     async def _attempt(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
         """Begin a call.
@@ -388,7 +396,7 @@ class GatewayProvider:
                 arguments = read_arguments(params, self._settings.limits.depth)
                 told = call.pass_progress if call.takes_progress or call.task else None
                 result = await calls.call(own, arguments, on_progress=told, **whom)
-                return result.wire
+                return result.wire if call.edited is None else tell_edit(result.wire, call.edited)
             case "prompts/get":
                 return await calls.prompt(own, params.arguments or None, **whom)
             case "resources/read":
@@ -425,3 +433,8 @@ class GatewayProvider:
         if sanitise is None or type(result) is not CallToolResult:
             return result  # type: ignore[no-any-return]  # each of them is one
         return sanitise.result(result)
+
+
+def tell_edit(result: CallToolResult, edited: Mapping[str, Any]) -> CallToolResult:
+    """A result that says with which arguments its tool was called, which a person has edited."""
+    return structs.replace(result, meta={**(result.meta or {}), EDITED_KEY: dict(edited)})

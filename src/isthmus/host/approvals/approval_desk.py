@@ -130,14 +130,18 @@ class ApprovalDesk:
         self._looking: asyncio.Task[None] | None = None
         self._is_open = False
 
-    async def open(self) -> None:
+    async def open(self, options: ApprovalOptions | None = None) -> None:
         """Read what waits, and put its questions again; nothing happens where it is open.
 
         A gateway opens it; a host without one has nothing to do with approvals that an earlier gateway left.
 
+        Args:
+            options: in place of those of the configuration.
+
         Raises:
             StoreUnavailable: it cannot be read.
         """
+        self._options = options or self._options
         if self._is_open:
             return
         self._is_open = True

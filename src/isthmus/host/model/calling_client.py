@@ -116,6 +116,7 @@ class CallingClient(Protocol):
         """Tell it, with the result, of the arguments that a person put in place of its own."""
         ...
 
+
 class CallingClients:
     """The clients in whose course attempts are under way, by the id of the attempt."""
 

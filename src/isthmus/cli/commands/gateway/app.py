@@ -170,6 +170,7 @@ async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
         from isthmus.transports.http.serve import serve
 
         address = parse_address(options.http or DEFAULT_ADDRESS)
+        pages = gateway.open_pages(options.public_url or f"http://{address[0]}:{address[1]}")
         app = gateway.asgi(public_url=options.public_url, allowed_origins=options.allowed_origins)
-        print_note(f"isthmus: {ATTACH_HINT}")
+        print_note(f"isthmus: {ATTACH_HINT}; so does {pages.login_address}")
         await serve(app, *address, tune=True)

@@ -1,0 +1,189 @@
+"""Pages of approvals: who may see and decide, and what strangers, other sites and servers cannot do."""
+
+import asyncio
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from isthmus import Client, Server
+from isthmus.gateway import Gateway
+from isthmus.host import Host
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.rule_file import read_layers
+from support.event_loop import run_until
+
+ASKS = '[[rule]]\nid = "calls"\neffect = "ask"\nwhen = { action = ["tool.call"] }\n'
+SECOND = ASKS + 'obligations = { assurance = "second_person" }\n'
+NASTY = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202egpj.exe\u200b</textarea>'
+ADDRESS = "http://127.0.0.1:8080"
+
+
+class Browser:
+    """A browser that speaks to the app of a gateway, with the cookies that it was given."""
+
+    def __init__(self, app):
+        self.app = app
+        self.cookie = ""
+        self.headers = {}
+
+    async def send(self, method, path, fields=None, **headers):
+        """Send one request; status, headers by name, and text."""
+        body = urlencode(fields or {}).encode()
+        given = {"host": "127.0.0.1:8080", **headers}
+        if self.cookie:
+            given["cookie"] = self.cookie
+        if method == "POST":
+            given["content-type"] = "application/x-www-form-urlencoded"
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http",
+            "method": method, "path": path, "raw_path": path.encode(), "query_string": b"",
+            "root_path": "", "client": ("127.0.0.1", 5), "server": ("127.0.0.1", 8080),
+            "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in given.items()],
+        }  # fmt: skip
+        sent = []
+
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        head = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
+        text = b"".join(part.get("body", b"") for part in sent[1:]).decode()
+        return sent[0]["status"], head, text
+
+    async def sign_in(self, token):
+        """Sign in with a token."""
+        status, head, _ = await self.send("POST", "/approvals/login", {"token": token})
+        self.cookie = head.get("set-cookie", "").partition(";")[0]
+        return status, head
+
+
+class PagedGateway:
+    """A gateway with pages, a shop with a hostile description, and a browser."""
+
+    def __init__(self, rules=ASKS):
+        self.bought = []
+        shop = Server("shop")
+
+        @shop.tool(description=NASTY)
+        async def buy(what: str) -> str:
+            self.bought.append(what)
+            return what
+
+        self.host = Host(policy=Policy.of(read_layers(rules, "user")))
+        self.host.add("shop", shop)
+        self.gateway = Gateway(self.host)
+        self.pages = self.gateway.open_pages(ADDRESS)
+        self.browser = Browser(self.gateway.asgi())
+        self.token = self.pages.operator.token.reveal()
+
+    async def __aenter__(self):
+        await self.gateway.open()
+        self.user = Client(self.gateway.server)
+        await self.user.__aenter__()
+        self.call = asyncio.ensure_future(self.user.call_tool("shop__buy", {"what": NASTY}))
+        await run_until(self.host.view.pending)
+        self.path = f"/approvals/{self.host.view.pending()[0].id}"
+        return self
+
+    async def __aexit__(self, *error):
+        self.call.cancel()
+        await self.user.__aexit__(*error)
+        await self.gateway.close()
+
+    async def open_form(self):
+        """The page of the approval, and the token of its form."""
+        status, head, text = await self.browser.send("GET", self.path)
+        assert 200 == status
+        return head, text, re.search(r'name="form" value="([^"]+)"', text)[1]
+
+
+async def test_an_operator_signs_in_and_allows_a_call():
+    """Ours: the cookie is for this site and no script; the form is taken once."""
+    async with PagedGateway() as paged:
+        status, head = await paged.browser.sign_in(paged.token)
+        assert 303 == status
+        assert "HttpOnly; SameSite=Strict" in head["set-cookie"]
+        assert paged.path in (await paged.browser.send("GET", "/approvals"))[2]
+        _, _, form = await paged.open_form()
+        said = await paged.browser.send("POST", paged.path, {"form": form, "verdict": "allow"})
+        assert (200, True) == (said[0], "Allowed." in said[2])
+        assert NASTY.replace("\u200b", "")[:10] == (await paged.call).text[:10]
+        assert [NASTY] == paged.bought
+        again = await paged.browser.send("POST", paged.path, {"form": form, "verdict": "allow"})
+        assert "Decided" not in again[2]
+        assert 1 == len(paged.bought)
+
+
+@pytest.mark.parametrize("cookie", ["", "isthmus-operator-8080=wrong"])
+async def test_whoever_knows_the_address_alone_sees_and_decides_nothing(cookie):
+    """Ours: the client, and its model, know it; a name that is none has the same words."""
+    async with PagedGateway() as paged:
+        paged.browser.cookie = cookie
+        status, _, text = await paged.browser.send("GET", paged.path)
+        assert (401, False) == (status, "alert" in text)
+        assert (401, {}, text) == (
+            (other := await paged.browser.send("GET", "/approvals/none"))[0], {}, other[2],
+        )  # fmt: skip
+        status, _, _ = await paged.browser.send("POST", paged.path, {"verdict": "allow"})
+        assert 401 == status
+        assert (403, "") == ((await paged.browser.sign_in("guess"))[0], paged.browser.cookie)
+        assert not paged.call.done()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"origin": "https://evil.example"},
+        {"host": "evil.example"},
+    ],
+)
+async def test_a_form_of_another_site_decides_nothing(headers):
+    """Ours: CSRF and DNS rebinding, with the cookie and the right token of a form."""
+    async with PagedGateway() as paged:
+        await paged.browser.sign_in(paged.token)
+        _, _, form = await paged.open_form()
+        fields = {"form": form, "verdict": "allow"}
+        status, _, _ = await paged.browser.send("POST", paged.path, fields, **headers)
+        assert status in {403, 421}
+        assert not paged.call.done()
+
+
+@pytest.mark.parametrize("form", ["", "1.x.y", "9999999999.a." + "0" * 64])
+async def test_a_form_without_our_token_decides_nothing(form):
+    """Ours: the token is bound to the session and the approval."""
+    async with PagedGateway() as paged:
+        await paged.browser.sign_in(paged.token)
+        fields = {"form": form, "verdict": "allow"}
+        assert 403 == (await paged.browser.send("POST", paged.path, fields))[0]
+        assert not paged.call.done()
+
+
+async def test_texts_of_others_are_text():
+    """Ours: no node of theirs, and marks that reorder or hide are seen; no frame may show the page."""
+    async with PagedGateway() as paged:
+        await paged.browser.sign_in(paged.token)
+        head, text, _ = await paged.open_form()
+        for page in (text, (await paged.browser.send("GET", "/approvals"))[2]):
+            assert "<script" not in page
+            assert "<img" not in page
+            assert not {"\u202e", "\u200b"} & set(page)
+        assert 1 == text.count("</textarea>")
+        assert "frame-ancestors 'none'" in head["content-security-policy"]
+        assert "default-src 'none'" in head["content-security-policy"]
+        assert "DENY" == head["x-frame-options"]
+
+
+async def test_the_operator_is_no_second_person_for_a_caller_of_the_same_machine():
+    """Ours: whoever has not authenticated is the local user, as the operator is."""
+    async with PagedGateway(SECOND) as paged:
+        await paged.browser.sign_in(paged.token)
+        _, _, form = await paged.open_form()
+        said = await paged.browser.send("POST", paged.path, {"form": form, "verdict": "allow"})
+        assert (403, True) == (said[0], "second person" in said[2])
+        assert [] == paged.bought
