@@ -62,7 +62,7 @@ PAGE_HEADERS = [
 ]
 
 
-class Approver(Struct, frozen=True):
+class SignedInApprover(Struct, frozen=True):
     """A person who has signed in to the pages.
 
     Attributes:
@@ -79,7 +79,7 @@ class Approver(Struct, frozen=True):
 class ApproverIdentity(Protocol):
     """Says who has signed in; another one than the operator's token may stand here."""
 
-    def identify(self, request: BrowserRequest) -> Approver | None:
+    def identify(self, request: BrowserRequest) -> SignedInApprover | None:
         """Whoever sends a request; None for nobody who may decide."""
         ...
 
@@ -106,12 +106,12 @@ class OperatorSignIn:
         session = self._session.reveal()
         return f"{self.cookie}={session}; Path=/; HttpOnly; SameSite=Strict{secure}"
 
-    def identify(self, request: BrowserRequest) -> Approver | None:
+    def identify(self, request: BrowserRequest) -> SignedInApprover | None:
         """The operator, where the request has the cookie."""
         value = request.cookies.get(self.cookie, "")
         if not value or self._session != value:
             return None
-        return Approver("operator", LOCAL_PRINCIPAL, value)
+        return SignedInApprover("operator", LOCAL_PRINCIPAL, value)
 
 
 class PageSurface:
@@ -247,7 +247,9 @@ class ApprovalPages:
         ]
         await self._send(send, 200, "Approvals", [] if lines else ["Nothing waits."], lines)
 
-    async def _serve_one(self, request: BrowserRequest, who: Approver, id: str, send: Send) -> None:
+    async def _serve_one(
+        self, request: BrowserRequest, who: SignedInApprover, id: str, send: Send
+    ) -> None:
         asked = self._host.core.broker.find(id)
         if asked is None:
             row = self._host.core.approvals.find(id)
@@ -263,7 +265,7 @@ class ApprovalPages:
             )
 
     async def _decide(
-        self, request: BrowserRequest, who: Approver, asked: Interaction, send: Send
+        self, request: BrowserRequest, who: SignedInApprover, asked: Interaction, send: Send
     ) -> None:
         fields = request.fields
         if not self._tokens.take(fields.get("form", ""), who.session, asked.id):
