@@ -1,11 +1,14 @@
 """Cards: everything that concerns a decision stands on them, in plain lines that nobody can forge."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
 from isthmus.core.text import clean_text, show_invisible
+from isthmus.host.model.attempt import Origin
 from isthmus.host.model.interaction import (
     CallAsked,
     ConnectAsked,
@@ -264,3 +267,12 @@ def test_an_error_is_a_sentence_and_lines_behind_a_bar():
         "  | its last words:",
         "  | no such file<U+202E>",
     ] == [line.text for line in error_lines(said)]
+
+
+@pytest.mark.parametrize("origin", get_args(Origin))
+def test_a_card_says_by_which_way_each_attempt_came(origin):
+    """Ours: also for a client of a gateway."""
+    asked = make_interaction()
+    asked = structs.replace(asked, attempt=structs.replace(asked.attempt, origin=origin))
+
+    assert "by way of" in make_card(asked).text()

@@ -77,6 +77,7 @@ QUESTION_TEXTS: Mapping[str, str] = {
 ORIGIN_TEXTS: Mapping[str, str] = {
     "local": "a program that uses this host",
     "attached": "a program that is attached to this host",
+    "gateway": "a client of the gateway",
     "request": "a request of the server's own",
     "result": "the server, in answer to a call",
     "task": "a task of the server",
