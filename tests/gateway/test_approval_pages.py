@@ -8,6 +8,7 @@ import pytest
 
 from isthmus import Client, Server
 from isthmus.gateway import Gateway
+from isthmus.gateway.gateway import spell_address
 from isthmus.host import Host
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule_file import read_layers
@@ -187,3 +188,17 @@ async def test_the_operator_is_no_second_person_for_a_caller_of_the_same_machine
         said = await paged.browser.send("POST", paged.path, {"form": form, "verdict": "allow"})
         assert (403, True) == (said[0], "second person" in said[2])
         assert [] == paged.bought
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8080"),
+        ("0.0.0.0", "http://127.0.0.1:8080"),  # noqa: S104 - nothing listens
+        ("::1", "http://[::1]:8080"),
+        ("::", "http://[::1]:8080"),
+    ],
+)
+def test_the_address_that_is_printed_can_be_opened(host, url):
+    """Ours: also where the gateway listens on every address."""
+    assert url == spell_address(host, 8080)

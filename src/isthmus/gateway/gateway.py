@@ -257,8 +257,14 @@ class Gateway:
             from isthmus.transports.http.serve import run as serve
 
             address = given.pop("host", "127.0.0.1"), given.pop("port", 8080)
-            pages = self.open_pages(given.get("public_url") or f"http://{address[0]}:{address[1]}")
+            pages = self.open_pages(given.get("public_url") or spell_address(*address))
             log_warning("people approve calls at %s", pages.login_address)
             serve(self.asgi(**given), *address)
         else:
             self.server.run(transport, **given)  # type: ignore[call-overload]  # says what is wrong
+
+
+def spell_address(host: str, port: int) -> str:
+    """The URL by which a browser on this machine reaches a gateway that listens there."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - it is replaced
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"

@@ -10,7 +10,7 @@ from isthmus.cli.declarations import CommandSet, Invocation, Option
 from isthmus.cli.exits import finish
 from isthmus.cli.output import print_note
 from isthmus.errors import UsageError
-from isthmus.gateway.gateway import ENDPOINT, PROFILE_ENDPOINT, Gateway
+from isthmus.gateway.gateway import ENDPOINT, PROFILE_ENDPOINT, Gateway, spell_address
 from isthmus.host.host import Host
 from isthmus.host.remote.control import Control
 
@@ -170,7 +170,7 @@ async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
         from isthmus.transports.http.serve import serve
 
         address = parse_address(options.http or DEFAULT_ADDRESS)
-        pages = gateway.open_pages(options.public_url or f"http://{address[0]}:{address[1]}")
+        pages = gateway.open_pages(options.public_url or spell_address(*address))
         app = gateway.asgi(public_url=options.public_url, allowed_origins=options.allowed_origins)
         print_note(f"isthmus: {ATTACH_HINT}; so does {pages.login_address}")
         await serve(app, *address, tune=True)
