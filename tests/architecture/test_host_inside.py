@@ -164,7 +164,8 @@ def test_the_parts_of_the_host_do_not_know_the_whole(sources):
 
 ROOM_FLOORS = (
     {"model"},
-    {"catalog", "policy", "state", "supervisor"},
+    {"accounts", "catalog", "policy", "state"},
+    {"supervisor"},
     {"approvals", "config"},
     {"audit"},
     {"pipeline", "remote"},

@@ -64,7 +64,9 @@ class CallerConnections:
         """
         hosted = self._host.parts.supervisor.server(server)
         instance = hosted.entry.options.instance
-        if instance == "shared" or (instance != "per-user" and await self._shares(hosted, inbound)):
+        if instance == "shared" or (
+            instance != "per-user" and await self._shares(hosted, inbound, principal)
+        ):
             yield ""
             return
         pooled: PoolKey | None = None
@@ -84,14 +86,16 @@ class CallerConnections:
                 self._pool_of[key] = pooled
             self.places.leave(place)
 
-    async def _shares(self, hosted: "HostedServer", inbound: "Inbound") -> bool:
-        """Whether a caller may share the connection of all."""
+    async def _shares(self, hosted: "HostedServer", inbound: "Inbound", principal: str) -> bool:
+        """Whether a caller may share the connection of all, or of all who show the same account."""
         if hosted.entry.options.instance == "per-session":
             return False
-        shared = hosted.connections[""].client
+        parts = self._host.parts
+        key = self._host.accounts.find_isolation(hosted.entry, principal, "")
+        connection = hosted.connections.get(key)
+        shared = None if connection is None else connection.client
         if shared is None:
-            supervisor = self._host.parts.supervisor
-            async with supervisor.use(hosted.entry.name, "", again=True) as shared:
+            async with parts.supervisor.use(hosted.entry.name, key, again=True) as shared:
                 pass
         if asks_in_result(shared.revision):
             return True
@@ -148,7 +152,10 @@ class CallerConnections:
 
     def _find_connection(self, server: str, key: str) -> "ServerConnection | None":
         hosted = self._host.parts.supervisor.servers.get(server)
-        return None if hosted is None else hosted.connections.get(key)
+        connections = {} if hosted is None else hosted.connections
+        # where it shows an account, the key begins with whose that is
+        found = [one for own, one in connections.items() if own.endswith(f" {key}")]
+        return connections.get(key) or next(iter(found), None)
 
     async def _close(self, server: str, key: str) -> None:
         connection = self._find_connection(server, key)
@@ -156,6 +163,7 @@ class CallerConnections:
             return  # never opened, or closed with its server
         await connection.stop(drain=0.0)
         hosted = self._host.parts.supervisor.servers.get(server)
+        key = connection.isolation
         if hosted is not None and hosted.connections.get(key) is connection:
             del hosted.connections[key]
 

@@ -33,7 +33,7 @@ from isthmus.gateway.views import (
     spell_tool,
 )
 from isthmus.host.catalog.names import Viewer
-from isthmus.host.model.errors import Unknown
+from isthmus.host.model.errors import ConnectRequired, Unknown
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.composition.provider import Changed
 from isthmus.server.features.invocation import run_refusing
@@ -341,18 +341,34 @@ class GatewayProvider:
         principal = make_principal(call.inbound.principal)
         viewer, server = Viewer(principal), ""
         try:
+            try:
+                call.target = server, own = await self._find(method, name, viewer)
+                return await self._call(call, method, params, server, own, principal)
+            except ConnectRequired as lack:
+                from isthmus.gateway.accounts.questions import ask_to_connect  # few servers want it
+
+                server = lack.server
+                lack.principal = principal
+                await ask_to_connect(self._parts.host.accounts, call, lack)
+            # nothing was sent before, and the account is there now
             call.target = server, own = await self._find(method, name, viewer)
-            if method == "tools/call":
-                self._mirrored.check((server, own), viewer, params, call.inbound)
-            with passing_on(call.meta), asking_level(call.inbound.caller):
-                async with self._parts.connections.borrow(server, call.inbound, principal) as key:
-                    return await self._dispatch(call, method, params, server, own, principal, key)
+            return await self._call(call, method, params, server, own, principal)
         except IsthmusError as error:
             failed = make_tool_failure(error) if method == "tools/call" else None
             if failed is not None:
                 call.failure = error
                 return failed
             raise make_refusal(error, server) from error
+
+    async def _call(  # noqa: PLR0917 - the path of every call: keywords cost
+        self, call: GatewayCall, method: str, params: Any, server: str, own: str, principal: str
+    ) -> Any:
+        """Make the attempt on the connection that the caller uses."""
+        if method == "tools/call":
+            self._mirrored.check((server, own), Viewer(principal), params, call.inbound)
+        with passing_on(call.meta), asking_level(call.inbound.caller):
+            async with self._parts.connections.borrow(server, call.inbound, principal) as key:
+                return await self._dispatch(call, method, params, server, own, principal, key)
 
     async def _find(self, method: str, name: str, viewer: Viewer) -> Owned:
         """The server that is meant, and its own name of what is meant.
@@ -370,7 +386,25 @@ class GatewayProvider:
             return find(name, viewer)
         except Unknown:
             await self._parts.host.catalog.load(view.servers(), viewer)
+        try:
             return find(name, viewer)
+        except Unknown:
+            self._check_account(name, viewer)
+            raise
+
+    def _check_account(self, name: str, viewer: Viewer) -> None:
+        """See that a caller does not just lack an account at the server of a name.
+
+        Raises:
+            ConnectRequired: they do.
+        """
+        from isthmus.gateway.accounts.questions import check_account  # as above
+
+        host, servers = self._parts.host, tuple(self.view.servers())
+        owner = host.parts.servers.find_owner(name.partition("__")[0])
+        server = servers[0] if len(servers) == 1 else owner
+        if server in servers:
+            check_account(host, server, viewer.principal)
 
     async def _dispatch(  # noqa: PLR0917 - the path of every call: keywords cost
         self,

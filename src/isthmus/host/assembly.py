@@ -43,6 +43,7 @@ from isthmus.host.reloading import (
 )
 from isthmus.host.settings import HostSettings
 from isthmus.host.sharing import (
+    MakeAccounts,
     make_approvals,
     make_fingerprints,
     make_grants,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
     from isthmus.client.client import Client
     from isthmus.client.targets import ClientTarget
+    from isthmus.host.accounts.accounts import Accounts
     from isthmus.host.confinement.install import InstallConsents
     from isthmus.host.confinement.roots import RootGrants
     from isthmus.host.context.builder import ContextBuilder
@@ -91,16 +93,20 @@ class HostCore:
     runs: Runs
     limits: CallLimits
     pipeline: Pipeline
+    accounts: "Accounts"
     shared: "SharedState | None" = None
 
 
-def make_core(config: HostConfig, settings: HostSettings, entries: EntrySettings) -> HostCore:
+def make_core(
+    config: HostConfig, settings: HostSettings, entries: EntrySettings, make_accounts: MakeAccounts
+) -> HostCore:
     """The parts that need no server.
 
     Args:
         config: servers and settings.
         settings: what the program gives besides.
         entries: the configuration in force, where the host is open.
+        make_accounts: makes the accounts that its servers are shown.
 
     Raises:
         ConfigError, PolicyError: the configuration or the policy says what cannot be.
@@ -146,6 +152,7 @@ def make_core(config: HostConfig, settings: HostSettings, entries: EntrySettings
         grants=grants,
         fingerprints=fingerprints,
         shared=shared,
+        accounts=make_accounts(state, shared),
         broker=broker,
         clients=clients,
         approvals=desk,
@@ -217,6 +224,7 @@ class HostParts:
             identity=identify_server,
             search=parse_search_settings(self._config.options.search),
             quarantined=self._is_quarantined,
+            accounts=self._core.accounts,
             notice=self._core.events.tell,
             clock=clock,
         )
@@ -239,6 +247,7 @@ class HostParts:
             release=release_tool(self._core.pipeline),
             workspace=self._core.settings.workspace,
             clients=self._core.clients,
+            accounts=self._core.accounts,
         )
 
     @cached_property
@@ -246,7 +255,7 @@ class HostParts:
         """Reacts to what happens to servers."""
         core = self._core
         return ServerLifecycle(
-            self.supervisor, self.servers, self.catalog, core.audit, core.background
+            self.supervisor, self.servers, self.catalog, core.audit, core.background, core.accounts
         )
 
     # Calls
@@ -339,6 +348,7 @@ class HostParts:
             elicitor=Elicitor(core.pipeline, opener=core.settings.opener, events=core.events),
             roots=self.roots,
             confine=self.roots.confine,
+            accounts=self._core.accounts,
         )
 
     # Another configuration

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -24,12 +25,13 @@ from isthmus.host.pipeline.acts.tool_call import TaskResumeAct
 from isthmus.host.pipeline.runs import NO_BUDGET, Budget, Run
 from isthmus.host.remote.local import LocalView
 from isthmus.host.settings import HostSettings
-from isthmus.host.sharing import check_secrets
+from isthmus.host.sharing import check_secrets, make_accounts
 from isthmus.host.visibility import HostPolicy
 from isthmus.transports.command import Command
 
 if TYPE_CHECKING:
     from isthmus.client.model.results import ToolResult
+    from isthmus.host.accounts.accounts import Accounts
     from isthmus.host.approvals.broker import Broker
     from isthmus.host.approvals.grants import Grants
     from isthmus.host.audit.log import AuditLog
@@ -125,7 +127,12 @@ class Host:
             secrets=check_secrets(secret),
         )
         in_force = EntrySettings(self._find_entry, lambda: self.config.options)
-        self._core = make_core(self._config, settings, in_force)
+        self._core = make_core(
+            self._config,
+            settings,
+            in_force,
+            partial(make_accounts, self._list_entries, self._drop_account),
+        )
         self._parts: HostParts | None = None
         self.view = LocalView(self)
         for one in make_approvers(approver):
@@ -346,9 +353,19 @@ class Host:
         with suppress(IsthmusError):  # what cannot be written has kept everything from being done
             await core.audit.close()
         core.events.close()
+        await core.accounts.close()
         await core.state.close()
         if core.shared is not None:
             await core.shared.node.leave()
+
+    def _list_entries(self) -> Mapping[str, ServerEntry]:
+        """The servers of the configuration in force."""
+        return self.config.servers
+
+    def _drop_account(self, server: str, principal: str) -> None:
+        """End the connections that show an account."""
+        if self._parts is not None and not self._closed:
+            self._parts.lifecycle.drop_account(server, principal)
 
     def _find_entry(self, server: str) -> ServerEntry | None:
         """The configuration in force says this of a server; None while the host is not open."""
@@ -527,6 +544,11 @@ class Host:
 
         core, parts = self._core, self.parts
         return HostSkills(parts.servers, core.pipeline, core.runs, parts.calls.attempt)
+
+    @property
+    def accounts(self) -> "Accounts":
+        """The accounts at servers: ``list``, ``state``, ``connect`` and ``forget`` by principal."""
+        return self._core.accounts
 
     @property
     def estimators(self) -> "TokenEstimators":

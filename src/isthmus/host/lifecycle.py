@@ -9,7 +9,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from isthmus.errors import IsthmusError
+from isthmus.errors import AuthRefused, IsthmusError
+from isthmus.host.accounts.ownership import read_owner
 from isthmus.host.model.errors import ConfigError
 from isthmus.host.model.row import AuditRow
 from isthmus.host.supervisor.identity import identify_server
@@ -17,6 +18,7 @@ from isthmus.host.supervisor.states import LIVE_STATES, ConnectionState
 
 if TYPE_CHECKING:
     from isthmus.client.client import Client
+    from isthmus.host.accounts.accounts import Accounts
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.catalog.catalog import HostCatalog
     from isthmus.host.confinement.roots import RootGrants
@@ -62,21 +64,24 @@ class ServerLifecycle:
         catalog: knows their lists.
         audit: where their starts and ends are written down.
         background: runs what takes time.
+        accounts: are told what becomes of those that connections show.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the parts that it stands between
         self,
         supervisor: "Supervisor",
         servers: "KnownServers",
         catalog: "HostCatalog",
         audit: "AuditLog",
         background: BackgroundTasks,
+        accounts: "Accounts",
     ) -> None:
         self._supervisor = supervisor
         self._servers = servers
         self._catalog = catalog
         self._audit = audit
         self._background = background
+        self._accounts = accounts
 
     def on_ready(self, server: str, client: "Client") -> None:
         """The connection that all share is open: learn what the server has."""
@@ -103,6 +108,25 @@ class ServerLifecycle:
         row = make_server_row(connection, before)
         if row is not None:
             self._audit.note(row)
+        self._note_account(connection)
+
+    def _note_account(self, connection: "ServerConnection") -> None:
+        """Note what becomes of the account that a connection shows."""
+        accounts, name, isolation = self._accounts, connection.entry.name, connection.isolation
+        if not accounts.is_noted(connection.entry, isolation):
+            return
+        if connection.state == "ready":
+            self._background.start(accounts.note_ready(name, isolation))
+        elif isinstance(connection.failure, AuthRefused):
+            self._background.start(accounts.note_refused(name, isolation))
+
+    def drop_account(self, server: str, principal: str) -> None:
+        """End the connections that show somebody's account: it is another one now, or none."""
+        hosted = self._supervisor.servers.get(server)
+        for isolation, connection in list(hosted.connections.items() if hosted else ()):
+            if read_owner(isolation) == principal and connection.state in LIVE_STATES:
+                self._background.start(connection.stop(drain=0.0))
+        self._catalog.forget_failures(server)
 
     def on_roots_changed(self, server: str) -> None:
         """A server may be told of other folders: a confined one is started anew to get them."""

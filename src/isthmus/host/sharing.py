@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from isthmus.errors import UsageError
 from isthmus.host.approvals.fingerprints import Fingerprints
@@ -11,8 +11,12 @@ from isthmus.host.approvals.grants import Grants
 from isthmus.store.kv import loop_time
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from isthmus.host.accounts.accounts import Accounts
     from isthmus.host.approvals.approval_rows import ApprovalStorage
     from isthmus.host.approvals.shared_questions import SharedQuestions
+    from isthmus.host.model.entries import ServerEntry
     from isthmus.host.model.events import HostEvents
     from isthmus.host.pipeline.shared_rules import SharedRules
     from isthmus.host.sampling.usage import UsageStorage
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from isthmus.store.store import Store
 
 MIN_HOST_SECRET_BYTES = 16
+
+MakeAccounts: TypeAlias = "Callable[[HostState, SharedState | None], Accounts]"
 
 
 def check_secrets(secret: bytes | Sequence[bytes] | None) -> tuple[bytes, ...]:
@@ -76,6 +82,28 @@ def make_fingerprints(state: "HostState", shared: "SharedState | None") -> Finge
     from isthmus.host.approvals.fingerprint_storage import FingerprintRecords
 
     return Fingerprints(state, FingerprintRecords(shared))
+
+
+def make_accounts(
+    entries: "Callable[[], Mapping[str, ServerEntry]]",
+    drop: "Callable[[str, str], None]",
+    state: "HostState",
+    shared: "SharedState | None",
+) -> "Accounts":
+    """The accounts of this process's state, or those of all processes of the host.
+
+    Args:
+        entries: gives the servers of the configuration in force.
+        drop: ends the connections that show an account, by server and principal.
+        state: where they are kept, unless they are shared.
+        shared: keeps those of all processes.
+    """
+    from isthmus.host.accounts.accounts import Accounts
+    from isthmus.host.accounts.storage import AccountFile, AccountRecords, AccountStorage
+    from isthmus.host.accounts.vault import AccountVault
+
+    storage: AccountStorage = AccountFile(state) if shared is None else AccountRecords(shared)
+    return Accounts(AccountVault(storage, state.clock), entries, drop)
 
 
 def make_questions(shared: "SharedState | None") -> "SharedQuestions | None":

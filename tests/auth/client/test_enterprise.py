@@ -105,7 +105,7 @@ async def test_an_exchange_for_another_token_type_is_sent_nowhere(place, provide
 
 def test_a_kind_of_token_that_nobody_knows_is_refused():
     """Ours: a slip is told when it is written."""
-    with pytest.raises(UsageError, match="id_token or saml2"):
+    with pytest.raises(UsageError, match="id_token, saml2 or jwt"):
         EnterpriseManaged(
             "https://idp.example/token",
             idp_client=StaticClient("chat"),

@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import ConnectionLost, IsthmusError
+from isthmus.host.accounts.ownership import LOCAL_PRINCIPAL
 from isthmus.host.catalog.lists import (
     LIST_KINDS,
     LISTS_BY_CHANGE,
@@ -46,6 +47,7 @@ from isthmus.store.meter import MemoryMeter, Rate
 from isthmus.wire import Prompt, Resource, ResourceTemplate, Tool
 
 if TYPE_CHECKING:
+    from isthmus.host.accounts.accounts import Accounts
     from isthmus.host.catalog.lists import ListCache
     from isthmus.host.catalog.metatools import SearchSettings
 
@@ -84,6 +86,7 @@ class HostCatalog:
         quarantined: says whether a tool of a server is not to be offered to a model now.
         notice: told of what a person should know.
         clock: says the seconds since the epoch.
+        accounts: says who has connections of their own, for the accounts that they show.
     """
 
     def __init__(
@@ -97,8 +100,10 @@ class HostCatalog:
         quarantined: Callable[[str, Tool], bool] = lambda _server, _tool: False,
         notice: Callable[[HostNotice], None] = lambda _event: None,
         clock: Callable[[], float] = time.time,
+        accounts: "Accounts | None" = None,
     ) -> None:
         self._entries = dict(entries)
+        self._accounts = accounts
         self._use = use
         self._cache = cache
         self._identity = identity or digest_target
@@ -262,6 +267,11 @@ class HostCatalog:
         )
         for one in of:
             one.pop(key, None)
+
+    def forget_failures(self, server: str) -> None:
+        """Ask a server again at the next occasion, on whosever connection it could not be listed."""
+        for key in [key for key in self._failed if key[0] == server]:
+            del self._failed[key]
 
     async def close(self) -> None:
         """Stop asking servers."""
@@ -598,8 +608,12 @@ class HostCatalog:
         """Find the isolation key of the connection that a viewer uses."""
         if isinstance(isolation, str) or server not in self._entries:
             return "" if isinstance(isolation, Viewer) else isolation
-        instance = self._entries[server].options.instance
-        return {"per-user": isolation.principal, "per-session": isolation.run}.get(instance, "")
+        entry, principal = self._entries[server], isolation.principal
+        own = {"per-user": principal, "per-session": isolation.run}
+        key, accounts = own.get(entry.options.instance, ""), self._accounts
+        if accounts is not None and (accounts.has_guests or principal != LOCAL_PRINCIPAL):
+            key = accounts.find_isolation(entry, principal, key)
+        return key
 
     def _list_visible(self, isolation: Isolation) -> list[tuple[str, ServerLists]]:
         return [

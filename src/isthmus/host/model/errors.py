@@ -11,6 +11,7 @@ The tree::
     ├── UserDeclined         a person refused what the server asked in the course of the call
     ├── OutcomeUnknown       it was sent, and nobody can tell what became of it
     ├── ServerUnavailable    the server cannot be reached: its state, and why
+    │   └── ConnectRequired  it wants an account there of whoever calls: a page connects one
     ├── Exhausted            too much of it: try again after a while
     ├── AuditUnavailable     what is done cannot be written down, so nothing is done
     └── ConfigError          the configuration says what cannot be
@@ -22,7 +23,7 @@ Nothing was sent to a server where one of them is raised, except for ``OutcomeUn
 
 from typing import Literal
 
-from isthmus.errors import IsthmusError, UsageError
+from isthmus.errors import AuthRequired, IsthmusError, UsageError
 
 # What a host may be told of another: the control socket makes errors of these names again.
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "AuditUnavailable",
     "BadArguments",
     "ConfigError",
+    "ConnectRequired",
     "Denied",
     "Exhausted",
     "HostError",
@@ -138,6 +140,52 @@ class ServerUnavailable(HostError):
         super().__init__(message)
         self.server = server
         self.state = state
+
+
+class ConnectRequired(ServerUnavailable):
+    """The server wants an account of whoever calls, and they have none there that is good; nothing was done.
+
+    Attributes:
+        principal: whose account it is to be; empty until it is known who calls.
+        reason: what is wrong with the account: ``missing``, ``expired``, ``refused``, or ``scopes`` where
+            it does not allow enough.
+        scopes: what the server says that it wants, as far as it does.
+        url: the page on which it is connected; empty where there is none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        server: str = "",
+        principal: str = "",
+        reason: str = "missing",
+        scopes: frozenset[str] = frozenset(),
+        url: str = "",
+    ) -> None:
+        super().__init__(message, server=server, state="needs_auth")
+        self.principal = principal
+        self.reason = reason
+        self.scopes = scopes
+        self.url = url
+
+
+class AccountRequired(AuthRequired):
+    """The credentials of a connection: only a person can help, by connecting an account.
+
+    Attributes:
+        server: the server's name.
+        reason: as of :class:`ConnectRequired`.
+        scopes: the same.
+    """
+
+    def __init__(
+        self, message: str, *, server: str, reason: str, scopes: frozenset[str] = frozenset()
+    ) -> None:
+        super().__init__(message)
+        self.server = server
+        self.reason = reason
+        self.scopes = scopes
 
 
 class Exhausted(HostError):

@@ -10,7 +10,7 @@ from isthmus.core.redaction.live_secrets import REDACTED
 from isthmus.core.redaction.values import Redactor
 from isthmus.errors import Refused
 from isthmus.host.model.attempt import Attempt
-from isthmus.host.model.errors import Denied, OutcomeUnknown
+from isthmus.host.model.errors import ConnectRequired, Denied, OutcomeUnknown
 from isthmus.host.model.facts import Facts, record_facts
 from isthmus.host.model.interaction import Decision, Risk
 from isthmus.host.model.row import AuditRow, RowKind
@@ -109,6 +109,8 @@ class Passage:
 
     def failure(self, error: BaseException) -> AuditRow:
         """That nothing came of it, and why."""
+        if isinstance(error, ConnectRequired):
+            error.principal = self.attempt.principal
         unknown = isinstance(error, OutcomeUnknown)
         cancelled = isinstance(error, asyncio.CancelledError)
         name = "cancelled" if cancelled else type(error).__name__

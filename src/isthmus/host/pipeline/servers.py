@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import UNSET, structs
 
 from isthmus.client.client import Client
 from isthmus.errors import ConnectionLost
+from isthmus.host.accounts.ownership import LOCAL_PRINCIPAL
 from isthmus.host.approvals.fingerprints import Fingerprints, ToolChange
 from isthmus.host.catalog.catalog import HostCatalog
 from isthmus.host.catalog.names import make_namespace
@@ -26,6 +27,9 @@ from isthmus.host.supervisor.hosted_server import HostedServer
 from isthmus.host.supervisor.identity import identify_server
 from isthmus.host.supervisor.supervisor import Supervisor
 from isthmus.wire import Tool
+
+if TYPE_CHECKING:
+    from isthmus.host.accounts.accounts import Accounts
 
 MAX_KNOWN_TOOLS = 10_000
 
@@ -114,6 +118,7 @@ class KnownServers:
         tasks: keeps calls that became tasks.
         release: asks whether a changed tool may be used.
         workspace: the folder that is worked in.
+        accounts: says who has connections of their own, for the accounts that they show.
         clients: the clients of a gateway that attempts are made for.
     """
 
@@ -128,6 +133,7 @@ class KnownServers:
         release: "ReleaseTool",
         workspace: str = "",
         clients: CallingClients | None = None,
+        accounts: "Accounts | None" = None,
     ) -> None:
         self.supervisor = supervisor
         self.catalog = catalog
@@ -140,6 +146,7 @@ class KnownServers:
         self._identities = identities
         self._release = release
         self._workspace = workspace
+        self._accounts = accounts
         self._known: dict[tuple[str, str, str], KnownTool] = {}
         self._owners_of: HostConfig | None = None
         self._owners: dict[str, str] = {}
@@ -168,19 +175,19 @@ class KnownServers:
             Unknown: there is no such server, or it wants a run and there is none.
         """
         hosted = self.supervisor.server(server)
-        instance = hosted.entry.options.instance
-        if isolation and instance != "shared":
-            return ResolvedServer(hosted, isolation)
-        if instance in {"auto", "shared"}:
-            return ResolvedServer(hosted, "")
-        if instance == "per-user":
-            return ResolvedServer(hosted, principal)
-        if not run:
-            raise Unknown(
-                f"server {server!r} has a connection for each session: call it within a run, "
-                "run=host.run()"
-            )
-        return ResolvedServer(hosted, run)
+        entry, instance = hosted.entry, hosted.entry.options.instance
+        if not isolation or instance == "shared":
+            own = {"per-user": principal, "per-session": run}
+            isolation = own.get(instance, "")
+            if instance == "per-session" and not run:
+                raise Unknown(
+                    f"server {server!r} has a connection for each session: call it within a run, "
+                    "run=host.run()"
+                )
+        accounts = self._accounts
+        if accounts is not None and (accounts.has_guests or principal != LOCAL_PRINCIPAL):
+            isolation = accounts.find_isolation(entry, principal, isolation)
+        return ResolvedServer(hosted, isolation)
 
     def isolation(self, server: str, principal: str, run: str) -> str:
         """Whose connection somebody uses.

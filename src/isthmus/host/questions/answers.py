@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from isthmus.client.features.roots import Roots
     from isthmus.client.features.sampling import Sampled
     from isthmus.client.targets import ClientTarget
+    from isthmus.host.accounts.accounts import Accounts
     from isthmus.host.model.calling_client import CallingClient
     from isthmus.host.pipeline.pipeline import Pipeline
     from isthmus.host.pipeline.servers import KnownServers
@@ -129,6 +130,7 @@ class ServerAnswers:
         events: tells of servers that break the rules.
         sampler, elicitor, roots: who answers; None where that is not offered.
         confine: puts a command into the sandbox of its entry.
+        accounts: those that are shown to servers.
 
     Attributes:
         strikes: how often each server asked what it was not offered.
@@ -145,11 +147,13 @@ class ServerAnswers:
         elicitor: AnswersElicitation | None = None,
         roots: AnswersRoots | None = None,
         confine: "Callable[[ServerEntry], Callable[[Command], Command]] | None" = None,
+        accounts: "Accounts | None" = None,
     ) -> None:
         self.sampler = sampler
         self.elicitor = elicitor
         self.roots = roots
         self.confine = confine
+        self.accounts = accounts
         self.strikes: dict[str, int] = {}
         self._pipeline = pipeline
         self._servers = servers
@@ -164,17 +168,16 @@ class ServerAnswers:
         """
         return HostedClient(self, entry, isolation).client
 
-    def find_target(self, entry: ServerEntry) -> "ClientTarget":
-        """The target of a server."""
+    def find_target(self, entry: ServerEntry, isolation: str) -> "ClientTarget":
+        """The target of a server, with the credentials of whose connection it is."""
         from isthmus.host.supervisor.targets import apply_era, make_target  # elsewhere
 
         found = self._targets.get(entry.name)
         plain = isinstance(found, str) and entry.url  # tokens of an earlier login go with it
         if found is not None and not plain and not entry.command:
             return apply_era(found, entry)
-        return (
-            make_target(entry) if self.confine is None else make_target(entry, self.confine(entry))
-        )
+        given = () if self.confine is None else (self.confine(entry),)
+        return make_target(entry, *given, isolation=isolation, accounts=self.accounts)
 
     def find_connection(
         self, server: str, isolation: str, client: "Client"
@@ -298,7 +301,7 @@ class HostedClient:
         if offered.roots and answers.roots is not None:
             roots = self._expose_roots
         return Client(
-            answers.find_target(entry),
+            answers.find_target(entry, self._isolation),
             elicit=elicit,
             sample=self._sample if samples else None,
             roots=roots,

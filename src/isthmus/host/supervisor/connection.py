@@ -20,7 +20,13 @@ from isthmus.errors import (
     UsageError,
 )
 from isthmus.host.model.entries import ServerEntry
-from isthmus.host.model.errors import ConfigError, Denied, ServerUnavailable
+from isthmus.host.model.errors import (
+    AccountRequired,
+    ConfigError,
+    ConnectRequired,
+    Denied,
+    ServerUnavailable,
+)
 from isthmus.host.supervisor.states import (
     LIVE_STATES,
     ConnectionSignal,
@@ -68,6 +74,13 @@ class ConnectionHooks(Struct, frozen=True, kw_only=True):
     wall: Callable[[], float] = time.time
 
 
+def make_connect_error(error: AccountRequired) -> ConnectRequired:
+    """The error of a call that only a person can help, by connecting an account."""
+    return ConnectRequired(
+        str(error), server=error.server, reason=error.reason, scopes=error.scopes
+    )
+
+
 class ServerConnection:
     """A connection to a server, with its state.
 
@@ -81,6 +94,7 @@ class ServerConnection:
         client: the client, while calls can go out.
         in_flight: what goes on there just now, and keeps it from being closed.
         error: what went wrong last; empty if nothing did.
+        failure: the same as it was raised, or None.
         retry_at: when the next attempt is made, by the clock, while it waits for that.
         starts: how often it was connected.
         since: when it came into its state, in seconds since the epoch.
@@ -93,6 +107,7 @@ class ServerConnection:
         self.client: Client | None = None
         self.in_flight = 0
         self.error = ""
+        self.failure: Exception | None = None
         self.retry_at = 0.0
         self.starts = 0
         self.since = hooks.wall()
@@ -176,6 +191,9 @@ class ServerConnection:
             what = f"{name} is started by hand: isthmus servers start {name}"
         if state == "disabled" and not self.entry.trusted:
             what = f"{name} starts once its workspace is trusted: isthmus config trust"
+        failure = self.failure
+        if state == "needs_auth" and isinstance(failure, AccountRequired):
+            return make_connect_error(failure)
         cause = cause or self.error
         return ServerUnavailable(f"{what}: {cause}" if cause else what, server=name, state=state)
 
@@ -344,7 +362,7 @@ class ServerConnection:
     def _on_open(self, client: Client) -> None:
         now = self._hooks.clock()
         self._hooks.on_ready(self, client)
-        self.client, self.error, self._misses = client, "", 0
+        self.client, self.error, self.failure, self._misses = client, "", None, 0
         self._used_at = self._probed_at = now
         self.starts += 1
         self._backoff.note_open(now)
@@ -360,6 +378,7 @@ class ServerConnection:
 
     def _fail(self, error: Exception) -> None:
         """Change to the state that an error leads to."""
+        self.failure = error.with_traceback(None)
         self.error = redact_text(
             redact_log(clean_text(str(error)[:MAX_ERROR_CHARS] or type(error).__name__)),
             chance=False,

@@ -11,9 +11,14 @@ from msgspec import structs
 from isthmus.client.client import Client
 from isthmus.errors import AuthRequired, CallTimedOut, ConnectionLost, OutOfPhase
 from isthmus.host.model.entries import ConfigDiff, HostConfig, ServerEntry, diff_configs
-from isthmus.host.model.errors import OutcomeUnknown, Unknown
+from isthmus.host.model.errors import AccountRequired, OutcomeUnknown, Unknown
 from isthmus.host.model.events import HostEvent, HostNotice, ServerMoved
-from isthmus.host.supervisor.connection import DRAIN_S, ConnectionHooks, ServerConnection
+from isthmus.host.supervisor.connection import (
+    DRAIN_S,
+    ConnectionHooks,
+    ServerConnection,
+    make_connect_error,
+)
 from isthmus.host.supervisor.hosted_server import HostedServer
 from isthmus.host.supervisor.states import ConnectionState
 
@@ -321,5 +326,7 @@ class ConnectionUse:
                 raise connection.make_unavailable(str(error)) from error
         elif isinstance(error, AuthRequired):
             connection.drop_unauthorized(self.client, error)
+            if isinstance(error, AccountRequired):
+                raise make_connect_error(error) from error
         elif isinstance(error, OutOfPhase) and connection.client is not self.client:
             raise connection.make_unavailable() from error  # it ended before anything was sent

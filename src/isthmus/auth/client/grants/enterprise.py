@@ -21,7 +21,7 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import AuthUnsafe, UsageError
 from isthmus.transports.http.client.requests import Requests
 
-SUBJECT_TOKEN_TYPES = ("id_token", "saml2")
+SUBJECT_TOKEN_TYPES = ("id_token", "saml2", "jwt")
 
 # Gives what the identity provider said when the user logged in.
 SubjectToken: TypeAlias = Callable[[], Awaitable[Secret | str]]
@@ -48,7 +48,8 @@ class EnterpriseManaged:
         idp_client: the client that the user has logged in to, as the provider knows it.
         subject_token: gives the user's ID token or SAML assertion; called for each token.
         client: the same client, as the MCP server's authorization server knows it.
-        subject_token_type: ``"id_token"`` or ``"saml2"``.
+        subject_token_type: ``"id_token"`` or ``"saml2"``; ``"jwt"`` where the provider trusts
+            whoever signs it.
         idp_issuer: the identity provider's issuer, where ``idp_client`` authenticates by a key.
         scopes: what to ask for; None asks for what the server says.
         authorization_server: the issuer, where the MCP server does not name it.
@@ -56,7 +57,7 @@ class EnterpriseManaged:
         compat: what is put up with for servers that do not keep to the specification.
 
     Raises:
-        UsageError: the type of the token is none of the two, or the endpoint is not https.
+        UsageError: the type of the token is none of the three, or the endpoint is not https.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class EnterpriseManaged:
         idp_client: StaticClient,
         subject_token: SubjectToken,
         client: StaticClient,
-        subject_token_type: Literal["id_token", "saml2"] = "id_token",  # noqa: S107 - a kind
+        subject_token_type: Literal["id_token", "saml2", "jwt"] = "id_token",  # noqa: S107 - a kind
         idp_issuer: str | None = None,
         scopes: Iterable[str] | None = None,
         authorization_server: str | None = None,
@@ -74,7 +75,9 @@ class EnterpriseManaged:
         compat: Compat | None = None,
     ) -> None:
         if subject_token_type not in SUBJECT_TOKEN_TYPES:
-            raise UsageError(f"subject_token_type={subject_token_type!r}: it is id_token or saml2")
+            raise UsageError(
+                f"subject_token_type={subject_token_type!r}: it is id_token, saml2 or jwt"
+            )
         if not is_secure(idp_token_endpoint):
             # spec 2026-07-28 basic/authorization/security-considerations#communication-security
             raise UsageError(f"idp_token_endpoint={idp_token_endpoint!r}: it is an https URL")

@@ -1,0 +1,1 @@
+"""Pages of a gateway on which its users connect their accounts at servers, and forget them."""

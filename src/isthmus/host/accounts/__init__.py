@@ -1,0 +1,1 @@
+"""Accounts at servers, of the host's user or of each principal of a gateway."""
