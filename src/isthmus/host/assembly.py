@@ -142,24 +142,11 @@ def make_core(
         consents=ApprovedCalls(desk),
     )
     return HostCore(
-        settings=settings,
-        events=events,
-        background=BackgroundTasks(),
-        estimators=TokenEstimators(),
-        state=state,
-        audit=audit,
-        decisions=decisions,
-        grants=grants,
-        fingerprints=fingerprints,
-        shared=shared,
-        accounts=make_accounts(state, shared),
-        broker=broker,
-        clients=clients,
-        approvals=desk,
-        runs=runs,
-        limits=limits,
-        pipeline=pipeline,
-    )
+        settings=settings, events=events, background=BackgroundTasks(), estimators=TokenEstimators(),
+        state=state, audit=audit, decisions=decisions, grants=grants, fingerprints=fingerprints,
+        shared=shared, accounts=make_accounts(state, shared), broker=broker, clients=clients,
+        approvals=desk, runs=runs, limits=limits, pipeline=pipeline,
+    )  # fmt: skip
 
 
 class HostParts:
