@@ -8,6 +8,7 @@ from msgspec import Struct
 from isthmus.cli.commands.run import parse_address
 from isthmus.cli.declarations import CommandSet, Invocation, Option
 from isthmus.cli.exits import finish
+from isthmus.cli.options import AsJson, StateFolder, Strict
 from isthmus.cli.output import print_note
 from isthmus.errors import UsageError
 from isthmus.gateway.gateway import ENDPOINT, PROFILE_ENDPOINT, Gateway, spell_address
@@ -108,6 +109,30 @@ def gateway(
         allowed_origins=tuple(allowed_origin or ()), access_log=access_log,
     )  # fmt: skip
     finish(lambda: run_gateway(options))
+
+
+@app.command("check")
+def check(
+    *,
+    config: Annotated[
+        list[str] | None,
+        Option("--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."),
+    ] = None,
+    policy: Annotated[
+        str | None, Option(metavar="NAME|FILE", help="Rules: a policy of isthmus, or a file.")
+    ] = None,
+    state: StateFolder = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start each server, and say what is wrong with it, with the profiles and the rules."""
+    from isthmus.cli.commands.gateway.check import check_gateway
+
+    finish(
+        lambda: check_gateway(
+            tuple(config or ()), policy=policy, state=state, as_json=as_json, strict=strict
+        )
+    )
 
 
 def run_gateway(options: GatewayCommandOptions) -> None:
