@@ -50,11 +50,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "logout": ("logout https://example.com/mcp",),
     "chat": ("chat", "chat --model claude"),
     "host": ("host", "host --approve=prompt", "host --attach"),
-    "gateway": (
-        "gateway --config mcp.json",
-        "gateway --http 127.0.0.1:9000 --policy developer",
-        "gateway --stdio --profile work",
-    ),
     "gateway check": ("gateway check --config mcp.json", "gateway check --json"),
     "audit verify": ("audit verify",),
     "audit tail": ("audit tail",),

@@ -44,7 +44,7 @@ class CheckRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
         step: the first step that failed: ``configuration``, ``trust``, ``consent``, ``connect``, ``login``
             or ``list``.
         place: where it stands, as ``file:line:column``.
-        era: the revision that a server speaks.
+        revision: the one that a server speaks.
         tools: how many tools it has.
     """
 
@@ -53,7 +53,7 @@ class CheckRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     step: str = ""
     place: str = ""
-    era: str = ""
+    revision: str = ""
     tools: int | None = None
 
 
@@ -125,7 +125,7 @@ async def check_gateway(
 
 def describe_row(row: CheckRow) -> str:
     """A row as a line."""
-    parts = [row.era, "" if row.tools is None else f"{row.tools} tools"]
+    parts = [row.revision, "" if row.tools is None else f"{row.tools} tools"]
     parts += [f"{row.step}: {row.text}" if row.step else row.text, row.place and f"({row.place})"]
     return f"{row.verdict:8} {row.subject}: {' '.join(part for part in parts if part)}".rstrip(": ")
 
@@ -170,9 +170,9 @@ async def check_server(host: Host, name: str, places: Places) -> CheckRow:
             step = "list"
             async with host.parts.supervisor.use(name, again=True) as client:
                 tools = len(await client.list_tools())
-                era = client.revision.name
+                spoken = client.revision.name
     except CapabilityMissing:
-        tools, era = 0, client.revision.name
+        tools, spoken = 0, client.revision.name
     except ServerUnavailable as error:
         step = STEPS_BY_STATE.get(error.state, step)
         return make_failure(subject, step, str(error), places.find_server(name))
@@ -181,7 +181,7 @@ async def check_server(host: Host, name: str, places: Places) -> CheckRow:
         return make_failure(subject, step, text, places.find_server(name))
     except IsthmusError as error:
         return make_failure(subject, step, str(error), places.find_server(name))
-    return CheckRow(subject=subject, verdict="ok", era=era, tools=tools)
+    return CheckRow(subject=subject, verdict="ok", revision=spoken, tools=tools)
 
 
 def make_failure(subject: str, step: str, text: str, place: str) -> CheckRow:
