@@ -43,6 +43,7 @@ from isthmus.runtime.peer import Peer, ProgressCallback
 from isthmus.runtime.router import Router
 from isthmus.tasks.shapes import LenientCreateTaskResult, LenientTaskCreated
 from isthmus.wire import (
+    ClientCapabilities,
     CreateTaskResult,
     InputRequiredResult,
     LogLevel,
@@ -69,6 +70,7 @@ RecoveredErrors = tuple[type[Exception], ...]
 NONE_RECOVERED: RecoveredErrors = ()
 
 MAX_LOGGED_ITEMS = 10
+MAX_CALL_FACTS = 64  # different capabilities of calls whose facts are kept
 
 _decode_result_head = msgspec.json.Decoder(Result).decode
 _decode_questions = msgspec.json.Decoder(InputRequiredResult).decode
@@ -97,6 +99,8 @@ class Connection:
         clocks: stop while a user is waited for.
         traced: each request has a span, and says itself which trace it belongs to.
         on_peer: told of each peer before it says its first word.
+        find_call_capabilities: finds what is declared with the request that is being made, where that
+            differs from call to call (since 2026-07-28); a host finds the client of its gateway.
     """
 
     def __init__(
@@ -118,6 +122,8 @@ class Connection:
         self.on_lost: Callable[[ConnectionLost], None] = ignore_event
         self.on_peer: Callable[[Peer], None] = ignore_event
         self.traced = False
+        self.find_call_capabilities: Callable[[], ClientCapabilities | None] | None = None
+        self._call_facts: dict[int, tuple[ClientCapabilities, Meta]] = {}
         self.on_renewed: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._opening: ConnectionOpener | None = None
         self._renewal = SessionRenewal(self._renew, self._not_renewed)
@@ -181,6 +187,7 @@ class Connection:
         if states_facts(revision):
             capabilities = self.answering.capabilities
             self.meta = make_facts_meta(revision, self.settings.info, capabilities, log_level)
+            self._call_facts.clear()
 
     # Being open
 
@@ -233,16 +240,40 @@ class Connection:
         passed = PASSED_META.get()
         if passed is not None:
             meta = {**passed, **meta} if meta else passed
+        ours = self.meta if self.find_call_capabilities is None else self._state_call_facts()
         if not meta:
-            return self.meta
+            return ours
         for key in meta:
             wrong = find_key_flaw(key)
             if wrong:
                 raise UsageError(wrong)
         level = None if passed is None else PASSED_LOG_LEVEL.get()
         if level is None or self.meta is UNSET:
-            return {**meta, **(self.meta or {})}
-        return {**meta, **self.meta, LOG_LEVEL: level}
+            return {**meta, **(ours or {})}
+        return {**meta, **(ours or {}), LOG_LEVEL: level}
+
+    def _state_call_facts(self) -> Meta | UnsetType:
+        """What a request says about us, with what can be answered in the course of this very call."""
+        if self.meta is UNSET or self.find_call_capabilities is None:
+            return self.meta
+        found = self.find_call_capabilities()
+        if found is None:
+            return self.meta
+        known = self._call_facts.get(id(found))
+        if known is None or known[0] is not found:
+            if len(self._call_facts) >= MAX_CALL_FACTS:
+                self._call_facts.clear()
+            capabilities = structs.replace(
+                self.answering.capabilities,
+                elicitation=found.elicitation,
+                sampling=found.sampling,
+                roots=found.roots,
+            )
+            # spec 2026-07-28 basic#_meta: every request MUST carry the capabilities of its client
+            revision = self.require_agreement().revision
+            stated = make_facts_meta(revision, self.settings.info, capabilities)
+            known = self._call_facts[id(found)] = found, {**self.meta, **stated}
+        return known[1]
 
     async def ask(  # noqa: PLR0917 - the path of every call: keywords cost
         self,

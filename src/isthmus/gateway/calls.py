@@ -1,15 +1,18 @@
 """Calls of a gateway's clients: one call of a client, on its way through the host's pipeline."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
 from isthmus.bridge.forwarded import ForwardedCall
 from isthmus.bridge.upstream import asks_in_result
+from isthmus.client.model.questions import BadQuestion
 from isthmus.gateway.logs import find_level
-from isthmus.host.model.calling_client import WaitingApproval
+from isthmus.host.model.calling_client import Answerer, WaitingApproval
 from isthmus.wire import ClientCapabilities, LogLevel, ProgressParams
+from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
     from isthmus.client.tasks import ToolTask
@@ -17,21 +20,34 @@ if TYPE_CHECKING:
     from isthmus.gateway.tasks import CallTask
     from isthmus.server.asking.notifications import CallNotifications
 
+ENDED_CALL = "The call in whose course this was asked has ended: nobody is asked any more"
+
 
 class GatewayCall(ForwardedCall):
     """One call of a client; what is asked in its course goes back to that client.
 
     Attributes:
+        answerers: those who may answer what is asked in its course, the first who can.
         task: the task that it is or may become; None where it stays a call.
         target: the server and its own name of what is called, once they are found.
         failure: the error that its client is told of as a result.
         edited: the arguments that a person put in place of the client's; None where nobody did.
     """
 
-    __slots__ = ("_approvals", "_said", "edited", "failure", "target", "task")
+    __slots__ = (
+        "_approvals", "_has_ended", "_puts", "_said", "answerers", "edited", "failure", "target", "task"
+    )  # fmt: skip
 
-    def __init__(self, *given: Any, approvals: "ApprovalWaiting | None" = None) -> None:
+    def __init__(
+        self,
+        *given: Any,
+        approvals: "ApprovalWaiting | None" = None,
+        answerers: Sequence[Answerer] = ("client", "gateway"),
+    ) -> None:
         super().__init__(*given)
+        self.answerers = answerers
+        self._has_ended = False
+        self._puts: set[asyncio.Task[Wire]] = set()
         self.target: tuple[str, str] = ("", "")
         self.failure: BaseException | None = None
         self._approvals = approvals
@@ -53,6 +69,38 @@ class GatewayCall(ForwardedCall):
     def log_level(self) -> LogLevel:
         """The level of log messages that the server is to be asked for."""
         return find_level(self.inbound.caller)
+
+    async def put(self, method: str, params: Any) -> Wire:
+        """Put a question to the client, for as long as the call lasts in whose course it is asked.
+
+        Raises:
+            BadQuestion: it cannot be asked this, or its call has ended.
+            Refuse: it refused to answer.
+        """
+        if self._has_ended:
+            raise BadQuestion(-32603, ENDED_CALL)
+        asking = asyncio.ensure_future(super().put(method, params))
+        self._puts.add(asking)
+        try:
+            return await asking
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise  # whoever asks has gone
+            raise BadQuestion(-32603, ENDED_CALL) from None
+        finally:
+            self._puts.discard(asking)
+            asking.cancel()
+
+    def end_questions(self) -> None:
+        """The call is over, however: what it asked is asked no more."""
+        self._has_ended = True
+        for asking in list(self._puts):
+            asking.cancel()
+
+    def tell_page_done(self, id: str) -> None:
+        """Tell the client that a page is dealt with that it was sent to (2025-11-25)."""
+        self._settings.changes.announce_page_done(id)
 
     @property
     def takes_progress(self) -> bool:

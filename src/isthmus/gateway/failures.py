@@ -8,6 +8,7 @@ from typing import Any
 
 from isthmus.errors import (
     CallTimedOut,
+    CapabilityMissing,
     ConnectFailed,
     ConnectionLost,
     IsthmusError,
@@ -27,6 +28,7 @@ from isthmus.revisions.codes import FORBIDDEN_CODE, LIMITED_CODE, UNAVAILABLE_CO
 from isthmus.wire import CallToolResult, TextContent
 
 RETRY_AFTER_MS = 2_000
+CAPABILITY_CODE = -32021
 
 TOLD_AS_RESULT = (Denied, BadArguments, OutcomeUnknown, UserDeclined)
 """Failures of a tool call that its model is told of as the result of the call."""
@@ -47,7 +49,11 @@ def make_refusal(error: IsthmusError, server: str) -> Refuse:
         return Refuse(error.code, error.message, error.data)
     code = -32603
     data: dict[str, Any] | None = None
-    if isinstance(error, Unknown | BadArguments):
+    if isinstance(error, CapabilityMissing) and error.required:
+        # spec 2026-07-28 basic#_meta: a request that needs a capability which the client did not
+        # declare MUST be refused so
+        code, data = CAPABILITY_CODE, {"requiredCapabilities": error.required}
+    elif isinstance(error, Unknown | BadArguments):
         code = -32602
     elif isinstance(error, Denied | UserDeclined):
         code = FORBIDDEN_CODE

@@ -57,6 +57,7 @@ class Gateway:
         self._access_log: AccessLog | None = None
         host.core.limits.follow_clients(lambda: self.options.limits.calls)
         self.pages: ApprovalPages | None = None
+        host.expect_callers()
         parking = self.options.parking
         self._parts = GatewayParts(
             host=host,
@@ -69,6 +70,7 @@ class Gateway:
             approvals=ApprovalWaiting(
                 lambda: self.options.approvals, self.find_approval_page, self._has_people
             ),
+            answerers=lambda: self.options.answer,
         )
 
     @property

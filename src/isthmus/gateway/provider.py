@@ -33,6 +33,7 @@ from isthmus.gateway.views import (
     spell_tool,
 )
 from isthmus.host.catalog.names import Viewer
+from isthmus.host.model.calling_client import Answerer
 from isthmus.host.model.errors import ConnectRequired, Unknown
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.composition.provider import Changed
@@ -80,6 +81,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
         traffic: counts calls, and writes a line about each.
         levels: asks servers for log messages.
         approvals: keeps clients waiting while a person is asked; None tells them at once.
+        answerers: says who may answer what servers ask, the first who can.
     """
 
     host: "Host"
@@ -87,6 +89,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
     parked: ParkedCalls
     open: Callable[[], Awaitable[None]]
     mark: GatewayMark
+    answerers: Callable[[], Sequence[Answerer]]
     traffic: GatewayTraffic
     levels: "ConnectionLevels"
     approvals: ApprovalWaiting | None = None
@@ -274,7 +277,8 @@ class GatewayProvider:
         return self._clean(await self._forward(call, "tools/call", params, name))
 
     def _make_call(self, inbound: Inbound, meta: Mapping[str, Any]) -> GatewayCall:
-        return GatewayCall(inbound, self._settings, meta, approvals=self._parts.approvals)
+        approvals, answerers = self._parts.approvals, self._parts.answerers()
+        return GatewayCall(inbound, self._settings, meta, approvals=approvals, answerers=answerers)
 
     async def _attempt(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
         """Begin a call.
@@ -330,6 +334,7 @@ class GatewayProvider:
             return result
         finally:
             self._parts.traffic.end(call, method, began, failed or call.failure, result)
+            call.end_questions()
             await call.finish_notes()
 
     async def _make(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:

@@ -134,6 +134,7 @@ class Host:
             partial(make_accounts, self._list_entries, self._drop_account),
         )
         self._parts: HostParts | None = None
+        self._serves_callers = False
         self.view = LocalView(self)
         for one in make_approvers(approver):
             self._core.broker.attach(one)
@@ -299,6 +300,7 @@ class Host:
         try:
             parts = HostParts(self._core, self._config, self._targets)
             parts.make_all()
+            parts.clients.serves_callers = self._serves_callers
             self._parts = parts
             await self._load(parts)
             await parts.supervisor.open()
@@ -312,6 +314,12 @@ class Host:
         except BaseException:
             await self.close()
             raise
+
+    def expect_callers(self) -> None:
+        """Attempts are made here for clients of a gateway, which may be asked what servers ask."""
+        self._serves_callers = True
+        if self._parts is not None:
+            self._parts.clients.serves_callers = True
 
     async def _load(self, parts: HostParts) -> None:
         """Read what lasts."""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, structs
 
-from isthmus.client.features.capabilities import declare_capabilities
+from isthmus.client.features.capabilities import declare_capabilities, limit_task_requests
 from isthmus.client.features.elicitation import (
     Elicit,
     Elicitation,
@@ -127,6 +127,20 @@ class Answering:
             ),
         }
         self._gate = RequestGate("requests", limits.requests, limits.in_flight)
+
+    def declare(self, capabilities: ClientCapabilities) -> None:
+        """Declare less than there are handlers for: what each call states beyond that is answered, too."""
+        tasks = self.capabilities.tasks
+        if tasks:
+            asks = bool(capabilities.elicitation), bool(capabilities.sampling)
+            tasks = limit_task_requests(tasks, elicits=asks[0], samples=asks[1])
+        self.capabilities = structs.replace(
+            self.capabilities,
+            elicitation=capabilities.elicitation,
+            sampling=capabilities.sampling,
+            roots=capabilities.roots,
+            tasks=tasks,
+        )
 
     def redirect(self, respond: Callable[[str, Any, Revision], Awaitable[Wire]]) -> None:
         """Have ``respond(method, params, revision)`` answer all that is declared, unchecked: a proxy."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from isthmus.client.features.elicitation import Elicit
 from isthmus.client.features.roots import Roots
@@ -108,6 +108,18 @@ def declare_task_requests(
             "answer_tasks=True, and nothing to answer: give elicit= or sample= as well"
         )
     return tasks
+
+
+def limit_task_requests(
+    tasks: ClientTasksCapability, *, elicits: bool, samples: bool
+) -> ClientTasksCapability | UnsetType:
+    """Questions that are answered as tasks, of those alone that are declared; unset for none."""
+    before = tasks.requests or ClientTaskRequests()
+    left = ClientTaskRequests(
+        elicitation=before.elicitation if elicits else UNSET,
+        sampling=before.sampling if samples else UNSET,
+    )
+    return structs.replace(tasks, requests=left) if elicits or samples else UNSET
 
 
 def all_elicitation_modes() -> ElicitationCapability:

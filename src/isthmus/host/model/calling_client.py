@@ -4,7 +4,8 @@ A gateway registers its client under the id of the attempt. What the server asks
 that attempt is then put to this client and to no other, before or in place of the host's own surfaces.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 Answerer: TypeAlias = Literal["client", "gateway"]
 """Who may answer what a server asks: the client that made the call, or the host's own surfaces."""
+
+MAX_KEPT_CONNECTIONS = 4_096  # whose clients are remembered, for servers that are connected anew
+MAX_OPEN_PAGES = 1_000  # that clients were sent to, and that servers may say to be dealt with
 
 
 class WaitingApproval(Protocol):
@@ -55,6 +59,11 @@ class CallingClient(Protocol):
         ...
 
     @property
+    def answerers(self) -> Sequence[Answerer]:
+        """Those who may answer what is asked in the course of its call, the first who can."""
+        ...
+
+    @property
     def takes_progress(self) -> bool:
         """Whether it gave a progress token, so that it hears :meth:`say`."""
         ...
@@ -84,6 +93,10 @@ class CallingClient(Protocol):
             BadQuestion: it cannot be asked this.
             Refuse: it refused to answer.
         """
+        ...
+
+    def tell_page_done(self, id: str) -> None:
+        """Tell it that a page is dealt with that it was sent to (2025-11-25)."""
         ...
 
     def say(self, message: str) -> None:
@@ -122,24 +135,72 @@ class CallingClients:
 
     def __init__(self) -> None:
         self._clients: dict[str, CallingClient] = {}
+        self._at: dict[str, dict[str, CallingClient]] = {}
+        self._last: OrderedDict[str, tuple[ClientCapabilities, tuple[Answerer, ...]]] = (
+            OrderedDict()
+        )
+        self._pages: OrderedDict[tuple[str, str, str], tuple[CallingClient, str]] = OrderedDict()
 
     def find(self, attempt: str) -> CallingClient | None:
         """The client that an attempt is made for; None where it is made for nobody of a gateway."""
         return self._clients.get(attempt)
 
     @contextmanager
-    def register(self, attempt: str, client: CallingClient | None) -> Iterator[None]:
-        """Let an attempt be made for a client, until the block is left."""
+    def register(
+        self, attempt: str, client: CallingClient | None, isolation: str = ""
+    ) -> Iterator[None]:
+        """Let an attempt be made for a client, until the block is left.
+
+        Args:
+            attempt: its id.
+            client: the client; None for nobody of a gateway.
+            isolation: the key of the connection that it uses; empty for the one that all share.
+        """
         if client is None:
             yield
             return
         self._clients[attempt] = client
+        if isolation:
+            self._at.setdefault(isolation, {})[attempt] = client
+            self._last[isolation] = client.capabilities, tuple(client.answerers)
+            if len(self._last) > MAX_KEPT_CONNECTIONS:
+                self._last.popitem(last=False)
         try:
             yield
         finally:
             del self._clients[attempt]
+            if isolation:
+                there = self._at[isolation]
+                del there[attempt]
+                if not there:
+                    del self._at[isolation]
+
+    def list_at(self, isolation: str) -> list[CallingClient]:
+        """The clients that attempts on a connection of their own are made for, the newest last."""
+        return list(self._at.get(isolation, {}).values())
+
+    def find_facts(self, isolation: str) -> tuple[ClientCapabilities, tuple[Answerer, ...]] | None:
+        """What the last client declared that used a connection of its own, and who may answer."""
+        return self._last.get(isolation)
 
     @property
     def all(self) -> Mapping[str, CallingClient]:
         """All of them, by attempt."""
         return self._clients
+
+    # Pages that clients were sent to
+
+    def keep_page(
+        self, server: str, isolation: str, id: str, client: CallingClient, own: str
+    ) -> None:
+        """A client was sent to a page of a server, under an id of our own."""
+        self._pages[server, isolation, id] = client, own
+        if len(self._pages) > MAX_OPEN_PAGES:
+            self._pages.popitem(last=False)
+
+    def complete_page(self, server: str, isolation: str, id: str) -> bool:
+        """A server says that a page is dealt with; whether a client was told."""
+        found = self._pages.pop((server, isolation, id), None)
+        if found is not None:
+            found[0].tell_page_done(found[1])
+        return found is not None

@@ -52,14 +52,15 @@ class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
     Attributes:
         sampling: the user's model; with ``sampling_tools`` also with tools, with
             ``sampling_context`` also with what servers have, as far as policy lets it be shared.
+            None tells of those of a gateway's clients alone, False also keeps these back.
         elicitation: the ways to ask the user.
         roots: where it may work.
         tasks: answers as tasks.
     """
 
-    sampling: bool = False
-    sampling_tools: bool = False
-    sampling_context: bool = False
+    sampling: bool | None = None
+    sampling_tools: bool | None = None
+    sampling_context: bool | None = None
     elicitation: tuple[Literal["form", "url"], ...] = ("form", "url")
     roots: bool = True
     tasks: bool = True

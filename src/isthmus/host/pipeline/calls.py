@@ -229,7 +229,7 @@ class HostCalls:
     async def _do(self, attempt: Attempt, act: Act[T], client: CallingClient | None = None) -> T:
         if client is None:
             return await self.pipeline.run(attempt, act)
-        with self.clients.register(attempt.id, client):
+        with self.clients.register(attempt.id, client, attempt.isolation):
             return await self.pipeline.run(attempt, act)
 
     def attempt(  # noqa: PLR0917 - an attempt is of these

@@ -19,7 +19,7 @@ from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDec
 from isthmus.host.model.events import AttemptBegan, AttemptEnded, HostEvents
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision, Interaction
-from isthmus.host.model.trace import ASSURANCES, Trace, rank_assurance
+from isthmus.host.model.trace import ASSURANCES, Assurance, Trace, rank_assurance
 from isthmus.host.pipeline.acts.act import Act, ActOutcome
 from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
@@ -300,10 +300,17 @@ class Pipeline:
             labels=facts.labels if run is None else facts.labels | run.labels,
             chain=facts.chain if run is None else (*facts.chain, *run.chain),
             now=self._clock(),
-            attended=act.begun or broker.attended,
-            assurance=ASSURANCES[-1] if act.begun else broker.assurance,
+            attended=act.begun or act.by_client or broker.attended,
+            assurance=self._find_assurance(act) if act.begun or act.by_client else broker.assurance,
             calls=self.runs.outside(attempt.principal) if run is None else run.counts,
         )
+
+    def _find_assurance(self, act: Act[T]) -> Assurance:
+        """The best assurance of those who could decide about an act."""
+        if act.begun:
+            return ASSURANCES[-1]
+        found = self.broker.assurance
+        return max(found, "client_elicitation", key=rank_assurance) if act.by_client else found
 
     def _judge(self, passage: Passage, *, again: bool = False) -> Trace:
         """Have policy decide.

@@ -2,36 +2,58 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import UNSET, Struct
 
-from isthmus.client.model.questions import QUESTION_ORIGIN
+from isthmus.client.model.questions import QUESTION_ORIGIN, BadQuestion, UndeclaredQuestion
 from isthmus.core.answers import Answer, Cancelled
-from isthmus.errors import Rejected
+from isthmus.errors import CapabilityMissing, Rejected
 from isthmus.host.model.attempt import Action, Attempt, Origin, new_id
 from isthmus.host.model.entries import ServerEntry
 from isthmus.host.model.errors import Denied, HostError
 from isthmus.host.model.events import HostEvents, HostNotice
 from isthmus.host.model.row import AuditRow
-from isthmus.wire import ClientCapabilities, ElicitationCapability
+from isthmus.host.questions.capabilities import (
+    NO_CAPABILITIES,
+    join_capabilities,
+    limit_capabilities,
+    make_full_capabilities,
+    make_own_capabilities,
+)
+from isthmus.server.asking.requirements import find_missing_capability
+from isthmus.wire import ClientCapabilities
+from isthmus.wire.jsonrpc import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from isthmus.client.client import Client
     from isthmus.client.features.roots import Roots
     from isthmus.client.features.sampling import Sampled
+    from isthmus.client.model.limits import Limits
     from isthmus.client.targets import ClientTarget
     from isthmus.host.accounts.accounts import Accounts
-    from isthmus.host.model.calling_client import CallingClient
+    from isthmus.host.model.calling_client import Answerer, CallingClient
     from isthmus.host.pipeline.pipeline import Pipeline
     from isthmus.host.pipeline.servers import KnownServers
+    from isthmus.host.questions.callers import CallerAnswers
     from isthmus.host.supervisor.connection import ServerConnection
     from isthmus.transports.command import Command
     from isthmus.wire import CreateMessageParams, ElicitParams, LogMessageParams
 
 MAX_STRIKE_ROWS = 1_000  # of one server; it does nothing else by then
+MAX_KEPT_CAPABILITIES = 256  # different ones of calls, of all servers
+MIXED_INSTANCES = frozenset(
+    {"shared", "per-user"}
+)  # of which clients that differ share a connection
+
+OWN_SURFACES = {
+    "elicitation/create": "nobody who is there to be asked",
+    "sampling/createMessage": "no model for this server",
+    "roots/list": "no folders for this server",
+}
 
 
 class ServerQuestion(Struct, frozen=True, kw_only=True):
@@ -49,6 +71,7 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
         labels: what the run has consumed; of all runs in flight there, where it is not known which.
         task: the task it belongs to, and ``key`` its name within task or result; else empty.
         depth: how many samplings it is within.
+        callers: the clients of a gateway in the course of whose calls it may have been asked.
     """
 
     entry: ServerEntry
@@ -62,6 +85,7 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
     task: str = ""
     key: str = ""
     depth: int = 0
+    callers: "tuple[CallingClient, ...]" = ()
 
     @property
     def principal(self) -> str:
@@ -119,6 +143,10 @@ class AnswersRoots(Protocol):
         """The folders that a server is told."""
         ...
 
+    def list_declared(self, entry: ServerEntry) -> "Sequence[Any]":
+        """The folders that are meant for a server."""
+        ...
+
 
 class ServerAnswers:
     """Makes the clients of servers, and answers what comes in by them.
@@ -134,6 +162,7 @@ class ServerAnswers:
 
     Attributes:
         strikes: how often each server asked what it was not offered.
+        serves_callers: a gateway makes attempts for its clients, which may be asked, too.
     """
 
     def __init__(
@@ -155,6 +184,8 @@ class ServerAnswers:
         self.confine = confine
         self.accounts = accounts
         self.strikes: dict[str, int] = {}
+        self.serves_callers = False
+        self._of_calls: dict[tuple[Any, ...], tuple[ServerEntry, ClientCapabilities]] = {}
         self._pipeline = pipeline
         self._servers = servers
         self._targets = targets
@@ -242,7 +273,162 @@ class ServerAnswers:
             task=task,
             key="" if asked is None else asked.key,
             depth=0 if parent is None else pipeline.flying.depth(parent.id),
+            callers=self._find_callers(entry, isolation, parent) if self.serves_callers else (),
         )
+
+    # Clients of a gateway
+
+    @cached_property
+    def callers(self) -> "CallerAnswers":
+        """Puts questions to the clients of a gateway."""
+        from isthmus.host.questions.callers import CallerAnswers  # few hosts have a gateway
+
+        return CallerAnswers(self._pipeline, self._servers.clients)
+
+    def _find_callers(
+        self, entry: ServerEntry, isolation: str, parent: Attempt | None
+    ) -> "tuple[CallingClient, ...]":
+        """The clients in the course of whose calls something may have been asked; one of each session."""
+        clients = self._servers.clients
+        if parent is not None:
+            client = clients.find(parent.id)
+            return () if client is None else (client,)
+        flying = self._pipeline.flying.at(entry.name, isolation)
+        found = [client for one in flying if (client := clients.find(one.id)) is not None]
+        if not flying and isolation:  # it is only being connected
+            found = clients.list_at(isolation)
+        # The newest call of a session: whatever is asked there concerns that session.
+        return tuple(
+            {
+                id(client if client.session is None else client.session): client for client in found
+            }.values()
+        )
+
+    def choose(self, asking: ServerQuestion, method: str, params: Any) -> "CallingClient | None":
+        """Choose who answers a question: a client of a gateway, or None for the host's own surfaces.
+
+        Raises:
+            BadQuestion: nobody can, or it may be more than one client's question.
+            CapabilityMissing: nobody can, where the question lay in the result of a call.
+        """
+        chosen = [self._choose_of(asking, client, method, params) for client in asking.callers]
+        if not chosen:
+            if method == "sampling/createMessage" and self.sampler is None:
+                raise UndeclaredQuestion(-32601, f"Method not found: {method}: nobody answers it")
+            return None
+        if len(chosen) == 1:
+            if chosen[0] == "nobody":
+                self._refuse(asking, asking.callers[0], method, params)
+            return asking.callers[0] if chosen[0] == "client" else None
+        if "client" not in chosen and "gateway" in chosen:
+            return None
+        name = asking.entry.name
+        text = (
+            f"{name} asks {method} while calls of several clients are under way on one connection: "
+            "nobody can tell whose question it is, so nobody is asked. Set host.instance of its entry "
+            'to "auto" or "per-session"'
+        )
+        self._events.tell(HostNotice(about="question", server=name, text=text))
+        raise BadQuestion(-32603, text)
+
+    def _choose_of(
+        self, asking: ServerQuestion, client: "CallingClient", method: str, params: Any
+    ) -> "Answerer | Literal['nobody']":
+        for who in client.answerers:
+            able = client.capabilities if who == "client" else self.find_own(asking.entry)
+            if find_missing_capability(able, method, params) is None:
+                return who
+        return "nobody"
+
+    def _refuse(
+        self, asking: ServerQuestion, client: "CallingClient", method: str, params: Any
+    ) -> None:
+        """Refuse what neither the client nor the gateway can answer."""
+        missing = find_missing_capability(NO_CAPABILITIES, method, params) or {}
+        if "client" in client.answerers:
+            missing = find_missing_capability(client.capabilities, method, params) or missing
+        lacking = ".".join(["", *next(iter(missing.items()))])[1:]
+        text = (
+            f"{asking.entry.name} asks {method}, which neither the client can answer nor the gateway: "
+            f"the client did not declare the capability {lacking}, and the gateway has "
+            f"{OWN_SURFACES[method]}"
+        )
+        if asking.origin == "request":
+            # spec 2025-11-25 client/elicitation#error-handling: MUST be -32602; of the others
+            # client/roots#error-handling has -32601
+            code = -32602 if method == "elicitation/create" or "tools" in lacking else -32601
+            if (
+                asking.entry.options.instance in MIXED_INSTANCES
+            ):  # was told of what others can answer
+                raise BadQuestion(code, text)
+            raise UndeclaredQuestion(code, text)
+        self.record_strike(asking.entry, asking.isolation, method)
+        raise CapabilityMissing(text, missing)
+
+    def find_own(self, entry: ServerEntry) -> ClientCapabilities:
+        """What the host's own surfaces can answer a server just now."""
+        return make_own_capabilities(
+            entry.options.advertise,
+            elicits=self.elicitor is not None and self._pipeline.broker.attended,
+            samples=self.sampler is not None,
+            roots=self.roots is not None and bool(self.roots.list_declared(entry)),
+        )
+
+    def find_declared(self, entry: ServerEntry, isolation: str) -> ClientCapabilities:
+        """What a server is told on a connection: the most of what those who use it can answer."""
+        full, own = make_full_capabilities(entry.options.advertise), self.find_own(entry)
+        if entry.options.instance in MIXED_INSTANCES:
+            return full
+        known = self._servers.clients.find_facts(isolation) if isolation else None
+        if known is None:
+            return own
+        return self._join(*known, own, full)
+
+    def find_of_call(self, entry: ServerEntry) -> ClientCapabilities | None:
+        """What can be answered in the course of the call that is being made here; None outside of one."""
+        from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
+
+        attempt = CURRENT_ATTEMPT.get()
+        client = None if attempt is None else self._servers.clients.find(attempt.id)
+        if client is None:
+            return None
+        roots = self.roots is not None and bool(self.roots.list_declared(entry))
+        key = (
+            entry.name,
+            encode(client.capabilities),
+            tuple(client.answerers),
+            self._pipeline.broker.attended,
+            roots,
+        )
+        known = self._of_calls.get(key)
+        if known is None or known[0] is not entry:
+            if len(self._of_calls) >= MAX_KEPT_CAPABILITIES:
+                self._of_calls.clear()
+            full = make_full_capabilities(entry.options.advertise)
+            own = self.find_own(entry)
+            known = entry, self._join(client.capabilities, client.answerers, own, full)
+            self._of_calls[key] = known
+        return known[1]
+
+    @staticmethod
+    def _join(
+        declared: ClientCapabilities,
+        answerers: "Sequence[Answerer]",
+        own: ClientCapabilities,
+        full: ClientCapabilities,
+    ) -> ClientCapabilities:
+        able = declared if "client" in answerers else NO_CAPABILITIES
+        if "gateway" in answerers:
+            able = join_capabilities(able, own)
+        return limit_capabilities(able, full)
+
+    def complete_page(self, server: str, isolation: str, id: str) -> None:
+        """A server says that the user is done with a page."""
+        told = self._servers.clients.complete_page(server, isolation, id)
+        if not told and self.elicitor is not None:
+            self.elicitor.completed(server, id)
+
+    # What servers may not ask
 
     def record_strike(self, entry: ServerEntry, isolation: str, method: str) -> None:
         """A server asks what it was not offered to ask."""
@@ -286,27 +472,35 @@ class HostedClient:
         self._isolation = isolation
         self.client = self._make_client()
         self.client.on_undeclared(self._record_strike)
+        if answers.serves_callers:
+            self._declare()
 
     def _make_client(self) -> "Client":
         from isthmus.client.client import Client
-        from isthmus.client.model.limits import Limits
         from isthmus.host.supervisor.targets import get_pinned_revision
 
         answers, entry = self._answers, self._entry
         offered, times = entry.options.advertise, entry.options.timeouts
-        samples = offered.sampling and answers.sampler is not None
+        samples = bool(offered.sampling) and answers.sampler is not None
         elicits = bool(offered.elicitation) and answers.elicitor is not None
+        tells = offered.roots and answers.roots is not None
+        declared, full = None, make_full_capabilities(offered)
+        if answers.serves_callers:  # who can answer more than the host itself
+            declared = full
+            samples, elicits, tells = (
+                member is not UNSET for member in (full.sampling, full.elicitation, full.roots)
+            )
+        elif elicits:
+            declared = ClientCapabilities(elicitation=full.elicitation)
         elicit: Any = self._elicit if elicits else None
-        roots: Roots | None = None
-        if offered.roots and answers.roots is not None:
-            roots = self._expose_roots
+        roots: Roots | None = self._expose_roots if tells else None
         return Client(
             answers.find_target(entry, self._isolation),
             elicit=elicit,
             sample=self._sample if samples else None,
             roots=roots,
-            sample_tools=samples and offered.sampling_tools,
-            sample_context=samples and offered.sampling_context,
+            sample_tools=samples and bool(offered.sampling_tools),
+            sample_context=samples and bool(offered.sampling_context),
             answer_tasks=offered.tasks and (elicits or samples),
             on_log=self._report_log,
             on_change=self._report_change,
@@ -315,9 +509,31 @@ class HostedClient:
             timeout=times.call,
             max_timeout=times.total,
             connect_timeout=times.connect,
-            capabilities=make_elicitation_capability(offered.elicitation) if elicits else None,
-            limits=Limits(result_bytes=max(64 * entry.options.limits.result_bytes, 1024 * 1024)),
+            capabilities=declared,
+            limits=self._make_limits(),
         )
+
+    def _make_limits(self) -> "Limits":
+        from isthmus.client.model.limits import Limits
+
+        most = max(64 * self._entry.options.limits.result_bytes, 1024 * 1024)
+        if not self._answers.serves_callers:
+            return Limits(result_bytes=most)
+        # Of many clients: what each may be asked is counted by principal, and by the elicitor and sampler.
+        return Limits(
+            result_bytes=most,
+            elicitations=None,
+            elicitations_in_flight=None,
+            samplings=None,
+            samplings_in_flight=None,
+        )
+
+    def _declare(self) -> None:
+        """Tell the server what the callers of this very connection, or of each call, can answer."""
+        answers, entry = self._answers, self._entry
+        connection = self.client.connection
+        connection.answering.declare(answers.find_declared(entry, self._isolation))
+        connection.find_call_capabilities = lambda: answers.find_of_call(entry)
 
     @contextmanager
     def _busy(self) -> Iterator[None]:
@@ -338,8 +554,11 @@ class HostedClient:
     async def _elicit(self, params: "ElicitParams") -> Answer[Any]:
         asking = self._answers.make_question(self._entry, self._isolation)
         elicitor: Any = self._answers.elicitor
+        client = self._answers.choose(asking, "elicitation/create", params)
         with self._busy():
             try:
+                if client is not None:
+                    return await self._answers.callers.elicit(asking, client, params)
                 answer: Answer[Any] = await elicitor.answer(asking, params)
             except HostError as error:
                 self._report_error(error)
@@ -349,8 +568,11 @@ class HostedClient:
     async def _sample(self, params: "CreateMessageParams") -> "Sampled":
         asking = self._answers.make_question(self._entry, self._isolation)
         sampler: Any = self._answers.sampler
+        client = self._answers.choose(asking, "sampling/createMessage", params)
         with self._busy():
             try:
+                if client is not None:
+                    return await self._answers.callers.sample(asking, client, params)
                 written: Sampled = await sampler.answer(asking, params)
             except Denied as error:
                 raise Rejected from error
@@ -359,7 +581,10 @@ class HostedClient:
     async def _expose_roots(self) -> Any:
         asking = self._answers.make_question(self._entry, self._isolation)
         roots: Any = self._answers.roots
+        client = self._answers.choose(asking, "roots/list", None)
         with self._busy():
+            if client is not None:
+                return await self._answers.callers.list_roots(asking, client)
             try:
                 return await roots.answer(asking)
             except Denied:
@@ -376,17 +601,7 @@ class HostedClient:
         self._answers.report_log(self._entry.name, self._isolation, message)
 
     def _complete_page(self, id: str) -> None:
-        if self._answers.elicitor is not None:
-            self._answers.elicitor.completed(self._entry.name, id)
+        self._answers.complete_page(self._entry.name, self._isolation, id)
 
     def _record_strike(self, method: str) -> None:
         self._answers.record_strike(self._entry, self._isolation, method)
-
-
-def make_elicitation_capability(offered: tuple[str, ...]) -> Any:
-    """The ways to ask the user that a server is told of."""
-    return ClientCapabilities(
-        elicitation=ElicitationCapability(
-            form={} if "form" in offered else UNSET, url={} if "url" in offered else UNSET
-        )
-    )

@@ -56,6 +56,13 @@ _CAPABILITY_CHECKS: Mapping[str, Callable[[ClientCapabilities, Any], MissingCapa
 }
 
 
+def find_missing_capability(
+    capabilities: ClientCapabilities, method: str, params: Any
+) -> MissingCapability:
+    """The capability that a client lacks for a question; None where it can be asked."""
+    return _CAPABILITY_CHECKS[method](capabilities, params)
+
+
 def require_askable(caller: Caller, method: str, params: Any) -> None:
     """See to it that a question may be asked.
 

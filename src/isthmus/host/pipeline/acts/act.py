@@ -58,12 +58,15 @@ class Act(Protocol[T]):
 
     Attributes:
         begun: it was let through before, and goes on: nobody has to be there for that.
+        by_client: the client of a gateway answers it, which asks its own user: it counts as a person of
+            the assurance ``client_elicitation``.
         meant: the attempt, as far as it is known what is meant; for what is written down where that
             cannot be found out, or cannot be done.
         server: the server, where it is an act on one, once it is resolved.
     """
 
     begun: bool = False
+    by_client: bool = False
     meant: Attempt | None = None
     server: "ResolvedServer | None" = None
 

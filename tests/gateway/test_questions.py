@@ -1,0 +1,78 @@
+"""Questions of servers through a gateway, in all pairings of revisions: forms, pages, models, folders."""
+
+import pytest
+
+from support.gateway.asking_shop import (
+    CANCELLED,
+    DECLINED,
+    WITH_FORMS,
+    WITH_PAGES,
+    Answers,
+    connect,
+)
+from support.gateway.small_gateway import REVISION_NAMES
+
+
+def make_cells(revisions):
+    """All pairings of some revisions: of the client, and of the server."""
+    pairs = [(client, server) for client in revisions for server in revisions]
+    return pytest.mark.parametrize(("client", "server"), pairs)
+
+
+EVERY_CELL = make_cells(REVISION_NAMES)
+CELLS_WITH_FORMS = make_cells(WITH_FORMS)
+CELLS_WITH_PAGES = make_cells(WITH_PAGES)
+
+
+@CELLS_WITH_FORMS
+async def test_a_form_is_filled_in_by_the_calling_client(client, server):
+    """Ours: where both revisions have forms."""
+    ann = Answers()
+    async with connect(client, server, **ann.all) as (user, _):
+        result = await user.call_tool("shop__order", {"item": "shoe"})
+
+    assert "shoe: ann" == result.text
+    assert ["Which size of shoe?"] == ann.asked
+
+
+@CELLS_WITH_FORMS
+@pytest.mark.parametrize(("verdict", "word"), [(DECLINED, "declined"), (CANCELLED, "cancelled")])
+async def test_no_and_turning_away_reach_the_server(client, server, verdict, word):
+    """Ours: as two things."""
+    async with connect(client, server, **Answers(verdict=verdict).all) as (user, _):
+        assert f"shoe: {word}" == (await user.call_tool("shop__order", {"item": "shoe"})).text
+
+
+@CELLS_WITH_FORMS
+@pytest.mark.parametrize(("tool", "said"), [("twice", "ann ann"), ("both", "ann ann")])
+async def test_two_questions_of_one_call_are_answered(client, server, tool, said):
+    """Ours: one after the other, and at once."""
+    ann = Answers()
+    async with connect(client, server, **ann.all) as (user, _):
+        assert said == (await user.call_tool(f"shop__{tool}", {})).text
+
+    assert 2 == len(ann.asked)
+
+
+@CELLS_WITH_PAGES
+async def test_a_page_is_opened_by_the_calling_client(client, server):
+    """Ours: where both revisions have pages."""
+    ann = Answers()
+    async with connect(client, server, **ann.all) as (user, _):
+        assert "Accepted" == (await user.call_tool("shop__pay", {})).text
+
+    assert ["Pay here"] == ann.asked
+
+
+@EVERY_CELL
+async def test_the_model_of_the_calling_client_writes(client, server):
+    """Ours: in every revision."""
+    async with connect(client, server, **Answers().all) as (user, _):
+        assert "written by ann" == (await user.call_tool("shop__think", {"about": "it"})).text
+
+
+@EVERY_CELL
+async def test_the_folders_of_the_calling_client_are_told(client, server):
+    """Ours: in every revision."""
+    async with connect(client, server, **Answers().all) as (user, _):
+        assert "file:///home/ann" == (await user.call_tool("shop__look", {})).text
