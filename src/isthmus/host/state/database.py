@@ -261,7 +261,7 @@ AUDIT_TABLES = (
 APPROVAL_ROW_TABLES = (
     # Calls of a gateway's clients that a person is asked about, until they expire.
     """
-    CREATE TABLE approval (
+    CREATE TABLE IF NOT EXISTS approval (
         id TEXT PRIMARY KEY, expires_us INTEGER NOT NULL, body BLOB NOT NULL
     ) STRICT, WITHOUT ROWID
     """,
