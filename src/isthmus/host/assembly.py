@@ -128,19 +128,11 @@ def make_core(
         store=None if shared is None else shared.store,
     )
     pipeline = Pipeline(
-        policy=load_policy(settings.policy, options),
-        shadow=load_shadow_policy(options),
-        mode=options.mode,
-        broker=broker,
-        audit=audit,
-        runs=runs,
-        limits=limits,
-        grants=grants,
-        patience=entries.find_patience,
-        clock=clock,
-        shared=make_rules(shared, fingerprints, events),
-        consents=ApprovedCalls(desk),
-    )
+        policy=load_policy(settings.policy, options), shadow=load_shadow_policy(options),
+        mode=options.mode, broker=broker, audit=audit, runs=runs, limits=limits, grants=grants,
+        patience=entries.find_patience, clock=clock,
+        shared=make_rules(shared, fingerprints, events), consents=ApprovedCalls(desk),
+    )  # fmt: skip
     return HostCore(
         settings=settings, events=events, background=BackgroundTasks(), estimators=TokenEstimators(),
         state=state, audit=audit, decisions=decisions, grants=grants, fingerprints=fingerprints,
@@ -184,16 +176,10 @@ class HostParts:
     def supervisor(self) -> Supervisor:
         """Keeps the connections to servers."""
         return Supervisor(
-            self._config,
-            self._make_client,
-            consented=self._is_consented,
-            on_event=self._core.events.tell,
-            on_ready=self._on_ready,
-            on_gone=self._on_gone,
-            on_changed=self._on_changed,
-            on_switched=self._on_switched,
-            on_moved=self._on_moved,
-        )
+            self._config, self._make_client, consented=self._is_consented,
+            on_event=self._core.events.tell, on_ready=self._on_ready, on_gone=self._on_gone,
+            on_changed=self._on_changed, on_switched=self._on_switched, on_moved=self._on_moved,
+        )  # fmt: skip
 
     @cached_property
     def identities(self) -> ServerIdentities:
@@ -327,16 +313,10 @@ class HostParts:
 
         core = self._core
         return ServerAnswers(
-            core.pipeline,
-            self.servers,
-            self._targets,
-            core.events,
-            sampler=self.sampler,
+            core.pipeline, self.servers, self._targets, core.events, sampler=self.sampler,
             elicitor=Elicitor(core.pipeline, opener=core.settings.opener, events=core.events),
-            roots=self.roots,
-            confine=self.roots.confine,
-            accounts=self._core.accounts,
-        )
+            roots=self.roots, confine=self.roots.confine, accounts=self._core.accounts,
+        )  # fmt: skip
 
     # Another configuration
 
