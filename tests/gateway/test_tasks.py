@@ -156,3 +156,21 @@ async def test_an_id_of_a_task_says_nothing_of_the_server_and_is_good_at_one_end
 
     assert "kitchen" not in task.id
     assert str(unknown.value) == str(invented.value)
+
+
+@WHERE_A_TASK_IS_MADE
+async def test_a_task_goes_on_when_the_session_that_began_it_has_ended(client, server):
+    """Ours: whoever knows its id finds it over another connection, and it was called once."""
+    kitchen = Kitchen(server)
+    gateway = make_gateway(kitchen=kitchen.server)
+    async with gateway:
+        async with Client(gateway.server, revision=client) as user:
+            task = await user.start_tool("kitchen__roast", {"dish": "goose"})
+            await kitchen.begun.wait()
+        async with Client(gateway.server, revision=client) as again:
+            assert "working" == (await again.task(task.id).status()).status
+            kitchen.ready.set()
+            result = await again.task(task.id).result()
+
+    assert "goose is done" == result.text
+    assert 1 == kitchen.calls
