@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 PoolKey: TypeAlias = tuple[str, str, bytes]
 """A server, a principal, and what its client can be asked."""
 
+MAX_TASK_DRAIN_S = 86_400.0  # that a connection of a session that has ended is kept for its tasks
+
 
 class CallerConnections:
     """Chooses the connection of each call: the isolation key under which the host keeps it.
@@ -157,11 +159,17 @@ class CallerConnections:
         found = [one for own, one in connections.items() if own.endswith(f" {key}")]
         return connections.get(key) or next(iter(found), None)
 
+    def _has_task(self, server: str, key: str) -> bool:
+        """Whether a call on a connection has been answered with a task, which outlives its session."""
+        calls = self._host.parts.calls
+        flying = calls.pipeline.flying.at(server, key)
+        return any(getattr(calls.clients.find(one.id), "is_task", False) for one in flying)
+
     async def _close(self, server: str, key: str) -> None:
         connection = self._find_connection(server, key)
         if connection is None:
             return  # never opened, or closed with its server
-        await connection.stop(drain=0.0)
+        await connection.stop(drain=MAX_TASK_DRAIN_S if self._has_task(server, key) else 0.0)
         hosted = self._host.parts.supervisor.servers.get(server)
         key = connection.isolation
         if hosted is not None and hosted.connections.get(key) is connection:
