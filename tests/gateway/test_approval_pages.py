@@ -107,7 +107,7 @@ async def test_an_operator_signs_in_and_allows_a_call():
     async with PagedGateway() as paged:
         status, head = await paged.browser.sign_in(paged.token)
         assert 303 == status
-        assert "HttpOnly; SameSite=Strict" in head["set-cookie"]
+        assert "HttpOnly; SameSite=Lax" in head["set-cookie"]
         assert paged.path in (await paged.browser.send("GET", "/approvals"))[2]
         _, _, form = await paged.open_form()
         said = await paged.browser.send("POST", paged.path, {"form": form, "verdict": "allow"})

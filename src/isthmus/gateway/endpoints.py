@@ -42,6 +42,8 @@ class GatewayApp(ExchangeApp):
         if metrics is not None:
             self.main.add_page(metrics, MetricsPage(gateway.render_metrics).bind)
         self._pages = gateway.pages
+        if gateway.account_pages is not None:
+            gateway.account_pages.place(self.main)
         self._others: dict[str, HttpApp] = {}
 
     # As an HttpApp is asked by what serves it

@@ -24,6 +24,7 @@ from isthmus.runtime.failures import log_warning
 from isthmus.server.server import Server
 
 if TYPE_CHECKING:
+    from isthmus.gateway.accounts.pages import AccountPages, Visitors
     from isthmus.gateway.approvals.pages import ApprovalPages
     from isthmus.gateway.endpoints import GatewayApp
 
@@ -57,6 +58,7 @@ class Gateway:
         self._access_log: AccessLog | None = None
         host.core.limits.follow_clients(lambda: self.options.limits.calls)
         self.pages: ApprovalPages | None = None
+        self.account_pages: AccountPages | None = None
         host.expect_callers()
         parking = self.options.parking
         self._parts = GatewayParts(
@@ -78,21 +80,43 @@ class Gateway:
         """The options in force."""
         return self.host.config.options.gateway if self._given is None else self._given
 
-    # Approvals
+    # Pages
 
-    def open_pages(self, url: str) -> "ApprovalPages":
-        """Have people approve calls on pages of the gateway; before :meth:`asgi`.
+    def open_pages(self, url: str, *, visitors: "Visitors | None" = None) -> "ApprovalPages":
+        """Have people approve calls, and connect accounts, on pages of the gateway; before :meth:`asgi`.
 
         Args:
             url: of the gateway, as browsers reach it; its path does not matter.
+            visitors: says who is at a browser, for accounts; by default the operator is, and the user of
+                this machine where the gateway's address is of this machine.
         """
         from isthmus.gateway.approvals.pages import ApprovalPages
 
         if self.pages is None:
             scheme, _, rest = url.partition("://")
-            self.pages = ApprovalPages(self.host, f"{scheme}://{rest.partition('/')[0]}")
+            address = f"{scheme}://{rest.partition('/')[0]}"
+            self.pages = ApprovalPages(self.host, address)
             self.host.core.broker.attach(self.pages.surface)
+            self._open_account_pages(address, self.pages, visitors)
         return self.pages
+
+    def _open_account_pages(
+        self, address: str, pages: "ApprovalPages", visitors: "Visitors | None"
+    ) -> None:
+        """Open the pages on which accounts are connected, where nobody else can read what goes to them."""
+        from isthmus.auth.net.urls import is_secure
+        from isthmus.gateway.accounts.pages import AccountPages
+        from isthmus.gateway.accounts.visitors import OperatorVisitors
+
+        if not is_secure(address):
+            log_warning("no accounts are connected at %s: only https keeps them secret", address)
+            return
+        self.account_pages = AccountPages(
+            self.host.accounts,
+            address,
+            visitors=visitors or OperatorVisitors(pages.operator, address),
+            sign_in=f"{address}{APPROVALS_PATH}/login",
+        )
 
     def find_approval_page(self, id: str) -> str:
         """The address of the page of an approval; empty where the gateway has no pages."""
@@ -238,12 +262,14 @@ class Gateway:
         """The gateway as an ASGI app, with all its endpoints.
 
         Args:
-            **options: those of ``Server.asgi``, but for ``path``; and ``metrics``, the path of the page for
-                Prometheus, ``/metrics`` by default, or None for no such page. With ``public_url`` there are
-                pages at ``/approvals``, for people who approve calls.
+            **options: those of ``Server.asgi``, but for ``path``; ``metrics``, the path of the page for
+                Prometheus, ``/metrics`` by default, or None for no such page; and ``visitors``, as for
+                :meth:`open_pages`. With ``public_url`` there are pages at ``/approvals``, for people who
+                approve calls, and at ``/connect`` and ``/accounts``, for users who connect accounts.
         """
+        visitors = options.pop("visitors", None)
         if options.get("public_url"):
-            self.open_pages(options["public_url"])
+            self.open_pages(options["public_url"], visitors=visitors)
         from isthmus.gateway.endpoints import GatewayApp
 
         return GatewayApp(self, options)

@@ -58,6 +58,10 @@ UNKNOWN_USER_TEXT = (
     "This gateway cannot tell who is at this browser, and the link is for one user only. Nothing was done. "
     "Whoever runs the gateway can set up how its users sign in on its pages."
 )
+SIGN_IN_TEXT = (
+    "This link is for the operator of this gateway. Nothing was done. Sign in at {address} with the token that "
+    "the gateway printed, and open the link again."
+)
 OTHER_BROWSER_TEXT = "This answer belongs to a login that another browser has begun, or that is over. Nothing was done."
 CANCELLED_TEXT = "Your account was not connected. You may close this page."
 CONNECTED_TEXT = (
@@ -102,6 +106,7 @@ class AccountPages:
         accounts: those of the host; they give links to these pages from now on.
         public_url: the origin of the pages, as browsers reach it.
         visitors: says who is at a browser. Without it the pages are for the user of this machine alone.
+        sign_in: the address at which the user of this machine signs in, where they have to.
 
     Attributes:
         routes: the pages by path, as ASGI apps.
@@ -111,7 +116,12 @@ class AccountPages:
     """
 
     def __init__(
-        self, accounts: Accounts, public_url: str, *, visitors: Visitors | None = None
+        self,
+        accounts: Accounts,
+        public_url: str,
+        *,
+        visitors: Visitors | None = None,
+        sign_in: str = "",
     ) -> None:
         parts = split_url(public_url)
         if parts.path.strip("/") or not is_secure(public_url):
@@ -123,6 +133,7 @@ class AccountPages:
         self.origin = parts.origin
         self.place_name = parts.origin.partition("://")[2]
         self._visitors = visitors or LocalVisitors()
+        self._sign_in = sign_in
         self._cookies = BrowserCookies(parts.origin)
         self._seal = CsrfSeal(self._make_mac)
         accounts.public_url = parts.origin
@@ -254,6 +265,8 @@ class AccountPages:
         """
         # spec 2025-11-25 client/elicitation#phishing: whoever opens it is the user who caused it
         found = await self._visitors.find(request)
+        if found is None and principal == LOCAL_PRINCIPAL and self._sign_in:
+            raise RequestRefused(SIGN_IN_TEXT.format(address=self._sign_in), status=403)
         if found is None:
             raise RequestRefused(UNKNOWN_USER_TEXT, status=403)
         if found != principal:

@@ -104,7 +104,8 @@ class OperatorSignIn:
             return None
         secure = "; Secure" if self._cookies.secure else ""
         session = self._session.reveal()
-        return f"{self.cookie}={session}; Path=/; HttpOnly; SameSite=Strict{secure}"
+        # Lax: links come from other sites, as clients are and issuers; forms have tokens of ours
+        return f"{self.cookie}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
     def identify(self, request: BrowserRequest) -> SignedInApprover | None:
         """The operator, where the request has the cookie."""
