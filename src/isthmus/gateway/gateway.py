@@ -14,12 +14,14 @@ from isthmus.gateway.approvals.waiting import ApprovalWaiting
 from isthmus.gateway.connections import CallerConnections
 from isthmus.gateway.logs import ConnectionLevels
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
+from isthmus.gateway.offers.profiles import ProfileRules, find_profile_faults
+from isthmus.gateway.offers.updates import ResourceUpdates
+from isthmus.gateway.offers.views import GatewayView, MergedView, ServerView
 from isthmus.gateway.provider import GatewayParts, GatewayProvider
 from isthmus.gateway.tasks import GatewayTasks
 from isthmus.gateway.traffic import AccessLog, GatewayTraffic
-from isthmus.gateway.views import GatewayView, MergedView, ServerView
 from isthmus.host.host import Host
-from isthmus.host.model.gateway_options import GatewayOptions
+from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile, SearchMode
 from isthmus.runtime.failures import log_warning
 from isthmus.server.server import Server
 
@@ -61,6 +63,7 @@ class Gateway:
         self.account_pages: AccountPages | None = None
         host.expect_callers()
         parking = self.options.parking
+        self._rules = ProfileRules(host)
         self._parts = GatewayParts(
             host=host,
             connections=CallerConnections(host, lambda: self.options.limits),
@@ -73,6 +76,8 @@ class Gateway:
                 lambda: self.options.approvals, self.find_approval_page, self._has_people
             ),
             answerers=lambda: self.options.answer,
+            updates=ResourceUpdates(host),
+            follow_rules=self._follow_rules,
         )
 
     @property
@@ -152,14 +157,18 @@ class Gateway:
         options, host = self.options, self.host
         entries = host.config.servers
         if path == ENDPOINT:
-            return MergedView(host, None), options.title, options.instructions
+            return MergedView(host), options.title, options.instructions
         if path.startswith(PROFILE_ENDPOINT):
             name = path.removeprefix(PROFILE_ENDPOINT)
             profile = options.profiles.get(name)
             if profile is None:
                 return None
             said = profile.instructions or options.instructions
-            return MergedView(host, profile, name), profile.title or options.title, said
+
+            def find() -> GatewayProfile | None:
+                return self.options.profiles.get(name)
+
+            return MergedView(host, find, name), profile.title or options.title, said
         name = path.removeprefix(f"{ENDPOINT}/")
         if name not in entries or name == path:
             return None
@@ -179,8 +188,25 @@ class Gateway:
         )
         declared = server._declared  # noqa: SLF001 - its engine
         tasks = GatewayTasks(declared.offer_tasks())
-        server.add_provider(GatewayProvider(view, self._parts, declared.settings, tasks))
+
+        def find_mode() -> SearchMode:
+            profile = view.profile
+            return (profile and profile.search) or self.options.search
+
+        provider = GatewayProvider(
+            view,
+            self._parts,
+            declared.settings,
+            tasks,
+            find_mode,
+            is_open=self._server_options.get("auth") is None,
+        )
+        server.add_provider(provider)
+        server._handshake.compose = provider.compose_instructions  # noqa: SLF001 - as above
         return server
+
+    def _follow_rules(self) -> None:
+        self._rules.follow(self.options)
 
     # Serving
 
@@ -196,6 +222,10 @@ class Gateway:
     async def _open(self) -> None:
         await self.host.open()
         await self.host.core.approvals.open(self.options.approvals)
+        self._follow_rules()
+        for fault in find_profile_faults(self.options, self.host.config):
+            log_warning("%s", fault)
+            self.host.notice("config", str(fault))
 
     async def close(self) -> None:
         """Close the servers in front, give up what is parked, and close the host."""
@@ -203,6 +233,7 @@ class Gateway:
             await server.close()
         self._parts.parked.close()
         await self._parts.connections.close()
+        await self._parts.updates.close()
         await self.host.close()
         self._parts.traffic.write = None
         if self._access_log is not None:

@@ -6,10 +6,11 @@ pipeline, as an attempt of the principal that asks.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Raw, Struct, structs
+from msgspec import UNSET, Raw, Struct, json, structs
 
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.bridge.upstream import asks_in_result, is_askable
@@ -21,23 +22,25 @@ from isthmus.gateway.calls import GatewayCall
 from isthmus.gateway.failures import make_refusal, make_tool_failure
 from isthmus.gateway.logs import ConnectionLevels, asking_level
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
+from isthmus.gateway.offers.changes import ViewChanges
+from isthmus.gateway.offers.finding import LIST_PATIENCE_S, ItemFinder
+from isthmus.gateway.offers.instructions import compose_instructions
+from isthmus.gateway.offers.lists import ViewLists
+from isthmus.gateway.offers.spelling import ResultSpeller
+from isthmus.gateway.offers.updates import FollowKey, ResourceUpdates
+from isthmus.gateway.offers.views import GatewayView, Owned, make_unknown
 from isthmus.gateway.principals import make_principal
 from isthmus.gateway.tasks import GatewayTasks, offer_as_tasks
 from isthmus.gateway.traffic import GatewayTraffic
-from isthmus.gateway.views import (
-    GatewayView,
-    Owned,
-    spell_prompt,
-    spell_resource,
-    spell_template,
-    spell_tool,
-)
 from isthmus.host.catalog.names import Viewer
 from isthmus.host.model.calling_client import Answerer
 from isthmus.host.model.errors import ConnectRequired, Unknown
+from isthmus.host.policy.profiles import attempted_through
 from isthmus.runtime.inbound import Inbound
+from isthmus.search.metatools import CallWanted, RestWanted
 from isthmus.server.composition.provider import Changed
 from isthmus.server.features.invocation import run_refusing
+from isthmus.server.features.provided_items import ProvidedItems
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
     CallToolResult,
@@ -46,8 +49,10 @@ from isthmus.wire import (
     InputRequiredResult,
     PromptReference,
     PromptsCapability,
+    ReadResourceResult,
     ResourcesCapability,
     ServerCapabilities,
+    TextContent,
     ToolsCapability,
 )
 from isthmus.wire.meta import SERVER_INFO, read_meta
@@ -57,7 +62,7 @@ if TYPE_CHECKING:
     from isthmus.gateway.connections import CallerConnections
     from isthmus.host.host import Host
 
-LIST_PATIENCE_S = 10.0  # servers that answer later are told of by a changed list
+SUBSCRIBE = "resources/subscribe"
 
 EDITED_KEY = "isthmus/edited-arguments"  # in the _meta of a result
 
@@ -82,6 +87,8 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
         levels: asks servers for log messages.
         approvals: keeps clients waiting while a person is asked; None tells them at once.
         answerers: says who may answer what servers ask, the first who can.
+        updates: the resources that clients want to hear of.
+        follow_rules: sees that the rules of profiles are those of the configuration in force.
     """
 
     host: "Host"
@@ -92,6 +99,8 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
     answerers: Callable[[], Sequence[Answerer]]
     traffic: GatewayTraffic
     levels: "ConnectionLevels"
+    updates: ResourceUpdates
+    follow_rules: Callable[[], None]
     approvals: ApprovalWaiting | None = None
 
 
@@ -103,10 +112,13 @@ class GatewayProvider:
         parts: those of the gateway.
         settings: those of the server in front.
         tasks: has calls run as tasks.
+        search_mode: says when the view offers the tools that find tools.
+        is_open: whether nobody has to authenticate to the server in front.
 
     Attributes:
         label: the provider as messages call it.
         tasks: none here: they are those of the server in front.
+        lists: what the view offers to each of its callers.
     """
 
     tasks = None
@@ -117,14 +129,23 @@ class GatewayProvider:
         parts: GatewayParts,
         settings: SharedSettings,
         tasks: GatewayTasks,
+        search_mode: Callable[[], str] = lambda: "auto",
+        *,
+        is_open: bool = True,
     ) -> None:
         self.label = f"gateway to {view.label}"
         self.view = view
+        self.lists = ViewLists(view, parts.host, search_mode, is_open=is_open)
         self._parts = parts
         self._settings = settings
         self._tasks = tasks
         self._changed: Changed | None = None
         self._mirrored = MirroredArguments(parts.host)
+        self._changes = ViewChanges(self.lists, parts.host, self._announce)
+        self._finder = ItemFinder(view, self.lists, parts.host)
+        self._slow: set[str] = set()
+        self._as_tasks: dict[Any, tuple[ProvidedItems, ProvidedItems]] = {}
+        self._joined: dict[tuple[int, str], list[FollowKey]] = {}
 
     # Beginning and end
 
@@ -133,11 +154,18 @@ class GatewayProvider:
         self._changed = changed
 
     async def open(self) -> None:
-        """Open the host."""
+        """Open the host, and watch what the lists are made of."""
         await self._parts.open()
+        self._changes.open()
 
     async def close(self) -> None:
-        """Nothing: the gateway closes the host."""
+        """Watch no longer; the gateway closes the host."""
+        await self._changes.close()
+        self.lists.close()
+
+    def _announce(self, change: tuple[str, None]) -> None:
+        if self._changed is not None:
+            self._changed(change)
 
     # Capabilities and lists
 
@@ -155,40 +183,54 @@ class GatewayProvider:
 
     async def list(self, method: str, inbound: Inbound) -> Sequence[Wire]:
         """All items of a list, of all servers of the view that are known."""
-        view, catalog = self.view, self._parts.host.catalog
-        viewer = Viewer(make_principal(inbound.principal))
+        self._parts.follow_rules()
+        viewer = self.lists.find_viewer(make_principal(inbound.principal))
+        with passing_on(self._extend_trail(read_meta(inbound.params))):
+            await self._load(viewer)
+        found = self.lists.find(method, viewer)
+        self._changes.remember(method, viewer)
+        if method != "tools/list" or self.lists.search.is_offered(viewer):
+            return found
+        known = self._as_tasks.get(inbound.caller.revision)
+        if known is not None and known[0] is found:
+            return known[1]
+        offered = offer_as_tasks(found, inbound)
+        if offered is found:
+            return found
+        made = ProvidedItems(offered, meta=found.meta, cache_scope=found.cache_scope)
+        self._as_tasks[inbound.caller.revision] = found, made
+        return made
+
+    async def _load(self, viewer: Viewer) -> None:
+        """Have the servers listed that are not known yet; one that let somebody wait is not waited for."""
+        catalog, servers = self._parts.host.catalog, self.view.servers()
         try:
-            with passing_on(self._extend_trail(read_meta(inbound.params))):
-                async with asyncio.timeout(LIST_PATIENCE_S):
-                    await catalog.load(view.servers(), viewer)
-        except TimeoutError:
-            pass  # the others are listed
-        match method:
-            case "tools/list":
-                tools = [
-                    spell_tool(view, item, catalog.choice(item.server).describe)
-                    for item in catalog.tools(viewer)
-                    if view.offers(item.server, item.name)
-                ]
-                return offer_as_tasks(tools, inbound)
-            case "prompts/list":
-                return [
-                    spell_prompt(view, item)
-                    for item in catalog.prompts(viewer)
-                    if view.offers(item.server, item.name)
-                ]
-        servers = set(view.servers())
-        if method == "resources/list":
-            return [
-                spell_resource(view, item)
-                for item in catalog.resources(viewer)
-                if item.server in servers
-            ]
-        return [
-            spell_template(view, item)
-            for item in catalog.templates(viewer)
-            if item.server in servers
-        ]
+            async with asyncio.timeout(LIST_PATIENCE_S):
+                await catalog.load([one for one in servers if one not in self._slow], viewer)
+        except TimeoutError:  # the others are listed
+            self._slow |= {one for one in servers if catalog.listed(one, viewer) is None}
+        if self._slow:
+            self._slow = {one for one in self._slow if catalog.listed(one, viewer) is None}
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):  # they are asked again all the same
+                    await catalog.load([*self._slow], viewer)
+
+    async def compose_instructions(self, inbound: Inbound) -> str:
+        """The instructions of the view's servers that have something for the sender of a request."""
+        viewer = self.lists.find_viewer(make_principal(inbound.principal))
+        # a handshake does not say which gateways it came through: no server is started for one
+        await self._parts.host.parts.catalog.recall(self.view.servers())
+        visible = self.lists.find_visible(viewer)
+        servers = {
+            one.server
+            for items in (visible.tools, visible.prompts, visible.resources, visible.templates)
+            for one in items
+        }
+        said = self._parts.host.catalog.instructions(viewer)
+        return compose_instructions(
+            {name: text for name, text in said.items() if name in servers},
+            self.lists.find_states(),
+        )
 
     # Scopes: whoever may ask the gateway is judged by the host's policy
 
@@ -212,6 +254,10 @@ class GatewayProvider:
         Raises:
             Refuse: it is refused.
         """
+        if method == "tools/call":
+            viewer = self.lists.find_viewer(make_principal(inbound.principal))
+            if self.lists.search.takes(params.name, viewer):
+                return self._look_up(params, inbound, viewer)
         if self._tasks.wants_task(method, params, inbound):
             return self._begin_task(params, inbound)
         match method:
@@ -223,10 +269,76 @@ class GatewayProvider:
                 ref = params.ref
                 name = ref.name if isinstance(ref, PromptReference) else ref.uri
                 return self._serve(method, params, name, inbound)
-        return self._change_subscription(params.uri)
+        return self._change_subscription(params.uri, inbound, begins=method == SUBSCRIBE)
 
-    async def _change_subscription(self, uri: str) -> Wire:
-        del uri
+    async def _look_up(self, params: Any, inbound: Inbound, viewer: Viewer) -> Wire:
+        """Answer a tool that finds tools; a call of what was found goes the way of every call."""
+        search, name = self.lists.search, params.name
+        try:
+            asked = search.parse(name, json.decode(params.arguments) if params.arguments else {})
+            if isinstance(asked, CallWanted):
+                found = self.view.find_searched(asked.name, viewer)
+                meant = structs.replace(
+                    params, name=found, arguments=Raw(json.encode(asked.arguments))
+                )
+                return await self._serve("tools/call", meant, found, inbound)
+            if isinstance(asked, RestWanted):
+                page = await self._read_kept(asked.uri, make_principal(inbound.principal))
+                texts = [TextContent(text=part.text or "") for part in page.contents]
+                return CallToolResult(content=[*texts])
+            with passing_on(self._extend_trail(params.meta)):
+                await self._load(viewer)
+            return self._clean(await search.answer(asked, viewer))
+        except IsthmusError as error:
+            if isinstance(error, Unknown):
+                return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+            failed = make_tool_failure(error)
+            if failed is None:
+                raise make_refusal(error, "") from error
+            return failed
+
+    async def _read_kept(self, uri: str, principal: str) -> ReadResourceResult:
+        """The rest of a result that the host keeps.
+
+        Raises:
+            Unknown: there is none for them, in this view.
+        """
+        if not self._finder.is_kept(uri, principal):
+            raise make_unknown("resource", uri)
+        return await self._parts.host.parts.calls.read(uri, principal=principal, origin="gateway")
+
+    async def _change_subscription(self, uri: str, inbound: Inbound, *, begins: bool) -> Wire:
+        """Have a client hear of a resource, or not any more; the server behind is asked once for all."""
+        updates, who = self._parts.updates, (id(self), id(inbound.link), uri)
+        place = id(inbound.link), uri
+        if not begins:
+            keys = self._joined.get(place, [])
+            if keys:
+                updates.leave(keys.pop(), who)
+            if not keys:
+                self._joined.pop(place, None)
+            return EmptyResult()
+        principal, server = make_principal(inbound.principal), ""
+        try:
+            server, own = await self._finder.find("resources/read", uri, principal)
+            instance = self._parts.host.servers[server].entry.options.instance
+            key = server, principal if instance == "per-user" else "", own
+            viewer = self.lists.find_viewer(principal)
+
+            def hear() -> None:
+                if not self.lists.hides("resources/read", server, own, viewer):
+                    self._settings.changes.announce_update_to(inbound, uri)
+
+            async def begin() -> None:
+                await updates.join(key, who, hear)
+                self._joined.setdefault(place, []).append(key)
+
+            with attempted_through(self.view.profile_name):
+                await self._parts.host.parts.calls.follow(
+                    server, own, begin, principal=principal, isolation=key[1]
+                )
+        except IsthmusError as error:
+            raise make_refusal(error, server) from error
         return EmptyResult()
 
     async def _serve(self, method: str, params: Any, name: str, inbound: Inbound) -> Wire:
@@ -343,27 +455,34 @@ class GatewayProvider:
         Raises:
             Refuse: as it went.
         """
-        principal = make_principal(call.inbound.principal)
-        viewer, server = Viewer(principal), ""
+        principal, server = make_principal(call.inbound.principal), ""
+        self._parts.follow_rules()
         try:
+            if method == "resources/read" and self._finder.is_kept(name, principal):
+                return await self._read_kept(name, principal)
             try:
-                call.target = server, own = await self._find(method, name, viewer)
-                return await self._call(call, method, params, server, own, principal)
+                call.target = server, own = await self._find(method, params, name, principal)
+                made = await self._call(call, method, params, server, own, principal)
             except ConnectRequired as lack:
                 from isthmus.gateway.accounts.questions import ask_to_connect  # few servers want it
 
                 server = lack.server
                 lack.principal = principal
                 await ask_to_connect(self._parts.host.accounts, call, lack)
-            # nothing was sent before, and the account is there now
-            call.target = server, own = await self._find(method, name, viewer)
-            return await self._call(call, method, params, server, own, principal)
+                # nothing was sent before, and the account is there now
+                call.target = server, own = await self._find(method, params, name, principal)
+                made = await self._call(call, method, params, server, own, principal)
         except IsthmusError as error:
             failed = make_tool_failure(error) if method == "tools/call" else None
             if failed is not None:
                 call.failure = error
                 return failed
             raise make_refusal(error, server) from error
+        asked = own if method == "resources/read" else ""
+        speller = ResultSpeller(
+            self.view, server, lambda uri: self._finder.is_kept(uri, principal), asked
+        )
+        return speller.spell_result(made)
 
     async def _call(  # noqa: PLR0917 - the path of every call: keywords cost
         self, call: GatewayCall, method: str, params: Any, server: str, own: str, principal: str
@@ -371,45 +490,37 @@ class GatewayProvider:
         """Make the attempt on the connection that the caller uses."""
         if method == "tools/call":
             self._mirrored.check((server, own), Viewer(principal), params, call.inbound)
-        with passing_on(call.meta), asking_level(call.inbound.caller):
+        through = attempted_through(self.view.profile_name)
+        with passing_on(call.meta), asking_level(call.inbound.caller), through:
             async with self._parts.connections.borrow(server, call.inbound, principal) as key:
                 return await self._dispatch(call, method, params, server, own, principal, key)
 
-    async def _find(self, method: str, name: str, viewer: Viewer) -> Owned:
+    async def _find(self, method: str, params: Any, name: str, principal: str) -> Owned:
         """The server that is meant, and its own name of what is meant.
 
         Raises:
             Unknown: there is none.
+            ConnectRequired: the caller lacks an account there.
         """
-        view = self.view
-        find: Callable[[str, Viewer], Owned] = view.find_prompt
-        if method == "tools/call":
-            find = view.find_tool
-        elif method == "resources/read" or (method == "completion/complete" and "://" in name):
-            find = view.find_resource
         try:
-            return find(name, viewer)
+            return await self._finder.find(find_kind(method, params), name, principal)
         except Unknown:
-            await self._parts.host.catalog.load(view.servers(), viewer)
-        try:
-            return find(name, viewer)
-        except Unknown:
-            self._check_account(name, viewer)
+            self._check_account(name, principal)
             raise
 
-    def _check_account(self, name: str, viewer: Viewer) -> None:
+    def _check_account(self, name: str, principal: str) -> None:
         """See that a caller does not just lack an account at the server of a name.
 
         Raises:
             ConnectRequired: they do.
         """
-        from isthmus.gateway.accounts.questions import check_account  # as above
+        from isthmus.gateway.accounts.questions import check_account  # few servers want one
 
         host, servers = self._parts.host, tuple(self.view.servers())
         owner = host.parts.servers.find_owner(name.partition("__")[0])
         server = servers[0] if len(servers) == 1 else owner
         if server in servers:
-            check_account(host, server, viewer.principal)
+            check_account(host, server, principal)
 
     async def _dispatch(  # noqa: PLR0917 - the path of every call: keywords cost
         self,
@@ -477,3 +588,10 @@ class GatewayProvider:
 def tell_edit(result: CallToolResult, edited: Mapping[str, Any]) -> CallToolResult:
     """A result that says with which arguments its tool was called, which a person has edited."""
     return structs.replace(result, meta={**(result.meta or {}), EDITED_KEY: dict(edited)})
+
+
+def find_kind(method: str, params: Any) -> str:
+    """The method by which that is used which a request is about: a completion is about a prompt or URI."""
+    if method != "completion/complete":
+        return method
+    return "prompts/get" if isinstance(params.ref, PromptReference) else "resources/read"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, structs
 
 from isthmus.host.catalog.names import CatalogItem, Viewer
-from isthmus.host.model.attempt import Action, Attempt, new_id
+from isthmus.host.model.attempt import Action, Attempt, Origin, new_id
 from isthmus.host.model.errors import HostError
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import ConnectAsked, Payload
@@ -32,15 +32,74 @@ class Visibility:
     Args:
         servers: what is known of servers.
         pipeline: has the policy in force.
+        origin: by which way attempts would come.
+        profile: the profile of a gateway that they would be made through; empty for none.
     """
 
-    def __init__(self, servers: KnownServers, pipeline: Pipeline) -> None:
+    def __init__(
+        self,
+        servers: KnownServers,
+        pipeline: Pipeline,
+        *,
+        origin: Origin = "search",
+        profile: str = "",
+    ) -> None:
         self._servers = servers
         self._pipeline = pipeline
+        self._origin = origin
+        self._profile = profile
 
     def marks(self) -> tuple[object, ...]:
         """The objects that visibility depends on besides the tools themselves."""
-        return self._pipeline.policy, self._servers.fingerprints.releases
+        layers = self._pipeline.profiles.layers.get(self._profile)
+        return self._pipeline.policy, self._servers.fingerprints.releases, layers
+
+    def depends_on_principal(self) -> bool:
+        """Whether rules that hide something say of whom."""
+        rules = self._pipeline.policy.layers, self._pipeline.profiles.layers.get(self._profile, ())
+        return any(
+            rule.effect == "deny" and rule.when.principal
+            for layers in rules
+            for layer in layers
+            for rule in layer.rules
+        )
+
+    def barred(
+        self, action: Action, items: Sequence[CatalogItem[Any]], viewer: Viewer
+    ) -> Collection[str]:
+        """The names of those resources or prompts that policy denies, whatever their arguments are."""
+        circumstances: dict[str, Facts | None] = {}
+        found = set()
+        for item in items:
+            if item.server not in circumstances:
+                circumstances[item.server] = self._circumstances(item.server, viewer)
+            what, facts = item.what, circumstances[item.server]
+            own = getattr(what, "uri", "") or getattr(what, "uri_template", "") or what.name
+            if facts is None or self._bars(action, item.server, own, facts, viewer):
+                found.add(item.name)
+        return found
+
+    def bars(self, action: Action, server: str, own: str, viewer: Viewer) -> bool:
+        """Whether policy denies something of a server that is no tool, whatever its arguments are."""
+        facts = self._circumstances(server, viewer)
+        return facts is None or self._bars(action, server, own, facts, viewer)
+
+    def _bars(self, action: Action, server: str, own: str, facts: Facts, viewer: Viewer) -> bool:
+        attempt = self._make_attempt(action, server, own, viewer)
+        labelled = structs.replace(facts, target=find_labels(self._servers.entry(server), own))
+        return self._pipeline.find_policy(attempt).bars(attempt, labelled)
+
+    def _make_attempt(self, action: Action, server: str, own: str, viewer: Viewer) -> Attempt:
+        return Attempt(
+            id="",
+            action=action,
+            principal=viewer.principal,
+            server=server,
+            object=own,
+            run=viewer.run,
+            origin=self._origin,
+            profile=self._profile,
+        )
 
     def hidden(self, items: Sequence[CatalogItem[Tool]], viewer: Viewer) -> Collection[str]:
         """The names of those that somebody is not told of."""
@@ -65,21 +124,13 @@ class Visibility:
         server, tool = item.server, item.what
         if self._servers.fingerprints.hides(server, facts.identity, tool):
             return True
-        attempt = Attempt(
-            id="",
-            action="tool.call",
-            principal=viewer.principal,
-            server=server,
-            object=tool.name,
-            run=viewer.run,
-            origin="search",
-        )
+        attempt = self._make_attempt("tool.call", server, tool.name, viewer)
         circumstances = structs.replace(
             facts,
             annotations=None if tool.annotations is UNSET else tool.annotations,
             target=find_labels(self._servers.entry(server), tool.name),
         )
-        return self._pipeline.policy.bars(attempt, circumstances)
+        return self._pipeline.find_policy(attempt).bars(attempt, circumstances)
 
 
 class ToolSearch:

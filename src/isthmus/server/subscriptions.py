@@ -342,6 +342,13 @@ class Subscriptions:
         for tell in self._outer:
             tell(inbound, method)
 
+    def announce_update_to(self, inbound: Inbound, uri: str) -> None:
+        """Tell of a changed resource those who are the sender of a request, and subscribed to it here."""
+        owner = owner_of(inbound.principal)
+        for listener in self._topics.find((RESOURCE_UPDATED, uri)):
+            if listener.belongs_to(inbound.link, owner):
+                listener.hear(RESOURCE_UPDATED, uri)
+
     def announce(self, method: str, what: str | None) -> None:
         """Tell the listeners of all nodes; callable from any thread."""
         self.hear_change(method, what)

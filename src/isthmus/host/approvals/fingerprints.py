@@ -23,6 +23,8 @@ from isthmus.host.model.errors import Exhausted
 from isthmus.wire import UNSET, Tool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from isthmus.host.state.database import HostState
 
 MAX_TOOLS = 100_000  # a server that makes up names must not fill the memory
@@ -89,7 +91,7 @@ class Fingerprints:
         storage: keeps them elsewhere: in a store that hosts share.
 
     Attributes:
-        releases: how often what is known has changed since this was made.
+        watchers: called whenever :attr:`releases` counts on.
     """
 
     def __init__(self, state: "HostState", storage: "FingerprintStorage | None" = None) -> None:
@@ -98,7 +100,19 @@ class Fingerprints:
         self._unsure: set[ToolKey] = set()  # another process may have been first
         self._counts: dict[tuple[str, str], int] = {}
         self._made: dict[int, tuple[Tool, str]] = {}
-        self.releases = 0
+        self.watchers: list[Callable[[], None]] = []
+        self._releases = 0
+
+    @property
+    def releases(self) -> int:
+        """How often what is known has changed since this was made."""
+        return self._releases
+
+    @releases.setter
+    def releases(self, number: int) -> None:
+        self._releases = number
+        for tell in self.watchers:
+            tell()
 
     async def load(self) -> None:
         """Read what is known.

@@ -124,6 +124,24 @@ class HostCatalog:
         self._loading: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._renewing: dict[tuple[str, str], ListRenewal] = {}
         self._looks = MemoryMeter(LOOK_RATE, clock=clock)
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Have somebody told whenever a list may be another one; returns what ends that."""
+        self._watchers.append(tell)
+        return lambda: self._watchers.remove(tell) if tell in self._watchers else None
+
+    def _drop_views(self, server: str = "", isolation: str = "") -> None:
+        """Make views anew that are of a server's connection; of all of them by default."""
+        if isolation:  # else it is what a viewer sees who has no connection of their own
+            for viewer in [
+                one for one in self._views if self._find_isolation(server, one) == isolation
+            ]:
+                del self._views[viewer]
+        else:
+            self._views.clear()
+        for tell in self._watchers:
+            tell()
 
     # Events of the supervisor and the configuration
 
@@ -241,7 +259,7 @@ class HostCatalog:
         It holds until the configuration has another entry for it.
         """
         self._switched[server] = on
-        self._views.clear()
+        self._drop_views()
 
     def configure(self, entries: Mapping[str, ServerEntry]) -> None:
         """Follow another configuration; changed servers are forgotten."""
@@ -252,7 +270,7 @@ class HostCatalog:
             if new is None or self._identity(new) != self._identity(entry):
                 self._forget(name)
         self._entries = dict(entries)
-        self._views.clear()
+        self._drop_views()
 
     def _forget(self, server: str) -> None:
         known = {*self._known, *self._clients, *self._listings, *self._failed}
@@ -299,6 +317,17 @@ class HostCatalog:
         waiting = [task for task in tasks if task is not None]
         if waiting:  # shared with others who want the same, so that giving up stops nobody
             await asyncio.wait(waiting)
+
+    async def recall(self, servers: Iterable[str]) -> None:
+        """Know of servers what an earlier run has kept of their lists; none of them is started."""
+        for name in servers:
+            entry, key = self._entries.get(name), (name, "")
+            if entry is None or key in self._known or self._cache is None:
+                continue
+            with suppress(IsthmusError):
+                listed = await self._cache.find(self._identity(entry))
+                if listed is not None and key not in self._known:
+                    self._store_lists(key, listed)
 
     def _start_loading(self, server: str, isolation: Isolation) -> asyncio.Task[None] | None:
         """Get or make the task that lists a server; None where it needs no listing now."""
@@ -376,7 +405,7 @@ class HostCatalog:
     def _store_lists(self, key: tuple[str, str], listed: ServerLists) -> None:
         self._known[key] = listed
         self._failed.pop(key, None)
-        self._views.clear()
+        self._drop_views(*key)
         for text in listed.faults.values():
             self._notify_once(key[0], f"{key[0]}: {text}")
 

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, structs
 
-from isthmus.host.catalog.catalog import HostCatalog
 from isthmus.host.catalog.lists import ServerLists
 from isthmus.host.catalog.names import CatalogItem, CatalogView, Viewer, suggest_names
 from isthmus.host.catalog.offer import (
@@ -36,6 +35,34 @@ HideTools = Callable[[Sequence[CatalogItem[Tool]], Viewer], Collection[str]]
 ViewMarks = Callable[[], tuple[object, ...]]
 
 
+class SearchedCatalog(Protocol):
+    """A catalog whose tools are found: that of a host, or the part of it that somebody is offered."""
+
+    def view(self, isolation: Viewer) -> CatalogView:
+        """The merged lists of a viewer."""
+        ...
+
+    def tools(self, isolation: Viewer) -> Sequence[CatalogItem[Tool]]:
+        """Every tool that can be called."""
+        ...
+
+    def sources(self, viewer: Viewer) -> Mapping[str, tuple[str, ServerLists]]:
+        """The last lists of each server, and whose connection they are of."""
+        ...
+
+    def choice(self, server: str) -> "ToolSelection":
+        """The tool selection of a server."""
+        ...
+
+    def instructions(self, isolation: Viewer) -> Mapping[str, str]:
+        """The instructions of servers, by server."""
+        ...
+
+    def absent(self, isolation: Viewer) -> Mapping[str, str]:
+        """Servers of which nothing is known, and the reasons."""
+        ...
+
+
 class ToolFinder:
     """Finds tools for a viewer.
 
@@ -47,7 +74,7 @@ class ToolFinder:
 
     def __init__(
         self,
-        catalog: HostCatalog,
+        catalog: SearchedCatalog,
         *,
         hidden: HideTools = lambda _items, _viewer: (),
         marks: ViewMarks = tuple,

@@ -69,6 +69,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
         asker: who asked for it, in words: a model, a program; empty where nobody said so.
         origin: by which way it came.
         isolation: whose connection to the server it uses; empty for the one that all share.
+        profile: the profile of a gateway that it is made through, whose rules tighten the policy;
+            empty for none that has rules.
     """
 
     id: str
@@ -83,6 +85,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     isolation: str = ""
     course: str = ""
     asker: str = ""
+    profile: str = ""
 
     @property
     def words(self) -> str:

@@ -1,6 +1,6 @@
 """Calls, reads, prompts and completions of a host: each becomes an attempt for the pipeline."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import to_builtins
@@ -15,12 +15,19 @@ from isthmus.host.model.errors import BadArguments, Unknown
 from isthmus.host.model.events import AttemptProgressed, HostEvents
 from isthmus.host.model.row import AuditRow
 from isthmus.host.pipeline.acts.act import Act
-from isthmus.host.pipeline.acts.server_acts import CompletionAct, PromptAct, ReadAct, SubscribeAct
+from isthmus.host.pipeline.acts.server_acts import (
+    CompletionAct,
+    FollowAct,
+    PromptAct,
+    ReadAct,
+    SubscribeAct,
+)
 from isthmus.host.pipeline.acts.tool_call import TaskCancelAct, ToolCallAct
 from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT, Pipeline
 from isthmus.host.pipeline.results import HOST_SERVER, RESULT_SCHEME, ResultSource
 from isthmus.host.pipeline.runs import Run
 from isthmus.host.pipeline.servers import KnownServers
+from isthmus.host.policy.profiles import PROFILE
 from isthmus.search.metatools import READ_REST_TOOL, CallWanted, RestWanted, is_meta
 from isthmus.wire import CallToolResult, TextContent
 
@@ -140,20 +147,22 @@ class HostCalls:
     ) -> "ReadResourceResult":
         """Read a resource."""
         if not server and uri.startswith(f"{RESULT_SCHEME}://"):
-            return await self._kept(uri, principal, run)
+            return await self._kept(uri, principal, run, origin)
         attempt = self.attempt(
             "resource.read", server, uri, None, principal, run, origin, isolation
         )
         return await self._do(attempt, ReadAct(self.servers, fresh=fresh), client)
 
-    async def _kept(self, uri: str, principal: str, run: Run | str | None) -> "ReadResourceResult":
+    async def _kept(
+        self, uri: str, principal: str, run: Run | str | None, origin: Origin = "local"
+    ) -> "ReadResourceResult":
         """The rest of a result, which is labelled as its beginning was; written down before it is read.
 
         Raises:
             Unknown: there is none, or it is somebody else's.
         """
         audit, results = self.pipeline.audit, self.servers.results
-        attempt = self.attempt("resource.read", HOST_SERVER, uri, None, principal, run)
+        attempt = self.attempt("resource.read", HOST_SERVER, uri, None, principal, run, origin)
         try:
             source = results.source(uri, principal)
         except Unknown as error:
@@ -177,6 +186,22 @@ class HostCalls:
         """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
         attempt = self.attempt("resource.subscribe", server, uri, None, principal, run)
         await self._do(attempt, SubscribeAct(self.servers, on=on))
+
+    async def follow(
+        self,
+        server: str,
+        uri: str,
+        begin: Callable[[], Awaitable[None]],
+        *,
+        principal: str,
+        client: CallingClient | None = None,
+        isolation: str = "",
+    ) -> None:
+        """Have somebody of a gateway hear when a resource changes, by ``begin``, once that may be."""
+        attempt = self.attempt(
+            "resource.subscribe", server, uri, None, principal, None, "gateway", isolation
+        )
+        await self._do(attempt, FollowAct(self.servers, begin), client)
 
     async def prompt(
         self,
@@ -266,6 +291,7 @@ class HostCalls:
             course="" if parent is None else parent.words,
             asker=asker.words,
             isolation=isolation,
+            profile=PROFILE.get(),
         )
 
     def _report(self, attempt: Attempt, told: OnProgress | None) -> OnProgress:

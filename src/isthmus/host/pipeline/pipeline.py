@@ -24,6 +24,7 @@ from isthmus.host.pipeline.acts.act import Act, ActOutcome
 from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
 from isthmus.host.pipeline.passage import AttemptsInFlight, Passage, rate_risk, restore_hidden
+from isthmus.host.pipeline.policy_in_force import PolicyInForce
 from isthmus.host.pipeline.runs import Runs
 from isthmus.host.policy.policy import Policy
 from isthmus.store.store import StoreUnavailable
@@ -68,7 +69,7 @@ class PipelineAudit(Protocol):
         ...
 
 
-class Pipeline:
+class Pipeline(PolicyInForce):
     """Takes attempts through policy, consent, limits and the audit log to their server.
 
     Args:
@@ -107,7 +108,7 @@ class Pipeline:
         shared: "SharedRules | None" = None,
         consents: ApprovedCalls | None = None,
     ) -> None:
-        self.policy = policy
+        super().__init__(policy)
         self.shadow = shadow
         self.mode: Mode = mode
         self.flying = AttemptsInFlight()
@@ -194,7 +195,7 @@ class Pipeline:
         """
         attempt = await act.resolve(attempt)
         act.check(attempt)
-        return self.policy.decide(attempt, self._facts(attempt, act), self.grants)
+        return self.find_policy(attempt).decide(attempt, self._facts(attempt, act), self.grants)
 
     async def _through(self, passage: Passage, act: Act[T]) -> T:
         try:
@@ -324,8 +325,9 @@ class Pipeline:
         """
         attempt, facts = passage.attempt, passage.facts
         passage.run = self.runs.find(attempt.run) if attempt.run else None
-        passage.judged = self.policy, self._so_far(passage)
-        trace = passage.trace = self.policy.decide(attempt, facts, self.grants)
+        passage.judged = self._policy, self._so_far(passage)
+        policy = self.find_policy(attempt) if attempt.profile else self._policy
+        trace = passage.trace = policy.decide(attempt, facts, self.grants)
         if self.shadow is not None and not again:
             self._compare(passage, self.shadow.decide(attempt, facts, self.grants))
         if trace.effect == "deny":
@@ -415,7 +417,7 @@ class Pipeline:
             Exhausted: the run has used up what it has.
         """
         decision = passage.decision if passage.waited else None
-        if passage.judged != (self.policy, self._so_far(passage)):
+        if passage.judged != (self._policy, self._so_far(passage)):
             facts = self._facts(passage.attempt, act)
             if decision is not None:  # whoever said yes may have gone
                 facts = structs.replace(facts, attended=True, assurance=decision.assurance)
@@ -514,7 +516,7 @@ class Pipeline:
         doubtful = (
             grant and grants is not None and not passage.used_up and not grants.is_sure(grant)
         )
-        changed = passage.judged[0] is not self.policy
+        changed = passage.judged[0] is not self._policy
         if (changed or doubtful) and not await self._may_still(passage, act):
             raise Denied(
                 f"{attempt.action} {attempt.object!r} of server {attempt.server!r} has to be asked "

@@ -113,6 +113,7 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
             asker="" if self.parent is None else self.parent.asker,
             origin=self.origin,
             isolation=self.isolation,
+            profile="" if self.parent is None else self.parent.profile,
         )
 
 

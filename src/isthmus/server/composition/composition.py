@@ -24,6 +24,7 @@ from isthmus.server.composition.provided_tasks import ComposedTasks
 from isthmus.server.composition.provider import LISTED_BY, ItemProvider
 from isthmus.server.composition.visibility import CallerGate, Shows, matches_item
 from isthmus.server.features.listing import Listing, get_item_key
+from isthmus.server.features.provided_items import ProvidedItems
 from isthmus.server.features.resources import make_not_found
 from isthmus.server.guard.scopes import is_listed_for
 from isthmus.server.guard.versions import (
@@ -415,6 +416,10 @@ class Composition:
         self, method: str, listing: Listing[Any], params: Any, inbound: Inbound
     ) -> Wire | Raw:
         """Handle a method that lists: own items, and those of every provider after them."""
+        if len(self.providers) == 1 and not self._is_restricted and listing.is_empty:
+            items = await self.providers[0].list(method, inbound)
+            if type(items) is ProvidedItems:
+                return await listing.page_provided(items, params, inbound)
         kind, has_kind = LIST_KINDS[method], False
         beside: list[Wire] = []
         for provider in self.providers:
@@ -500,7 +505,11 @@ class Composition:
         provider = self.find_resource(params.uri)
         answer = await self._own["resources/subscribe"](params, inbound)
         if provider is not None:
-            await self._join(provider, params, inbound)
+            try:
+                await self._join(provider, params, inbound)
+            except BaseException:
+                await self._own["resources/unsubscribe"](params, inbound)
+                raise
         return answer
 
     async def _join(self, provider: ItemProvider, params: Any, inbound: Inbound) -> None:
@@ -538,11 +547,22 @@ class Composition:
         told = structs.replace(inbound, method="resources/subscribe", params=None)
         try:
             uris: Sequence[str] = params.notifications.resource_subscriptions or ()
+            refused: set[str] = set()
             for uri in await self._sift_topics(uris, inbound) if self._is_restricted else uris:
                 provider = self.find_resource(uri)
                 if provider is not None:
-                    await provider.serve("resources/subscribe", SubscribeParams(uri=uri), told)
-                    joined.append((provider, uri))
+                    try:
+                        await provider.serve("resources/subscribe", SubscribeParams(uri=uri), told)
+                    except Refuse:
+                        # spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: it says
+                        # what the server agrees to tell
+                        refused.add(uri)
+                    else:
+                        joined.append((provider, uri))
+            if refused:
+                left = [uri for uri in uris if uri not in refused]
+                wanted = structs.replace(params.notifications, resource_subscriptions=left)
+                params = structs.replace(params, notifications=wanted)
             return await self._own["subscriptions/listen"](params, inbound)
         finally:
             for provider, uri in joined:

@@ -92,7 +92,7 @@ class ItemProvider(Protocol):
         ...
 
     async def list(self, method: str, inbound: Inbound) -> Sequence[Wire]:
-        """All items that a method lists, in one page."""
+        """All items that a method lists, in one page; those of ``ProvidedItems`` are encoded once."""
         ...
 
     def serve(self, method: str, params: Any, inbound: Inbound) -> Awaitable[Wire | Raw]:

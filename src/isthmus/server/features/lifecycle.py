@@ -38,6 +38,9 @@ class ServerHandshake:
         revisions: the revisions it speaks, oldest first.
         capabilities: what it offers now, to the sender of a request.
         caching: how long a client may keep what it discovered, and who may share it.
+
+    Attributes:
+        compose: composes the instructions for the sender of a request, where none are set.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class ServerHandshake:
     ) -> None:
         self._info = info
         self._instructions: str | UnsetType = UNSET
+        self.compose: Callable[[Inbound], Awaitable[str]] | None = None
         self.instruct(instructions)
         self._revisions = revisions
         self._sessions = [revision for revision in revisions if revision in LEGACY]
@@ -68,6 +72,11 @@ class ServerHandshake:
     def instruct(self, instructions: str | None) -> None:
         """Set how the server is to be used, for a model to read."""
         self._instructions = UNSET if instructions is None else replace_surrogates(instructions)
+
+    async def _find_instructions(self, inbound: Inbound) -> str | UnsetType:
+        if self._instructions is not UNSET or self.compose is None:
+            return self._instructions
+        return replace_surrogates(await self.compose(inbound)) or UNSET
 
     async def initialize(self, params: InitializeParams, inbound: Inbound) -> InitializeResult:
         """Handle ``initialize``: agree on a revision and keep the client's facts.
@@ -92,7 +101,7 @@ class ServerHandshake:
             protocol_version=revision.name,
             capabilities=await self._capabilities(inbound),
             server_info=self._info,
-            instructions=self._instructions,
+            instructions=await self._find_instructions(inbound),
         )
         return project(result, revision)
 
@@ -122,7 +131,7 @@ class ServerHandshake:
         return DiscoverResult(
             supported_versions=[r.name for r in self._revisions if r in MODERN],
             capabilities=await self._capabilities(inbound),
-            instructions=self._instructions,
+            instructions=await self._find_instructions(inbound),
             ttl_ms=self._caching.ttl_ms("server/discover"),
             cache_scope=self._caching.scope("server/discover"),
         )

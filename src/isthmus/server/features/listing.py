@@ -25,6 +25,7 @@ from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
     from isthmus.revisions import Revision
+    from isthmus.server.features.provided_items import ProvidedItems
 
 
 class ListedEntry(Protocol):
@@ -394,6 +395,31 @@ class Listing(Generic[T]):
             raise Refuse(-32602, f"Invalid params: {error}") from error
         return self._make_result([item for _, item in page], following)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the server itself has nothing to list, so that a provider's list is the whole."""
+        return not (self._entries or self._sources)
+
+    async def page_provided(
+        self, items: "ProvidedItems", params: Any, inbound: Inbound
+    ) -> Wire | Raw:
+        """The list of the only provider there is; encoded once where it is one page.
+
+        Raises:
+            Refuse: the cursor is not one of ours.
+        """
+        revision, whole = inbound.caller.revision, self._settings.page_size is None
+        if whole and params.cursor in {None, UNSET}:
+            known = items.pages.get(revision)
+            if known is None:
+                result = _describe(self._make_result([*items], None), items)
+                if self._method in self._settings.wrapped:
+                    return result  # a middleware may want to look into it
+                stamp = Stamp(revision, self._settings.info, cacheable=True)
+                known = items.pages[revision] = Raw(stamp.write(result))
+            return known
+        return _describe(await self.page_beside(items, params, inbound), items)
+
     def _collect(
         self, granted: frozenset[str] | None, shows: Callable[[Any], bool] | None
     ) -> list[tuple[str, Wire]]:
@@ -489,6 +515,14 @@ def _select_visible(entries: KeyedEntries[T], granted: frozenset[str] | None) ->
     if granted is None:
         return entries
     return [pair for pair in entries if is_listed_for(granted, pair[1].scopes)]
+
+
+def _describe(result: Any, items: "ProvidedItems") -> Wire:
+    """The page of a list with what its provider says of the list."""
+    described: Wire = structs.replace(
+        result, meta=items.meta or result.meta, cache_scope=items.cache_scope
+    )
+    return described
 
 
 def get_item_key(shown: Any) -> str:

@@ -4,7 +4,7 @@ Consent is asked for the release of a tool that has changed since it was approve
 what servers gave with somebody else: a provider of models, another server.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,7 +44,7 @@ def make_coalesce_key(attempt: Attempt) -> str:
         said = msgspec.json.encode(
             [
                 *(attempt.action, attempt.principal, attempt.server, attempt.object),
-                *(attempt.run, attempt.isolation, attempt.arguments),
+                *(attempt.run, attempt.isolation, attempt.arguments, attempt.profile),
             ],
             order="deterministic",
         )
@@ -313,6 +313,32 @@ class SubscribeAct(UneditableAct[None]):
         """Subscribe, or unsubscribe."""
         async with self.servers.supervisor.use(attempt.server, attempt.isolation) as client:
             await (client.subscribe if self._on else client.unsubscribe)(attempt.object)
+
+
+class FollowAct(UneditableAct[None]):
+    """Having somebody of a gateway hear when a resource changes.
+
+    Args:
+        servers: what is known of servers.
+        begin: has them hear of it.
+    """
+
+    def __init__(self, servers: KnownServers, begin: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(servers)
+        self._begin = begin
+
+    async def resolve(self, attempt: Attempt) -> Attempt:
+        """On which connection."""
+        return self.resolve_server(attempt, attempt.server)
+
+    def payload(self, attempt: Attempt, trace: Trace) -> Payload:  # noqa: ARG002 - as Act has it
+        """The URI."""
+        return ReadAsked(uri=attempt.object)
+
+    async def dispatch(self, attempt: Attempt) -> None:
+        """Begin."""
+        del attempt
+        await self._begin()
 
 
 class PromptAct(ServerAct[GetPromptResult]):
