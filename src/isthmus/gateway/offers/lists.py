@@ -108,11 +108,13 @@ class ViewLists:
 
     def is_shared(self) -> bool:
         """Whether all callers have the same lists."""
-        config, marks = self._host.config, self._visibility.marks()
-        made_of = (config, *marks)
+        config, accounts = self._host.config, self._host.accounts
+        made_of = (config, accounts.wanting_count, *self._visibility.marks())
         if self._shares[0] != made_of:
+            entries = [config.servers[name] for name in self._view.servers()]
             shared = not self._visibility.depends_on_principal() and not any(
-                config.servers[name].options.instance == "per-user" for name in self._view.servers()
+                entry.options.instance == "per-user" or accounts.has_personal(entry)
+                for entry in entries
             )
             self._shares = made_of, shared
         return self._shares[1]

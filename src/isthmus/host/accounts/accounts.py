@@ -129,6 +129,15 @@ class Accounts:
             return kind is not None and kind == IMPLICIT_KIND and entry.name in self._wanting
         return kind in PERSONAL_KINDS or self._wants_login(entry)
 
+    def has_personal(self, entry: ServerEntry) -> bool:
+        """Whether a server shows each principal what belongs to an account of theirs."""
+        return find_kind(entry) in PERSONAL_KINDS or self._wants_login(entry)
+
+    @property
+    def wanting_count(self) -> int:
+        """The number of servers that were found to want a login; it only grows."""
+        return len(self._wanting)
+
     def _wants_login(self, entry: ServerEntry) -> bool:
         """Whether a server about whose credentials nothing is configured wants some."""
         if find_kind(entry) != IMPLICIT_KIND:
