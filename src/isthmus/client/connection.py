@@ -58,11 +58,12 @@ from isthmus.wire.reading import read_well_formed_items
 
 R = TypeVar("R")
 
+# members of ``_meta`` of every request that is made in this context, as a gateway passes them on
 PASSED_META: ContextVar[Mapping[str, Any] | None] = ContextVar("isthmus_passed_meta", default=None)
-"""Members of ``_meta`` of every request that is made in this context, as a gateway passes them on."""
 
+# level of the log messages that is asked for by every request of this context, where requests say
+# one
 PASSED_LOG_LEVEL: ContextVar[LogLevel | None] = ContextVar("isthmus_passed_log_level", default=None)
-"""Level of the log messages that is asked for by every request of this context, where requests say one."""
 
 Headers = tuple[tuple[str, str], ...]
 RecoveredErrors = tuple[type[Exception], ...]

@@ -30,8 +30,8 @@ from isthmus.wire import CallToolResult, TextContent
 RETRY_AFTER_MS = 2_000
 CAPABILITY_CODE = -32021
 
+# failures of a tool call that its model is told of as the result of the call
 TOLD_AS_RESULT = (Denied, BadArguments, OutcomeUnknown, UserDeclined)
-"""Failures of a tool call that its model is told of as the result of the call."""
 
 
 def make_tool_failure(error: IsthmusError) -> CallToolResult | None:

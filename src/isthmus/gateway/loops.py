@@ -21,8 +21,9 @@ from isthmus.host.model.entries import HostConfig
 
 MAX_HOPS = 4  # gateways and proxies that one request may pass
 
+# member of ``_meta`` with the marks of the gateways that a request came through, the first one
+# first
 MARKS_KEY = "io.github.isthmus/gateways"
-"""Member of ``_meta`` with the marks of the gateways that a request came through, the first one first."""
 
 MARK_CHARS = 16
 MAX_MARK_CHARS = 64  # of a mark that somebody else made

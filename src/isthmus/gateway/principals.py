@@ -10,8 +10,9 @@ from typing import Any
 
 from isthmus.core.principal import Principal, owner_of
 
+# whoever calls without having authenticated: on stdio, or at a gateway on this machine without
+# ``auth=``
 LOCAL_PRINCIPAL = "user:local"
-"""Whoever calls without having authenticated: on stdio, or at a gateway on this machine without ``auth=``."""
 
 PLAIN_SUBJECT = re.compile(r"[A-Za-z0-9._~+-]{1,128}")
 

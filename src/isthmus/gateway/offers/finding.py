@@ -98,7 +98,9 @@ class ItemFinder:
         if shared is not None and shared.client is None:
             return shared.make_unavailable()
         return ServerUnavailable(
-            f"{server} is {hosted.state}: {cause}", server=server, state=hosted.state
+            f"nothing is known of server {server!r}, which is {hosted.state}: {cause}",
+            server=server,
+            state=hosted.state,
         )
 
     def _record(self, action: Action, server: str, own: str, principal: str) -> None:

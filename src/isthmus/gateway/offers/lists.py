@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 MAX_VIEWERS = 256  # callers whose lists are kept; the oldest make room
 
+# the caller whose lists are those of all, where no rule says of whom it is
 SHARED_VIEWER = Viewer("user:local")
-"""The caller whose lists are those of all, where no rule says of whom it is."""
 
+# the member of a list's ``_meta`` with the states of servers that cannot be used now
 STATES_KEY = "io.github.isthmus/servers"
-"""The member of a list's ``_meta`` with the states of servers that cannot be used now."""
 
 UNUSABLE_STATES: frozenset[ConnectionState] = frozenset(
     {"backoff", "failed", "needs_auth", "quarantined"}

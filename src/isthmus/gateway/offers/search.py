@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from isthmus.host.host import Host
     from isthmus.host.model.entries import ToolSelection
 
+# tokens of definitions from which on they are searched, where ``host.search`` sets no threshold
 SEARCH_THRESHOLD_TOKENS = 20_000
-"""Tokens of definitions from which on they are searched, where ``host.search`` sets no threshold."""
 
 DEFAULT_SETTINGS = SearchSettings()
 

@@ -91,8 +91,8 @@ class GatewayView(Protocol):
         ...
 
 
+# the profile of a view whose own was taken away: it has nothing
 NO_OFFER = GatewayProfile(exclude=("*",), servers=("",))
-"""The profile of a view whose own was taken away: it has nothing."""
 
 
 def make_unknown(what: str, name: str) -> Unknown:

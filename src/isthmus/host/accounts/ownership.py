@@ -12,8 +12,8 @@ PEOPLE = ("user:", "client:")  # with accounts of their own; agents act for the 
 KINDS_WITH_TOKENS = frozenset({"http", "sse", "ws"})
 
 PERSONAL_KINDS = frozenset({"user-oauth", "pasted-key", "token-exchange", "id-jag"})
+# kinds that say whose token it is: no connection that several share can show one
 NAMED_KINDS = frozenset({"pasted-key", "token-exchange", "id-jag"})
-"""Kinds that say whose token it is: no connection that several share can show one."""
 
 IMPLICIT_KIND = (
     ""  # nothing is configured: the login of the user of the host is shown, if there is one

@@ -12,8 +12,9 @@ from isthmus.host.policy.rule_file import load_layers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+# the layer that the rules of a profile stand in: it may demand more than the others, and never
+# less
 PROFILE_LAYER: LayerName = "workspace"
-"""The layer that the rules of a profile stand in: it may demand more than the others, and never less."""
 
 UNKNOWN_PROFILE = PolicyLayer(name=PROFILE_LAYER, broken="there is no such profile any more")
 
@@ -58,8 +59,8 @@ def load_profile_layers(place: str) -> tuple[PolicyLayer, ...]:
     return tuple(load_layers(place, PROFILE_LAYER)) if place else ()
 
 
+# the profile that attempts of this context are made through; empty for none
 PROFILE: ContextVar[str] = ContextVar("isthmus_profile", default="")
-"""The profile that attempts of this context are made through; empty for none."""
 
 
 @contextmanager

@@ -26,12 +26,12 @@ Verdict: TypeAlias = Literal["ok", "off", "warning", "failed"]
 
 SERVER_TIMEOUT_S = 30.0  # for one server: to start, to agree on a revision, and to list its tools
 
+# the step at which a server stopped, by the state that it is in; the others could not be reached
 STEPS_BY_STATE = {
     "needs_auth": "login",
     "quarantined": "consent",
     "disabled": "trust",
 }
-"""The step at which a server stopped, by the state that it is in; the others could not be reached."""
 
 
 class CheckRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
