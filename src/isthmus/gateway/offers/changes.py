@@ -39,6 +39,7 @@ class ViewChanges:
         self._host = host
         self._announce = announce
         self._given: dict[tuple[str, Viewer], Signature] = {}
+        self._servers: frozenset[str] = frozenset()
         self._has_forgotten = False
         self._was_shared: bool | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -82,6 +83,8 @@ class ViewChanges:
     def remember(self, method: str, viewer: Viewer) -> None:
         """Somebody is given a list now; where another one was given before, that is announced."""
         signature = self._lists.sign(method, viewer)
+        if not self._given:
+            self._servers = frozenset(self._lists.view.servers())
         self._was_shared = self._lists.is_shared()
         before = self._given.pop((method, viewer), None)
         self._given[method, viewer] = signature
@@ -109,6 +112,10 @@ class ViewChanges:
                 changed |= {*CHANGES_BY_LIST.values()} if self._given else set()
                 self._given.clear()
                 self._has_forgotten = False
+            servers = frozenset(self._lists.view.servers())
+            if servers - self._servers:  # nobody has asked them for their lists: whoever lists does
+                changed |= {CHANGES_BY_LIST[method] for method, _ in self._given}
+            self._servers = servers
             for method, viewer in tuple(self._given):
                 before, now = (
                     self._given.get((method, viewer)),

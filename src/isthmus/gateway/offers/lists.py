@@ -73,6 +73,9 @@ class ViewLists:
         host: knows what servers have, and the policy.
         search_mode: says when the view offers the tools that find tools.
         is_open: whether anybody may ask for the lists.
+
+    Attributes:
+        view: the view.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class ViewLists:
         is_open: bool = True,
     ) -> None:
         self._is_open = is_open
-        self._view = view
+        self.view = view
         self._host = host
         self._seen: dict[Viewer, VisibleItems] = {}
         self._shares: tuple[tuple[object, ...], bool] = (), False
@@ -94,7 +97,7 @@ class ViewLists:
     @property
     def _visibility(self) -> Visibility:
         if self._visibility_of is None:
-            parts, view = self._host.parts, self._view
+            parts, view = self._host.parts, self.view
             self._visibility_of = Visibility(
                 parts.servers, parts.calls.pipeline, origin="gateway", profile=view.profile_name
             )
@@ -111,7 +114,7 @@ class ViewLists:
         config, accounts = self._host.config, self._host.accounts
         made_of = (config, accounts.wanting_count, *self._visibility.marks())
         if self._shares[0] != made_of:
-            entries = [config.servers[name] for name in self._view.servers()]
+            entries = [config.servers[name] for name in self.view.servers()]
             shared = not self._visibility.depends_on_principal() and not any(
                 entry.options.instance == "per-user" or accounts.has_personal(entry)
                 for entry in entries
@@ -121,7 +124,7 @@ class ViewLists:
 
     def make_marks(self) -> tuple[object, ...]:
         """The objects that lists depend on besides those of the catalog."""
-        profile: GatewayProfile | None = self._view.profile
+        profile: GatewayProfile | None = self.view.profile
         config: HostConfig = self._host.config
         return (profile, config.servers, *self._visibility.marks())
 
@@ -129,7 +132,7 @@ class ViewLists:
 
     def find_hidden(self, items: Sequence[CatalogItem[Tool]], viewer: Viewer) -> Collection[str]:
         """The names of tools that a caller is not told of: of others, or barred."""
-        view = self._view
+        view = self.view
         servers = set(view.servers())
         barred = self._visibility.hidden(items, viewer)
         return {
@@ -148,7 +151,7 @@ class ViewLists:
         known = self._seen.get(viewer)
         if known is not None and is_made_of(known.made_of, made_of):
             return known
-        view, servers, hidden = self._view, set(self._view.servers()), set()
+        view, servers, hidden = self.view, set(self.view.servers()), set()
         barred = self._visibility.hidden(whole.tools, viewer)
         tools = []
         for item in whole.tools:
@@ -208,7 +211,7 @@ class ViewLists:
         return known
 
     def _spell(self, method: str, visible: VisibleItems, viewer: Viewer) -> Sequence[Wire]:
-        view, catalog = self._view, self._host.catalog
+        view, catalog = self.view, self._host.catalog
         match method:
             case "tools/list":
                 tools = [
@@ -249,7 +252,7 @@ class ViewLists:
     def find_states(self) -> Mapping[str, str]:
         """The states of the view's servers that cannot be used now."""
         found = {}
-        for name in self._view.servers():
+        for name in self.view.servers():
             hosted = self._host.servers.get(name)
             shared = None if hosted is None else hosted.connections.get("")
             if shared is not None and shared.state in UNUSABLE_STATES:
