@@ -100,7 +100,7 @@ async def _probe_without_spare(
     ):
         gone = sorted(key for key in had if key not in has and not key.endswith("_spare"))
         where = f"the list of {kind}, while one upstream is gone"
-        told = next((one.said for one in seen.outcomes if one.state != "ok"), "")
+        told = next((one.said for one in seen.outcomes if f" {kind}," in one.where), "")
         visit.note("dead-hides", where, "wrong" if gone else "ok", f"no {', '.join(gone)}: {told}")
     for upstream in upstreams.lasting:
         tool = before.find_tool("echo", upstream)

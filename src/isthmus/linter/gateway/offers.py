@@ -179,9 +179,14 @@ async def _probe_changes(
     caller: ProbeCaller, visit: GatewayVisit, names: OfferedNames, upstream: ProbeUpstream
 ) -> None:
     """Listen, have something change at the upstream, and wait until it is told."""
+    declared = caller.client.capabilities
     note = names.resources.get(f"note_{upstream.name}")
     place, added = f"upstream {upstream.name}", make_token("added").replace("-", "_")
-    uris = [note] if note is not None else []
+    uris = (
+        [note] if note is not None and declared.resources and declared.resources.subscribe else []
+    )
+    if not (declared.tools and declared.tools.list_changed):
+        return  # it says itself that it tells of nothing
 
     async def wait_told(kind: str) -> None:
         while not any(one.kind == kind for one in caller.changes):
