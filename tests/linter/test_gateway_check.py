@@ -6,7 +6,12 @@ from isthmus.linter.gateway.rules import GATEWAY_RULES
 from support.linter import tested_gateways as gateways
 from support.linter.tested_gateways import check_gateway, list_rules, make_good_app
 
-pytestmark = pytest.mark.timeout(120)
+# beside the interop tests: its probes wait for what must not happen, a minute in all
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.interop,
+    pytest.mark.xdist_group("gateway-check"),
+]
 
 L, M = "2025-11-25", "2026-07-28"
 

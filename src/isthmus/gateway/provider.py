@@ -117,11 +117,13 @@ class GatewayProvider:
 
     Attributes:
         label: the provider as messages call it.
+        keeps_lists: its lists may be whole pages, which stay the same object until they change.
         tasks: none here: they are those of the server in front.
         lists: what the view offers to each of its callers.
     """
 
     tasks = None
+    keeps_lists = True
 
     def __init__(
         self,

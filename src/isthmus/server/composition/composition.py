@@ -416,7 +416,8 @@ class Composition:
         self, method: str, listing: Listing[Any], params: Any, inbound: Inbound
     ) -> Wire | Raw:
         """Handle a method that lists: own items, and those of every provider after them."""
-        if len(self.providers) == 1 and not self._is_restricted and listing.is_empty:
+        alone = len(self.providers) == 1 and not self._is_restricted and listing.is_empty
+        if alone and getattr(self.providers[0], "keeps_lists", False):
             items = await self.providers[0].list(method, inbound)
             if type(items) is ProvidedItems:
                 return await listing.page_provided(items, params, inbound)
