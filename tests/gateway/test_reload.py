@@ -9,6 +9,7 @@ from msgspec import structs
 from isthmus import Client, Server
 from isthmus.errors import IsthmusError
 from isthmus.gateway import Gateway
+from isthmus.host import Host
 from isthmus.host.model.entries import HostConfig, ServerEntry, ToolSelection
 from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile
 from support.gateway.small_gateway import make_allowing_host
@@ -126,6 +127,40 @@ async def test_another_profile_counts_at_once():
             assert not gateway.has_endpoint("/mcp/p/one")
             with pytest.raises(IsthmusError):
                 await user.call_tool("b__hello")
+
+
+RULE = """
+[[rule]]
+id = "calls"
+effect = "{}"
+when = {{ action = "tool.call" }}
+
+[[rule]]
+id = "servers"
+effect = "allow"
+when = {{ action = "server.connect" }}
+"""
+
+
+async def test_another_policy_counts_at_once(tmp_path):
+    """Ours: a client that is connected is refused by the rule that was saved last."""
+    paths = {effect: tmp_path / f"{effect}.toml" for effect in ("allow", "deny")}
+    for effect, path in paths.items():
+        path.write_text(RULE.format(effect))
+    async with open_town() as town:
+        config = town.configure("a")
+        allow, deny = (
+            structs.replace(config, options=structs.replace(config.options, policy=str(path)))
+            for path in paths.values()
+        )
+        gateway = Gateway(Host(allow))
+        async with gateway, Client(gateway.server) as user:
+            assert "a" == (await user.call_tool("a__hello")).text
+            await gateway.host.reload(deny)
+            with pytest.raises(IsthmusError):
+                await user.call_tool("a__hello")
+            await gateway.host.reload(allow)
+            assert "a" == (await user.call_tool("a__hello")).text
 
 
 async def test_other_options_of_an_entry_and_of_the_gateway_count_at_once():
