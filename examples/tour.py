@@ -1,8 +1,8 @@
 """What isthmus does, on real input, revision by revision: ``make run``.
 
-Six parts: our server and our client in every revision over stdio and HTTP; our client on other
+Seven parts: our server and our client in every revision over stdio and HTTP; our client on other
 people's servers; another implementation's client on our server; a server that wants a login; a host
-with four servers and a user who is asked; a shop that is made of other servers and of an API. The second and the third, and one server of the fifth, need
+with four servers and a user who is asked; a shop that is made of other servers and of an API; a gateway. The second and the third, and one server of the fifth, need
 packages from the package index, in environments of their own; where those cannot be had, the tour
 says so.
 """
@@ -170,6 +170,22 @@ async def shop() -> None:
         raise SystemExit(f"the shop ended with {process.returncode}")
 
 
+async def gateway() -> None:
+    """A gateway between servers and clients of different years (examples/gateway)."""
+    print("\n7. A gateway: a client of 2025 asks through a server of 2026, and the reverse")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(HERE / "gateway"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    out, _ = await process.communicate()
+    for line in out.decode().splitlines():
+        say(line)
+    if process.returncode:
+        raise SystemExit(f"the gateway ended with {process.returncode}")
+
+
 async def main() -> None:
     """The whole tour; ends with exit code 0 when everything went well."""
     print("isthmus: the Model Context Protocol in Python, all five revisions")
@@ -179,8 +195,9 @@ async def main() -> None:
     await login()
     await host()
     await shop()
+    await gateway()
     print(
-        "\nThat was the main job: servers, clients, logins, and a host; three transports, two eras."
+        "\nThat was the main job: servers, clients, logins, a host, a gateway; three transports, two eras."
     )
 
 

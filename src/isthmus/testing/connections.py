@@ -11,7 +11,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from isthmus.client.client import Client
 from isthmus.client.targets import ClientTarget, Dial, Target, resolve_target, tap_target
@@ -301,12 +301,20 @@ async def run_peer(peer: Peer) -> AsyncIterator[None]:
         await task
 
 
+class ServesHttp(Protocol):
+    """Whatever is served over HTTP by an ASGI app of its own: a ``Server``, a ``Gateway``."""
+
+    def asgi(self) -> Any:
+        """The app; it may take options."""
+        ...
+
+
 @contextlib.asynccontextmanager
-async def serving(server: Server, **options: Any) -> AsyncIterator[str]:
+async def serving(server: ServesHttp, **options: Any) -> AsyncIterator[str]:
     """``server`` on a free port of the loopback until the block is left; gives its URL.
 
     Args:
-        server: what to serve.
+        server: what to serve: a server, or a gateway.
         **options: for :meth:`Server.asgi <isthmus.server.Server.asgi>`.
 
     Raises:
