@@ -63,10 +63,18 @@ COLUMNS = (
     *("tokens_in", "tokens_out", "cost_micro", "model", "labels", "policy", "detail"),
 )
 
-HASH_COLUMNS = (COLUMNS.index("args_hash"), COLUMNS.index("result_hash"))  # the only bytes
+# places of columns in a row
+TEXT_PLACES = tuple(map(COLUMNS.index, TEXT_COLUMNS))
+FREE_TEXT_PLACES = tuple((COLUMNS.index(one), name) for one, name in FREE_TEXT_COLUMNS.items())
+NUMBER_PLACES = tuple(map(COLUMNS.index, NUMBER_COLUMNS))
+TIME_PLACES = tuple((COLUMNS.index(one), *how) for one, how in TIME_COLUMNS.items())
+ARGS_HASH, ARGS_REDACTED = COLUMNS.index("args_hash"), COLUMNS.index("args_redacted")
+RESULT_HASH, RESULT_BYTES = COLUMNS.index("result_hash"), COLUMNS.index("result_bytes")
+LABELS, DETAIL = COLUMNS.index("labels"), COLUMNS.index("detail")
+HASH_COLUMNS = (ARGS_HASH, RESULT_HASH)  # the only bytes
 
 INSERT_ROW = "INSERT INTO event VALUES (" + ", ".join("?" * (len(COLUMNS) + 2)) + ")"  # noqa: S608 - marks only
-REQUIRED_COLUMNS = {"principal", "action"}
+REQUIRED_PLACES = (COLUMNS.index("principal"), COLUMNS.index("action"))
 BODY_FIELDS = ("arguments", "result", "detail")
 MAX_INTEGER = 2**63 - 1
 MAX_KEPT_DETAIL_BYTES = 1_000
@@ -117,36 +125,40 @@ def make_columns(
     row = decode_row(snapshot.data)
     known = sorted(snapshot.known, key=len, reverse=True) if snapshot.known else ()
     arguments, result = bytes(row.arguments), bytes(row.result)
-    values: dict[str, Any] = {"seq": seq, "ts_us": int(snapshot.at * 1e6), "node": node}
-    values |= zip(
-        TEXT_COLUMNS,
-        _make_names(_get_texts(row), known),
-        strict=True,
-    )
-    for column, name in FREE_TEXT_COLUMNS.items():
+    values: list[Any] = [None] * len(COLUMNS)
+    values[:3] = seq, int(snapshot.at * 1e6), node
+    _fill_places(values, row, redactor, known)
+    if arguments:
+        values[ARGS_HASH] = digest_body(arguments, key)
+        values[ARGS_REDACTED] = redact_json(arguments, redactor, known)
+    if result:
+        values[RESULT_HASH], values[RESULT_BYTES] = digest_body(result, key), len(result)
+    if row.labels:
+        values[LABELS] = _encode_json(redactor.without(sorted(row.labels), known))
+    if row.detail:
+        values[DETAIL] = redact_detail(bytes(row.detail), redactor, known)
+    return values, row
+
+
+def _fill_places(
+    values: list[Any], row: AuditRow, redactor: Redactor, known: Sequence[str]
+) -> None:
+    """Put names and numbers into their places."""
+    for at, text in zip(TEXT_PLACES, _make_names(_get_texts(row), known), strict=True):
+        values[at] = text
+    for at in REQUIRED_PLACES:
+        values[at] = values[at] or ""
+    for at, name in FREE_TEXT_PLACES:
         text = getattr(row, name)
-        values[column] = (
-            shorten_name(text, partial(redactor.without, known=known)) or None if text else None
-        )
-    values |= zip(
-        NUMBER_COLUMNS,
-        [None if one is None else _to_integer(one) for one in _get_numbers(row)],
-        strict=True,
-    )
-    for column, (name, scale) in TIME_COLUMNS.items():
+        if text:
+            values[at] = shorten_name(text, partial(redactor.without, known=known)) or None
+    for at, number in zip(NUMBER_PLACES, _get_numbers(row), strict=True):
+        if number is not None:
+            values[at] = _to_integer(number)
+    for at, name, scale in TIME_PLACES:
         spent = getattr(row, name)
-        values[column] = None if spent is None else _to_integer(spent * scale)
-    values["args_hash"] = digest_body(arguments, key) if arguments else None
-    values["args_redacted"] = redact_json(arguments, redactor, known)
-    values["result_hash"] = digest_body(result, key) if result else None
-    values["result_bytes"] = len(result) if result else None
-    values["labels"] = (
-        _encode_json(redactor.without(sorted(row.labels), known)) if row.labels else None
-    )
-    values["detail"] = redact_detail(bytes(row.detail), redactor, known)
-    for column in REQUIRED_COLUMNS:
-        values[column] = values[column] or ""
-    return [values[column] for column in COLUMNS], row
+        if spent is not None:
+            values[at] = _to_integer(spent * scale)
 
 
 def decode_row(data: bytes) -> AuditRow:

@@ -230,18 +230,25 @@ class AuditWriter:
         seq, prev = read_chain_end(db)
         alarm = self._compare_head(db, seq, prev)
         signed = False
+        written: list[tuple[Any, ...]] = []
         for snapshot in [*alarm, *rows]:
             seq += 1
             values, row = make_columns(
                 snapshot, seq, self._node, self._redactor, self._keys.digests
             )
             hash = hash_row(values, prev, self._keys.chain)
-            db.execute(INSERT_ROW, (*values, prev, hash))
+            written.append((*values, prev, hash))
             self._write_related(db, row, snapshot, values)
+            if seq % SEGMENT_ROWS == 0 or seq % INDEX_STEP_ROWS == 0:
+                db.executemany(INSERT_ROW, written)  # what follows reads them
+                written.clear()
+            if seq % INDEX_STEP_ROWS == 0:
+                index_next_rows(db, INDEX_STEP_ROWS)
             if seq % SEGMENT_ROWS == 0:
                 self._checkpoint(db, seq, hash)
                 signed = True
             prev = hash
+        db.executemany(INSERT_ROW, written)
         if self._clock() - self._checked > SEGMENT_LIFE_S:
             self._checkpoint(db, seq, prev)
             signed = True
@@ -308,8 +315,6 @@ class AuditWriter:
             db.execute("DELETE FROM open_call WHERE call_id = ?", (call,))
         if self._keeper is not None:
             self._keeper.keep(db, row, snapshot)
-        if seq % INDEX_STEP_ROWS == 0:
-            index_next_rows(db, INDEX_STEP_ROWS)
 
     def _checkpoint(self, db: "sqlite3.Connection", seq: int, hash: bytes) -> None:
         self._checked = self._clock()
