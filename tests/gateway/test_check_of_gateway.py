@@ -17,8 +17,6 @@ pytestmark = [
 
 L, M = "2025-11-25", "2026-07-28"
 
-# What our gateway does not do yet; nothing else may be found, and the set only shrinks.
-
 
 def make_gateway_app(servers: dict[str, str]) -> Any:
     """Our gateway with servers over HTTP behind it, and a policy that allows everything."""
