@@ -50,43 +50,6 @@ class ParkedQuestion(msgspec.Struct, eq=False):
     answer: "asyncio.Future[Raw]"
 
 
-class QuestionSignal:
-    """Wakes the request that waits for a call's end or its questions: an event without a task of its own."""
-
-    __slots__ = ("_is_set", "_waiter")
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._waiter: asyncio.Future[None] | None = None
-
-    def set(self) -> None:
-        """Something is asked."""
-        self._is_set = True
-        self.wake()
-
-    def clear(self) -> None:
-        """Nothing is asked any more."""
-        self._is_set = False
-
-    def wake(self, _work: object = None) -> None:
-        """Wake who waits: something is asked, or the call has ended."""
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
-    async def wait(self, work: "asyncio.Task[Any]") -> None:
-        """Wait until something is asked, or the call has ended."""
-        if self._is_set or work.done():
-            return
-        self._waiter = asyncio.get_running_loop().create_future()
-        work.add_done_callback(self.wake)
-        try:
-            await self._waiter
-        finally:
-            work.remove_done_callback(self.wake)
-            self._waiter = None
-
-
 class ForwardedCall:
     """One call on its way to the server behind a proxy.
 
@@ -109,7 +72,7 @@ class ForwardedCall:
         self.work: asyncio.Task[Any] | None = None
         self._settings = settings
         self._notes: CallNotifications | None = None
-        self._asked: QuestionSignal | None = None
+        self._asked: asyncio.Event | None = None
         self._questions: dict[str, ParkedQuestion] = {}
         self._made = 0
         # What is said while the call is parked: the client comes again to hear it.
@@ -122,7 +85,7 @@ class ForwardedCall:
 
     def begin(self, work: Awaitable[Any]) -> None:
         """Make the call in a task of its own, which may outlive a request of the client's."""
-        self._asked = QuestionSignal()
+        self._asked = asyncio.Event()
         self.work = asyncio.ensure_future(work)
         self.work.add_done_callback(retrieve_error)
 
@@ -255,14 +218,17 @@ class ForwardedCall:
         Raises:
             Exception: whatever the call ended with.
         """
-        work, signal = self.work, self._asked
-        if work is None or signal is None:
+        work, event = self.work, self._asked
+        if work is None or event is None:
             raise RuntimeError("the call has not begun")
+        asked = asyncio.ensure_future(event.wait())
         try:
-            await signal.wait(work)
+            await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             work.cancel()
             raise
+        finally:
+            asked.cancel()
         return work.result() if work.done() else None
 
     def list_questions(self, handle: str) -> InputRequiredResult:
