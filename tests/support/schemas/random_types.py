@@ -43,8 +43,10 @@ JSON = st.recursive(
     max_leaves=6,
 )
 COUNT = itertools.count()
+# "schema", "copy", "json" and "dict" are methods of pydantic's models, which warn where they are hidden
+TAKEN_NAMES = {"self", "cls", *dir(pydantic.BaseModel)}
 NAMES = st.text(string.ascii_lowercase + "_", min_size=1, max_size=6).filter(
-    lambda n: not keyword.iskeyword(n) and not n.startswith("_") and n not in {"self", "cls"}
+    lambda n: not (keyword.iskeyword(n) or n.startswith("_") or n in TAKEN_NAMES)
 )
 
 
