@@ -130,17 +130,26 @@ async def other_client() -> None:
                 raise SystemExit(f"the client ended with {process.returncode}")
 
 
-async def login() -> None:
-    """A server that wants a login, with the authorization server inside (examples/protected)."""
-    print("\n4. A server that wants a login, and more of its user for more of its tools")
+async def run_example(name: str, *words: str) -> None:
+    """A program of its own (examples/NAME), line by line."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(HERE / "protected"), "--headless", stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        str(HERE / name),
+        *words,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
     )
     out, _ = await process.communicate()
     for line in out.decode().splitlines():
         say(line)
     if process.returncode:
-        raise SystemExit(f"the login ended with {process.returncode}")
+        raise SystemExit(f"examples/{name} ended with {process.returncode}")
+
+
+async def login() -> None:
+    """A server that wants a login, with the authorization server inside (examples/protected)."""
+    print("\n4. A server that wants a login, and more of its user for more of its tools")
+    await run_example("protected", "--headless")
 
 
 async def host() -> None:
@@ -157,33 +166,13 @@ async def host() -> None:
 async def shop() -> None:
     """A server that is made of others: mounted, proxied, and of an OpenAPI document (examples/shop)."""
     print("\n6. One server of many: mounted, proxied, and of an API (examples/shop)")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(HERE / "shop"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    out, _ = await process.communicate()
-    for line in out.decode().splitlines():
-        say(line)
-    if process.returncode:
-        raise SystemExit(f"the shop ended with {process.returncode}")
+    await run_example("shop")
 
 
 async def gateway() -> None:
     """A gateway between servers and clients of different years (examples/gateway)."""
     print("\n7. A gateway: a client of 2025 asks through a server of 2026, and the reverse")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(HERE / "gateway"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    out, _ = await process.communicate()
-    for line in out.decode().splitlines():
-        say(line)
-    if process.returncode:
-        raise SystemExit(f"the gateway ended with {process.returncode}")
+    await run_example("gateway")
 
 
 async def main() -> None:
