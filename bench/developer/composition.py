@@ -34,7 +34,7 @@ async def time_calls(client: Client, name: str) -> float:
 async def compare(direct: object, mounted: object) -> tuple[float, float]:
     """The best rounds of both, taken by turns."""
     best = [float("inf")] * 2
-    async with Client(direct) as one, Client(mounted) as two:  # type: ignore[arg-type]
+    async with Client(direct) as one, Client(mounted) as two:  # type: ignore[arg-type]  # of any state
         for _ in range(ROUNDS + 1):
             best[0] = min(best[0], await time_calls(one, "add"))
             best[1] = min(best[1], await time_calls(two, "m_add"))

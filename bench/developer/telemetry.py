@@ -45,7 +45,7 @@ def make_bare() -> Client:
             span.end()
             histogram.record(0.001, told)
 
-    server.router.serve = traced  # type: ignore[method-assign]
+    server.router.serve = traced  # type: ignore[method-assign]  # as a watch does
     return Client(server)
 
 

@@ -158,7 +158,7 @@ async def test_nothing_that_a_client_authenticates_with_reaches_a_server(caplog)
 
 SOURCES = Path(__file__).resolve().parents[2] / "src" / "isthmus"
 REQUEST_PARTS = {"headers", "cookies", "reveal_credential", "query_string", "fields"}
-"""What of a request downstream has credentials, by the names of its attributes."""
+"""Attributes of a downstream request that hold credentials."""
 
 
 def test_what_calls_servers_reads_no_header_of_a_client():

@@ -58,7 +58,7 @@ def of_a_mount():
     return server
 
 
-def nested():
+def make_nested():
     """A tool of a server that is mounted in a mounted one."""
     middle, server = Server("middle"), Server("server")
     other = Server("other")
@@ -69,7 +69,7 @@ def nested():
     return server
 
 
-@pytest.mark.parametrize("make", [own, function, of_another, of_a_mount, nested])
+@pytest.mark.parametrize("make", [own, function, of_another, of_a_mount, make_nested])
 async def test_a_tool_is_listed_and_called_as_it_was_changed(make):
     """Ours: the same from every source; what is hidden is filled in."""
     async with connect(make()) as client:
@@ -80,7 +80,7 @@ async def test_a_tool_is_listed_and_called_as_it_was_changed(make):
         lacking = await client.call_tool("search", {})
         unknown = await client.call_tool("search", {"query": "a", "other": 1})
 
-    assert ({"search", "a_b_search"} if make is nested else {"search"}) == set(tools)
+    assert ({"search", "a_b_search"} if make is make_nested else {"search"}) == set(tools)
     assert "Find" == tool.title
     assert ["find"] == tool.meta["isthmus/tags"]
     assert ["query", "limit"] == [*tool.input_schema["properties"]]
@@ -92,7 +92,7 @@ async def test_a_tool_is_listed_and_called_as_it_was_changed(make):
     assert "Invalid arguments for search: other: unknown; known are: query, limit" == unknown.text
 
 
-@pytest.mark.parametrize("make", [own, function, of_another, of_a_mount, nested])
+@pytest.mark.parametrize("make", [own, function, of_another, of_a_mount, make_nested])
 @pytest.mark.parametrize("argument", ["key", "q"])
 async def test_hidden_arguments_and_former_names_are_refused(make, argument):
     """Ours: whoever guesses a hidden argument cannot set it."""

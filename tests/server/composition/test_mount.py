@@ -274,7 +274,7 @@ async def test_limits_of_both_hold():
 # Questions and tasks
 
 
-def asking(name="asking"):
+def make_asking_server(name="asking"):
     """A server with a tool that asks, and tools that are tasks."""
     server = Server(name)
 
@@ -310,7 +310,7 @@ async def ask_raw(client, name, **more):
 async def test_the_state_of_a_call_opens_in_any_process():
     """Ours: the inner server takes over the outer's secret, so that rounds may go to two processes."""
     secret = b"s" * 32
-    one, two = (mount_servers((asking(), "a"), secret=secret) for _ in range(2))
+    one, two = (mount_servers((make_asking_server(), "a"), secret=secret) for _ in range(2))
     answers = {"elicit": lambda asked: Accepted(Name("Ada"))}
     states = []
 
@@ -337,7 +337,7 @@ async def _own_greet(ctx: Context) -> str:
 @both_eras
 async def test_tasks_of_a_mounted_server_are_found_again(revision):
     """Ours: by their ids alone, their questions and results as ever, links under the prefix."""
-    outer = mount_servers((asking("one"), "one"), (asking("two"), "two"))
+    outer = mount_servers((make_asking_server("one"), "one"), (make_asking_server("two"), "two"))
     answers = script(Accepted(Name("Ada")))
     async with connect(outer, revision=revision, elicit=answers) as client:
         await client.list_tools()

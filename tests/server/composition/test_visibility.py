@@ -46,7 +46,7 @@ def shop(name="shop", **options):
     return server
 
 
-def wrapped(server):
+def wrap_server(server):
     """The same, mounted without a prefix: rules of the outer server hold for it as well."""
     outer = Server("outer")
     outer.mount(server)
@@ -103,7 +103,7 @@ async def check_hidden(client):
 
 
 @both_eras
-@pytest.mark.parametrize("make", [lambda server: server, wrapped], ids=["own", "mounted"])
+@pytest.mark.parametrize("make", [lambda server: server, wrap_server], ids=["own", "mounted"])
 async def test_what_is_disabled_is_as_if_it_were_not_there(revision, make):
     """Ours: the same words for what is hidden and what never was."""
     server = make(shop())
@@ -120,7 +120,7 @@ async def test_what_is_disabled_is_as_if_it_were_not_there(revision, make):
 
 
 @both_eras
-@pytest.mark.parametrize("make", [lambda server: server, wrapped], ids=["own", "mounted"])
+@pytest.mark.parametrize("make", [lambda server: server, wrap_server], ids=["own", "mounted"])
 async def test_clients_hear_that_something_was_disabled(revision, make):
     """Ours: lists have changed."""
     server = make(shop())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isthmus.client.tasks import ToolTask
 
 Answerer: TypeAlias = Literal["client", "gateway"]
-"""Who may answer what a server asks: the client that made the call, or the host's own surfaces."""
+"""An answerer of what servers ask: the client that made the call, or the host's own surfaces."""
 
 MAX_KEPT_CONNECTIONS = 4_096  # whose clients are remembered, for servers that are connected anew
 MAX_OPEN_PAGES = 1_000  # that clients were sent to, and that servers may say to be dealt with
