@@ -83,6 +83,11 @@ class ForwardedCall:
         """Whose call it is; None where nobody has authenticated."""
         return owner_of(self.inbound.principal)
 
+    @property
+    def is_task(self) -> bool:
+        """Whether its client has been answered with a task, so that it has to wait for nothing."""
+        return False
+
     def begin(self, work: Awaitable[Any]) -> None:
         """Make the call in a task of its own, which may outlive a request of the client's."""
         self._asked = asyncio.Event()

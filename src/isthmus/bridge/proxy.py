@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, structs
 
 from isthmus.bridge.forwarded import ForwardedCall, ParkedCalls
 from isthmus.bridge.pool import UpstreamPool
+from isthmus.bridge.rounds import ForwardedRounds
 from isthmus.bridge.upstream import (
     HOPS_KEY,
     NO_CAPABILITIES,
@@ -39,12 +40,9 @@ from isthmus.revisions.codes import UNAVAILABLE_CODE, url_required_code
 from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.composition.provider import Changed
-from isthmus.server.features.invocation import run_refusing
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
-    CallToolResult,
     EmptyResult,
-    InputRequiredResult,
     PromptReference,
     PromptsCapability,
     ResourcesCapability,
@@ -53,7 +51,7 @@ from isthmus.wire import (
     ToolsCapability,
 )
 from isthmus.wire.jsonrpc import encode
-from isthmus.wire.meta import SERVER_INFO, read_meta
+from isthmus.wire.meta import read_meta
 from isthmus.wire.struct import Wire
 
 MAX_HOPS = 8  # proxies that one request may pass
@@ -148,6 +146,7 @@ class ProxyProvider:
             options.get("max_parked_of_caller", 32),
             options.get("parked_timeout", 600.0),
         )
+        self._rounds = ForwardedRounds(self, settings, self._parked)
         timeout = options.get("timeout", 1800.0)
         client_options: dict[str, Any] = {
             "name": settings.info.name,
@@ -335,36 +334,13 @@ class ProxyProvider:
         if hops >= MAX_HOPS:
             raise make_loop_refusal(hops)
         meta[HOPS_KEY] = hops + 1
-        first: list[Any] = []
-        if getattr(params, "request_state", UNSET) is UNSET and not getattr(
-            params, "input_responses", UNSET
-        ):
-            try:
-                call = ForwardedCall(inbound, self._settings, meta)
-                result = await self._attempt(call, method, params, name)
-            except UrlRequired as error:
-                first.append(error)
-            else:
-                if type(result) is not InputRequiredResult:
-                    return self._clean(result)
-                first.append(result)
+        return await self._rounds.serve(method, params, name, inbound, meta)
 
-        async def body(context: Any) -> Any:
-            if first:
-                asked = first.pop()
-                if isinstance(asked, UrlRequired):
-                    raise UrlRequired(*asked.pages, message=str(asked))
-                return asked
-            call, answers = ForwardedCall(inbound, self._settings, meta), context.input_responses
-            return await self._attempt(call, method, params, name, context.request_state, answers)
+    def make_call(self, inbound: Inbound, meta: Mapping[str, Any]) -> ForwardedCall:
+        """A call of a client, whose ``_meta`` goes on."""
+        return ForwardedCall(inbound, self._settings, meta)
 
-        try:
-            ended: Wire = await run_refusing(body, inbound, params, name, self._settings)
-        except Refused as no:  # by the client, of what the server behind asked in its result
-            raise Refuse(no.code, no.message, no.data) from no
-        return self._clean(ended)
-
-    async def _attempt(  # noqa: PLR0917 - the path of every call: keywords cost
+    async def make_round(  # noqa: PLR0917 - the path of every call: keywords cost
         self,
         call: ForwardedCall,
         method: str,
@@ -405,17 +381,12 @@ class ProxyProvider:
                     if call.has_notes:
                         await call.finish_notes()
             if state is not None:
-                # a request that was made again before anybody answered
-                asked = None if answers else self._parked.ask_again(state, inbound)
-                if asked is not None:
-                    return asked
-                return await self._go_on(self._parked.take(state, inbound, answers))
+                return await self._rounds.resume(state, inbound, answers)
             asks = asks_in_result(inbound.caller.revision) and method != "completion/complete"
             if not asks or not is_askable(inbound.caller.capabilities):
                 return await self._forward(call, method, params, name)
             bare = structs.replace(params, input_responses=UNSET, request_state=UNSET)
-            call.begin(self._forward(call, method, bare, name))
-            return await self._go_on(call)
+            return await self._rounds.begin(call, self._forward(call, method, bare, name))
         except IsthmusError as error:
             raise self._make_refusal(error, inbound) from error
 
@@ -425,24 +396,6 @@ class ProxyProvider:
                 return await client.forward(call, method, params, name)
             finally:
                 await call.finish_notes()
-
-    async def _go_on(self, call: ForwardedCall) -> Any:
-        result = await call.wait()
-        if result is None:
-            call.hold_notes()
-        await call.finish_notes()
-        return self._parked.park(call) if result is None else result
-
-    def _clean(self, result: Any) -> Wire:
-        """A result that is safe to show, without what the server behind says of itself."""
-        meta = getattr(result, "meta", UNSET)
-        if meta and SERVER_INFO in meta:
-            rest = {key: value for key, value in meta.items() if key != SERVER_INFO}
-            result = structs.replace(result, meta=rest or UNSET)
-        sanitise = self._settings.sanitise
-        if sanitise is None or type(result) is not CallToolResult:
-            return result  # type: ignore[no-any-return]  # each of them is one
-        return sanitise.result(result)
 
     def _count_hops(self, meta: Mapping[str, Any]) -> int:
         _, hops = split_meta({**meta})

@@ -10,12 +10,13 @@ from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Raw, Struct, json, structs
+from msgspec import Raw, Struct, json, structs
 
 from isthmus.bridge.forwarded import ParkedCalls
-from isthmus.bridge.upstream import asks_in_result, is_askable
+from isthmus.bridge.rounds import ForwardedRounds
+from isthmus.bridge.upstream import NOTHING_CAME, asks_in_result, is_askable
 from isthmus.core.principal import NO_SCOPES, Principal
-from isthmus.errors import IsthmusError, Refuse, Refused, UrlRequired
+from isthmus.errors import IsthmusError, Refuse
 from isthmus.gateway.approvals.waiting import ApprovalWaiting
 from isthmus.gateway.arguments import MirroredArguments, read_arguments
 from isthmus.gateway.calls import GatewayCall
@@ -39,14 +40,12 @@ from isthmus.host.policy.profiles import attempted_through
 from isthmus.runtime.inbound import Inbound
 from isthmus.search.metatools import CallWanted, RestWanted
 from isthmus.server.composition.provider import Changed
-from isthmus.server.features.invocation import run_refusing
 from isthmus.server.features.provided_items import ProvidedItems
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
     CallToolResult,
     CompleteResult,
     EmptyResult,
-    InputRequiredResult,
     PromptReference,
     PromptsCapability,
     ReadResourceResult,
@@ -55,7 +54,7 @@ from isthmus.wire import (
     TextContent,
     ToolsCapability,
 )
-from isthmus.wire.meta import SERVER_INFO, read_meta
+from isthmus.wire.meta import read_meta
 from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
@@ -141,6 +140,7 @@ class GatewayProvider:
         self._parts = parts
         self._settings = settings
         self._tasks = tasks
+        self._rounds = ForwardedRounds(self, settings, parts.parked)
         self._changed: Changed | None = None
         self._mirrored = MirroredArguments(parts.host)
         self._changes = ViewChanges(self.lists, parts.host, self._announce)
@@ -290,7 +290,7 @@ class GatewayProvider:
                 return CallToolResult(content=[*texts])
             with passing_on(self._extend_trail(params.meta)):
                 await self._load(viewer)
-            return self._clean(await search.answer(asked, viewer))
+            return self._rounds.clean(await search.answer(asked, viewer))
         except IsthmusError as error:
             if isinstance(error, Unknown):
                 return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
@@ -345,41 +345,11 @@ class GatewayProvider:
 
     async def _serve(self, method: str, params: Any, name: str, inbound: Inbound) -> Wire:
         meta = self._extend_trail(params.meta)
-        first: list[Any] = []
-        if getattr(params, "request_state", UNSET) is UNSET and not getattr(
-            params, "input_responses", UNSET
-        ):
-            call = self._make_call(inbound, meta)
-            try:
-                result = await self._attempt(call, method, params, name)
-            except UrlRequired as error:
-                first.append(error)
-            else:
-                if type(result) is not InputRequiredResult:
-                    return self._clean(result)
-                first.append(result)
-
-        async def body(context: Any) -> Any:
-            if first:
-                asked = first.pop()
-                if isinstance(asked, UrlRequired):
-                    raise UrlRequired(*asked.pages, message=str(asked))
-                return asked
-            state = context.request_state
-            if state is None:
-                call = self._make_call(inbound, meta)
-                return await self._attempt(call, method, params, name)
-            return await self._return(inbound, state, context.input_responses)
-
-        try:
-            ended: Wire = await run_refusing(body, inbound, params, name, self._settings)
-        except Refused as no:  # by the client, of what the server behind asked in its result
-            raise Refuse(no.code, no.message, no.data) from no
-        return self._clean(ended)
+        return await self._rounds.serve(method, params, name, inbound, meta)
 
     async def _begin_task(self, params: Any, inbound: Inbound) -> Wire:
         """Make a call that its client wants as a task (2025-11-25); it is answered at once."""
-        call = self._make_call(inbound, self._extend_trail(params.meta))
+        call = self.make_call(inbound, self._extend_trail(params.meta))
 
         async def make(call: GatewayCall) -> Wire:
             return await self._forward_clean(call, params, params.name)
@@ -388,53 +358,38 @@ class GatewayProvider:
 
     async def _forward_clean(self, call: GatewayCall, params: Any, name: str) -> Wire:
         """Call a tool, and make safe what comes of it: a task keeps it as it is."""
-        return self._clean(await self._forward(call, "tools/call", params, name))
+        return self._rounds.clean(await self._forward(call, "tools/call", params, name))
 
-    def _make_call(self, inbound: Inbound, meta: Mapping[str, Any]) -> GatewayCall:
+    def make_call(self, inbound: Inbound, meta: Mapping[str, Any]) -> GatewayCall:
+        """A call of a client, whose ``_meta`` goes on."""
         approvals, answerers = self._parts.approvals, self._parts.answerers()
         return GatewayCall(inbound, self._settings, meta, approvals=approvals, answerers=answerers)
 
-    async def _attempt(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
-        """Begin a call.
-
-        Returns:
-            Its result, or an ``InputRequiredResult`` with what is asked first.
+    async def make_round(  # noqa: PLR0917 - the path of every call: keywords cost
+        self,
+        call: GatewayCall,
+        method: str,
+        params: Any,
+        name: str,
+        state: str | None = None,
+        answers: Mapping[str, Any] = NOTHING_CAME,
+    ) -> Any:
+        """Make one round of a call; see :class:`~isthmus.bridge.rounds.RoundMaker`.
 
         Raises:
             Refuse: as it went.
         """
+        if state is not None:
+            return await self._rounds.resume(state, call.inbound, answers)
         caller = call.inbound.caller
         asks = asks_in_result(caller.revision) and method != "completion/complete"
         task = call.task = self._tasks.may_become(method, params, call.inbound)
         if task is not None:
-            call.begin(task.run(self._forward_clean(call, params, name)))
-        elif asks and is_askable(caller.capabilities):
-            call.begin(self._forward(call, method, params, name))
-        else:
-            return await self._forward(call, method, params, name)
-        return await self._go_on(call)
-
-    async def _return(self, inbound: Inbound, state: str, answers: Mapping[str, Any]) -> Any:
-        """Go on with a parked call whose client has come again.
-
-        Raises:
-            Refuse: it is not here any more.
-        """
-        parked = self._parts.parked
-        # a request that was made again before anybody answered
-        asked = None if answers else parked.ask_again(state, inbound)
-        if asked is not None:
-            return asked
-        return await self._go_on(parked.take(state, inbound, answers))
-
-    async def _go_on(self, call: Any) -> Any:
-        result = await call.wait()
-        if call.is_task:
-            return result
-        if result is None:
-            call.hold_notes()
-        await call.finish_notes()
-        return self._parts.parked.park(call) if result is None else result
+            work = task.run(self._forward_clean(call, params, name))
+            return await self._rounds.begin(call, work)
+        if asks and is_askable(caller.capabilities):
+            return await self._rounds.begin(call, self._forward(call, method, params, name))
+        return await self._forward(call, method, params, name)
 
     async def _forward(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
         """Make the attempt, and say what is still to be said before its result."""
@@ -574,17 +529,6 @@ class GatewayProvider:
         """
         parts = self._parts
         return extend_trail(meta, parts.mark.make(parts.host.config))
-
-    def _clean(self, result: Any) -> Wire:
-        """A result that is safe to show, without what the server behind says of itself."""
-        meta = getattr(result, "meta", UNSET)
-        if meta and SERVER_INFO in meta:
-            rest = {key: value for key, value in meta.items() if key != SERVER_INFO}
-            result = structs.replace(result, meta=rest or UNSET)
-        sanitise = self._settings.sanitise
-        if sanitise is None or type(result) is not CallToolResult:
-            return result  # type: ignore[no-any-return]  # each of them is one
-        return sanitise.result(result)
 
 
 def tell_edit(result: CallToolResult, edited: Mapping[str, Any]) -> CallToolResult:
