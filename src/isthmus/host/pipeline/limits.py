@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from isthmus.host.model.attempt import Attempt
@@ -72,6 +73,10 @@ class ServerSlots:
             else:
                 self._forget(principal, mine)
             raise
+
+    def take_back(self) -> None:
+        """Take a place that was left for a while, although there may be none: its call is there anyway."""
+        self.taken += 1
 
     def leave(self) -> None:
         """Give a place to who waits, the principal whose turn it is first."""
@@ -185,6 +190,8 @@ class CallLimits:
         self._clock = clock
         self._places: dict[str, ServerGate] = {}
         self._inside: dict[str, str] = {}
+        self._held: dict[str, ServerSlots] = {}
+        self._lent: set[str] = set()
 
     def follow_clients(self, get_calls: Callable[[], float | None]) -> None:
         """Take the rate of a gateway's principals from a gateway that has options of its own."""
@@ -244,10 +251,36 @@ class CallLimits:
         if not slots.take():
             await slots.wait(attempt.principal)
         self._inside[attempt.id] = attempt.server
+        self._held[attempt.id] = slots
         return slots
 
     def leave(self, attempt: Attempt, slots: "ServerSlots | None") -> None:
         """The attempt is over."""
         self._inside.pop(attempt.id, None)
-        if slots is not None:
+        if slots is None:
+            return
+        del self._held[attempt.id]
+        if attempt.id in self._lent:
+            self._lent.remove(attempt.id)
+        else:
             slots.leave()
+
+    @contextmanager
+    def lend_place(self, attempts: Iterable[Attempt]) -> Iterator[None]:
+        """Let others have the place of one of some attempts, while its server waits for an answer.
+
+        A person may take minutes to answer, or never do so: the server has nothing to do meanwhile.
+        """
+        found = (one.id for one in attempts if one.id in self._held and one.id not in self._lent)
+        lender = next(found, None)
+        if lender is None:
+            yield
+            return
+        self._lent.add(lender)
+        self._held[lender].leave()
+        try:
+            yield
+        finally:
+            if lender in self._lent:  # it is not over
+                self._lent.remove(lender)
+                self._held[lender].take_back()

@@ -89,6 +89,7 @@ class Pipeline(PolicyInForce):
 
     Attributes:
         flying: what is under way at each server.
+        limits: how much each server is given.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Pipeline(PolicyInForce):
         self.runs = runs
         self.grants = grants
         self.events = events or broker.events
-        self._limits = limits
+        self.limits = limits
         self._patience = patience
         self._clock = clock
         self._shared = shared
@@ -221,14 +222,14 @@ class Pipeline(PolicyInForce):
         slots = await self._enter(passage, act)
         attempt = passage.attempt
         if self.mode == "dry-run":  # since it waited
-            self._limits.leave(attempt, slots)
+            self.limits.leave(attempt, slots)
             return self._end_dry(passage, act)
         self.flying.add(attempt)
         try:
             return await self._do(passage, act)
         finally:
             self.flying.remove(attempt)
-            self._limits.leave(attempt, slots)
+            self.limits.leave(attempt, slots)
 
     @property
     def _is_dry_run(self) -> bool:
@@ -245,17 +246,17 @@ class Pipeline(PolicyInForce):
         while True:
             attempt = passage.attempt
             # where processes count together, others may take the last place while that is done
-            waits = self._shared is not None or self._limits.must_wait(attempt)
-            slots = await self._limits.enter(attempt, again=again)
+            waits = self._shared is not None or self.limits.must_wait(attempt)
+            slots = await self.limits.enter(attempt, again=again)
             if not waits:
                 return slots
             try:
                 if await self._may_still(passage, act):
                     return slots
             except BaseException:
-                self._limits.leave(attempt, slots)
+                self.limits.leave(attempt, slots)
                 raise
-            self._limits.leave(attempt, slots)  # nobody waits for a person's answer
+            self.limits.leave(attempt, slots)  # nobody waits for a person's answer
             await self._consent(passage, act)
             again = True
 

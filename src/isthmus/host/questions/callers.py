@@ -8,7 +8,7 @@ assurance that no client can give.
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, structs
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from isthmus.client.features.sampling import Sampled
     from isthmus.host.model.calling_client import CallingClient, CallingClients
     from isthmus.host.pipeline.pipeline import Pipeline
+
+T = TypeVar("T")
 
 CALLER_QUESTION_RATE = Rate(600, seconds=60)  # of one server to the clients of one principal
 REJECTED_CODE = -1
@@ -77,7 +79,7 @@ class CallerAnswers:
             if secrets:
                 arguments["secrets"] = secrets
             attempt = asking.attempt("elicit.form", "", arguments)
-            return await self._pipeline.run(attempt, CallerFormAct(asking, client, params, secrets))
+            return await self._ask(asking, attempt, CallerFormAct(asking, client, params, secrets))
         except Denied as error:
             # spec 2026-07-28 client/elicitation#response-actions: no and turning away are two
             return Cancelled() if error.verdict == "cancel" else Declined()
@@ -96,7 +98,7 @@ class CallerAnswers:
         shown = structs.replace(params, elicitation_id=own)
         url = str(params.url)
         attempt = asking.attempt("elicit.url", url, {"message": params.message, "url": url})
-        return await self._pipeline.run(attempt, CallerPageAct(asking, client, shown))
+        return await self._ask(asking, attempt, CallerPageAct(asking, client, shown))
 
     async def sample(
         self, asking: ServerQuestion, client: "CallingClient", params: CreateMessageParams
@@ -114,7 +116,7 @@ class CallerAnswers:
         attempt = asking.attempt("sampling.request", "", spell_request(params))
         try:
             self._count(asking)
-            return await self._pipeline.run(attempt, CallerSamplingAct(asking, client, params))
+            return await self._ask(asking, attempt, CallerSamplingAct(asking, client, params))
         except Denied:
             return Declined()
         except Exhausted as error:
@@ -130,12 +132,23 @@ class CallerAnswers:
         attempt = asking.attempt("roots.expose", asking.entry.name, {"roots": []})
         try:
             self._count(asking)
-            return await self._pipeline.run(attempt, CallerRootsAct(asking, client))
+            return await self._ask(asking, attempt, CallerRootsAct(asking, client))
         except Denied:
             return []
         except Exhausted as error:
             self._report_strike(asking, str(error))
             raise BadQuestion(LIMITED_CODE, str(error)) from error
+
+    async def _ask(self, asking: ServerQuestion, attempt: Attempt, act: Act[T]) -> T:
+        """Ask the client, whose call takes no place at its server meanwhile.
+
+        Raises:
+            IsthmusError: it was not asked, or did not answer.
+        """
+        pipeline, parent = self._pipeline, asking.parent
+        at = pipeline.flying.at(asking.entry.name, asking.isolation)  # it is of one of them
+        with pipeline.limits.lend_place(at if parent is None else (parent,)):
+            return await pipeline.run(attempt, act)
 
     def _count(self, asking: ServerQuestion) -> None:
         # spec 2025-11-25 client/elicitation#security-considerations: SHOULD implement rate limiting
