@@ -10,6 +10,8 @@ from support.event_loop import run_turns, run_until
 from support.http.cluster import LEGACY_REVISIONS, Cluster
 
 TOOLS = "notifications/tools/list_changed"
+UPDATED = "notifications/resources/updated"
+COMPLETE = "notifications/elicitation/complete"
 
 MAX_DELAY_TURNS = 6  # of the loop, before and after anything that the store does
 
@@ -69,3 +71,59 @@ async def test_the_lease_names_the_one_home(seed, monkeypatch):
 def count_changes(opened):
     """How often the streams have told that the list of tools changed."""
     return sum(event.get("method") == TOOLS for _, stream in opened for event in stream.events)
+
+
+def hold_publishes(store, channel, *, first):
+    """Have a bus hold the first of the messages on a channel; gives (held, release), two events."""
+    held, release, publish, count = asyncio.Event(), asyncio.Event(), store.bus.publish, [0]
+
+    async def publish_later(name, message):
+        if name == channel:
+            count[0] += 1
+            if count[0] == first:
+                held.set()
+                await release.wait()
+        return await publish(name, message)
+
+    store.bus.publish = publish_later
+    return held, release
+
+
+async def test_what_is_said_while_the_home_moves_is_said_by_the_next_one():
+    """Ours: a former home's words reach the stream, although the next home has not its letter yet."""
+    async with Cluster(2) as cluster:
+        client = await cluster.open_client("2025-11-25")
+        await client.call("hello", "hold 1", at=1).done()
+        asking, listening = cluster.nodes
+        asking.server._changes.add_page(asking.book.find(client.session).peer, "e-1")
+        handing, release = hold_publishes(cluster.store, f"mail/{listening.id}", first=1)
+        stream = client.listen(1)
+        await handing.wait()
+        asking.server.notify_elicitation_complete("e-1")
+        await run_turns(50)
+        release.set()
+        await stream.started.wait()
+        await run_turns(50)
+
+        assert [COMPLETE] == [event.get("method") for event in stream.events]
+        stream.leave()
+
+
+async def test_a_change_that_the_former_home_hears_late_is_told():
+    """Ours: the next home may have heard of the change first, and of the subscription afterwards."""
+    async with Cluster(2) as cluster:
+        client = await cluster.open_client("2025-11-25")
+        await client.call("hello", "hold 1", at=1).done()
+        subscribe = {"jsonrpc": "2.0", "id": "s", "method": "resources/subscribe"}
+        await client.begin({**subscribe, "params": {"uri": "a://b"}}, at=0).done()
+        await run_turns(50)
+        stream = client.listen(1)
+        await stream.started.wait()
+        await run_turns(50)
+        cluster.nodes[0].server._changes.hear_change(
+            UPDATED, "a://b"
+        )  # the bus was slow to this node
+        await run_turns(50)
+
+        assert [UPDATED] == [event.get("method") for event in stream.events]
+        stream.leave()

@@ -80,7 +80,7 @@ FindSession = Callable[[str], HousedSession | None]
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_claim = msgspec.msgpack.Decoder(tuple[str, int, list[str]]).decode
+_decode_claim = msgspec.msgpack.Decoder(tuple[str, int]).decode
 _decode_mark = msgspec.msgpack.Decoder(str).decode
 _decode_message = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
 _decode_kept = msgspec.msgpack.Decoder(tuple[bool, list[bytes]]).decode
@@ -196,8 +196,8 @@ class SessionHomes:
     def tells_changes(self, mark: str) -> bool:
         """Whether changes are told from here, although another node is the home of a session.
 
-        This one takes it over now, or it was the home until a moment ago and knew more of what the
-        session has subscribed to than the next one: both tell then, so that no change is missed.
+        This one takes it over now, or it was the home of a session with subscriptions until a moment
+        ago: both tell then, so that no change is missed, and some may be told twice.
         """
         until = self._left.get(mark)
         if until is not None and asyncio.get_running_loop().time() >= until:
@@ -225,7 +225,7 @@ class SessionHomes:
         if mailbox is None:
             return False, []
         try:
-            letter = _encode((session.mark, version, list(session.record.subscriptions)))
+            letter = _encode((session.mark, version))
             return _decode_kept(await mailbox.send(home, HAND_OVER_TOPIC, letter))
         except (MailUndelivered, MailRefused, msgspec.DecodeError):
             return False, []
@@ -240,13 +240,14 @@ class SessionHomes:
             return False
 
     async def _take_hand_over(self, body: bytes) -> bytes:
-        mark, version, known = _decode_claim(body)
+        mark, version = _decode_claim(body)
         for taking in self._under_way.get(mark, ()):
             taking.given.add(version)
         session = self._find(mark)
         if session is None or not session.is_home or session.home_version > version:
             return _encode((False, []))  # a later version: it was taken back meanwhile
-        if not set(session.record.subscriptions) <= set(known):
+        if session.record.subscriptions:
+            # The next home may have learned of one after a change that is still on its way here.
             self._left[mark] = asyncio.get_running_loop().time() + OVERLAP_S
             while len(self._left) > MAX_OVERLAPS:
                 del self._left[next(iter(self._left))]
@@ -255,8 +256,8 @@ class SessionHomes:
     async def _take_say(self, body: bytes) -> bytes:
         mark, message = _decode_message(body)
         session = self._find(mark)
-        if session is None or not session.is_home:
-            return b"unknown"
+        if session is None or not (session.is_home or mark in self._under_way):
+            return b"unknown"  # while it is taken over, it is kept for the stream that comes
         await session.say_standing(message)
         return b"said"
 
