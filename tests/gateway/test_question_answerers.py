@@ -177,7 +177,11 @@ async def test_questions_leave_rows_in_the_audit_log(client, server):
 
     asked = [row for row in rows if row.action == "elicit.form" and row.kind == "outcome"]
     calls = [row for row in rows if row.action == "tool.call"]
-    assert [("server:shop", {"action": "accept", "by": "client"})] == [
+    relays = client == server == "2026-07-28"
+    action = "relayed" if relays else "accept"
+    assert [("server:shop", {"action": action, "by": "client"})] == [
         (row.principal, row.detail) for row in asked
     ]
     assert asked[0].parent == calls[0].call
+    answered = [row.detail["answered"] for row in calls if "answered" in (row.detail or {})]
+    assert [{"q1": "accept"}] * relays == answered

@@ -160,16 +160,7 @@ class ForwardedCall:
             Refuse: the client refused to answer.
         """
         caller, changes = self.inbound.caller, self._settings.changes
-        plain: dict[str, Any] = {"meta": UNSET}
-        if getattr(params, "task", UNSET) is not UNSET:
-            plain["task"] = UNSET
-        params = structs.replace(params, **plain)
-        try:
-            # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: MUST NOT ask
-            # what the client has not declared
-            require_askable(caller, method, params)
-        except IsthmusError as lack:
-            raise BadQuestion(-32602, f"Invalid params: {lack}") from lack
+        params = self.check_question(method, params)
         if caller.revision.allows("server", method):
             page = getattr(params, "elicitation_id", UNSET)
             if page is not UNSET:
@@ -183,6 +174,29 @@ class ForwardedCall:
             raise Refuse(-32603, f"The client's answer to {method} is malformed") from error
         return answer
 
+    def check_question(self, method: str, params: Any) -> Any:
+        """The parameters of a question as they go on, where the client can be asked it.
+
+        Raises:
+            BadQuestion: it cannot.
+        """
+        plain: dict[str, Any] = {"meta": UNSET}
+        if getattr(params, "task", UNSET) is not UNSET:
+            plain["task"] = UNSET
+        params = structs.replace(params, **plain)
+        try:
+            # spec 2026-07-28 basic/patterns/mrtr#server-requirements-basic-workflow: MUST NOT ask
+            # what the client has not declared
+            require_askable(self.inbound.caller, method, params)
+        except IsthmusError as lack:
+            raise BadQuestion(-32602, f"Invalid params: {lack}") from lack
+        return params
+
+    def make_request(self, method: str, params: Any) -> InputRequest:
+        """A question as it stands in a result for the client."""
+        shown = Raw(encode(project(params, self.inbound.caller.revision)))
+        return InputRequest(method=method, params=shown)
+
     async def _ask_directly(self, method: str, params: Any) -> Raw:
         inbound = self.inbound
         try:
@@ -195,15 +209,14 @@ class ForwardedCall:
     async def _ask_in_result(self, method: str, params: Any) -> Raw:
         self._made += 1
         key = f"q{self._made}"
-        revision = self.inbound.caller.revision
-        shown = Raw(encode(project(params, revision)))
+        request = self.make_request(method, params)
         answer: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         if self._asked is None:
             # spec 2026-07-28 basic/patterns/mrtr#supported-requests: MUST NOT on any other request
             raise BadQuestion(
                 -32603, f"{method} cannot be asked while serving {self.inbound.method}"
             )
-        self._questions[key] = ParkedQuestion(InputRequest(method=method, params=shown), answer)
+        self._questions[key] = ParkedQuestion(request, answer)
         self._asked.set()
         try:
             return await answer

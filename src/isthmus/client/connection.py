@@ -20,6 +20,7 @@ from isthmus.client.features.answering import Answering
 from isthmus.client.handshake import ConnectionOpener, SessionRenewal, set_revision
 from isthmus.client.model.callbacks import CallbackQueue, only_increasing
 from isthmus.client.model.limits import ClientSettings, OnProgress
+from isthmus.client.model.relay import CONTINUED_ROUND, RoundRelayed
 from isthmus.client.model.trace_context import TRACER_MODULE, add_trace_context
 from isthmus.client.targets import Target
 from isthmus.core.negotiation import Agreement, make_facts_meta, states_facts
@@ -298,12 +299,14 @@ class Connection:
         Raises:
             Refused, CallTimedOut, ConnectionLost, Misbehaved: as it went.
             TooManyRounds: the server kept asking.
+            RoundRelayed: somebody answers in a later round what it asks.
         """
         row, settings = METHODS[method], self.settings
         patience = settings.timeout if timeout is None else timeout
-        limit = max(patience, settings.max_timeout)
         if TRACER_MODULE in modules and not self.traced:
             params = add_trace_context(params)
+        if (continued := CONTINUED_ROUND.get()) is not None:
+            params = continued.fill(method, params, modern=self.meta is not UNSET)
         rounds, recovered = 0, NONE_RECOVERED
         while rounds <= settings.max_rounds:
             # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: each retry
@@ -316,7 +319,7 @@ class Connection:
                     params,
                     Raw,
                     timeout=patience,
-                    max_timeout=limit,
+                    max_timeout=max(patience, settings.max_timeout),
                     on_progress=self._make_progress(peer, method, on_progress),
                     name=name,
                     headers=headers,
@@ -332,9 +335,8 @@ class Connection:
                 return result if not rounds else mark_uncacheable(result)
             params = await self._answer_questions(result, params)
             rounds += 1
-        raise TooManyRounds(
-            f"the server asked {self.settings.max_rounds} times in a row while serving {method}"
-        )
+        asked = f"{settings.max_rounds} times in a row while serving {method}"
+        raise TooManyRounds(f"the server asked {asked}")
 
     async def send(
         self,
@@ -449,7 +451,11 @@ class Connection:
             raise Misbehaved("the server wants input, but neither asks nor gives a state")
         answers: Any = UNSET
         if questions:
-            answers = await self.answering.answers(questions, self.require_agreement().revision)
+            try:
+                answers = await self.answering.answers(questions, self.require_agreement().revision)
+            except RoundRelayed as relayed:
+                relayed.state = result.request_state
+                raise
         # spec 2026-07-28 basic/patterns/mrtr#client-requirements-basic-workflow: the state MUST
         # be echoed exactly, and MUST NOT be sent where none was given
         return structs.replace(params, input_responses=answers, request_state=result.request_state)

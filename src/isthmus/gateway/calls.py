@@ -4,20 +4,23 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from isthmus.bridge.forwarded import ForwardedCall
 from isthmus.bridge.upstream import asks_in_result
 from isthmus.client.model.questions import BadQuestion
 from isthmus.gateway.logs import find_level
 from isthmus.host.model.calling_client import Answerer, WaitingApproval
-from isthmus.wire import ClientCapabilities, LogLevel, ProgressParams
+from isthmus.wire import ClientCapabilities, InputRequest, LogLevel, ProgressParams
 from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
+    from isthmus.client.model.relay import ContinuedRound
     from isthmus.client.tasks import ToolTask
     from isthmus.gateway.approvals.waiting import ApprovalWaiting
+    from isthmus.gateway.relay import RelayedRound
     from isthmus.gateway.tasks import CallTask
+    from isthmus.host.model.round_proof import RoundProof
     from isthmus.server.asking.notifications import CallNotifications
 
 ENDED_CALL = "The call in whose course this was asked has ended: nobody is asked any more"
@@ -32,10 +35,13 @@ class GatewayCall(ForwardedCall):
         target: the server and its own name of what is called, once they are found.
         failure: the error that its client is told of as a result.
         edited: the arguments that a person put in place of the client's; None where nobody did.
+        left: what its round before has left; None in the first one.
+        continued: what came back of that to the server behind.
     """
 
     __slots__ = (
-        "_approvals", "_has_ended", "_puts", "_said", "answerers", "edited", "failure", "target", "task"
+        "_approvals", "_has_ended", "_puts", "_said", "answerers", "continued", "edited", "failure", "left",
+        "target", "task",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +58,8 @@ class GatewayCall(ForwardedCall):
         self.failure: BaseException | None = None
         self._approvals = approvals
         self.edited: Mapping[str, Any] | None = None
+        self.left: RelayedRound | None = None
+        self.continued: ContinuedRound | None = None
         self._said: float | None = None
         self.task: CallTask | None = None
 
@@ -69,6 +77,28 @@ class GatewayCall(ForwardedCall):
     def log_level(self) -> LogLevel:
         """The level of log messages that the server is to be asked for."""
         return find_level(self.inbound.caller)
+
+    # Rounds between two sides since 2026-07-28
+
+    @property
+    def proof(self) -> "RoundProof | None":
+        """What proves that its round before was let through; None in the first one."""
+        left, continued = self.left, self.continued
+        if left is None or continued is None:
+            return None
+        return structs.replace(left.proof, answered=continued.list_actions())
+
+    def relay(self, method: str, params: Any) -> InputRequest | None:
+        """Pass a question on with the result, where that ends the call; None where it waits for answers.
+
+        Raises:
+            BadQuestion: the client cannot be asked this.
+        """
+        if self.is_task or not asks_in_result(self.inbound.caller.revision):
+            return None
+        if self._has_ended:
+            raise BadQuestion(-32603, ENDED_CALL)
+        return self.make_request(method, self.check_question(method, params))
 
     async def put(self, method: str, params: Any) -> Wire:
         """Put a question to the client, for as long as the call lasts in whose course it is asked.

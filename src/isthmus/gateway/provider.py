@@ -15,6 +15,7 @@ from msgspec import Raw, Struct, json, structs
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.bridge.rounds import ForwardedRounds
 from isthmus.bridge.upstream import NOTHING_CAME, asks_in_result, is_askable
+from isthmus.client.model.relay import RoundRelayed, continuing
 from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import IsthmusError, Refuse
 from isthmus.gateway.approvals.waiting import ApprovalWaiting
@@ -31,6 +32,7 @@ from isthmus.gateway.offers.spelling import ResultSpeller
 from isthmus.gateway.offers.updates import FollowKey, ResourceUpdates
 from isthmus.gateway.offers.views import GatewayView, Owned, make_unknown
 from isthmus.gateway.principals import make_principal
+from isthmus.gateway.relay import check_relayed_round, make_relayed_result, read_relayed_round
 from isthmus.gateway.tasks import GatewayTasks, offer_as_tasks
 from isthmus.gateway.traffic import GatewayTraffic
 from isthmus.host.catalog.names import Viewer
@@ -380,7 +382,10 @@ class GatewayProvider:
             Refuse: as it went.
         """
         if state is not None:
-            return await self._rounds.resume(state, call.inbound, answers)
+            left = call.left = read_relayed_round(state)
+            if left is None:
+                return await self._rounds.resume(state, call.inbound, answers)
+            call.continued = left.continue_with(method, answers)
         caller = call.inbound.caller
         asks = asks_in_result(caller.revision) and method != "completion/complete"
         task = call.task = self._tasks.may_become(method, params, call.inbound)
@@ -429,6 +434,8 @@ class GatewayProvider:
                 # nothing was sent before, and the account is there now
                 call.target = server, own = await self._find(method, params, name, principal)
                 made = await self._call(call, method, params, server, own, principal)
+        except RoundRelayed as relayed:
+            return make_relayed_result(relayed, self.view.label, call.target, call.edited)
         except IsthmusError as error:
             failed = make_tool_failure(error) if method == "tools/call" else None
             if failed is not None:
@@ -445,10 +452,13 @@ class GatewayProvider:
         self, call: GatewayCall, method: str, params: Any, server: str, own: str, principal: str
     ) -> Any:
         """Make the attempt on the connection that the caller uses."""
+        if call.left is not None:
+            check_relayed_round(call.left, self.view.label, (server, own))
         if method == "tools/call":
             self._mirrored.check((server, own), Viewer(principal), params, call.inbound)
         through = attempted_through(self.view.profile_name)
-        with passing_on(call.meta), asking_level(call.inbound.caller), through:
+        level, continued = asking_level(call.inbound.caller), continuing(call.continued)
+        with passing_on(call.meta), level, through, continued:
             async with self._parts.connections.borrow(server, call.inbound, principal) as key:
                 return await self._dispatch(call, method, params, server, own, principal, key)
 
@@ -501,11 +511,16 @@ class GatewayProvider:
         match method:
             case "tools/call":
                 arguments = read_arguments(params, self._settings.limits.depth)
+                if call.left is not None and call.left.edited is not None:
+                    call.edited = arguments = call.left.edited
                 told = call.pass_progress if call.takes_progress or call.task else None
                 result = await calls.call(own, arguments, on_progress=told, **whom)
                 return result.wire if call.edited is None else tell_edit(result.wire, call.edited)
             case "prompts/get":
-                return await calls.prompt(own, params.arguments or None, **whom)
+                blanks = params.arguments or None
+                if call.left is not None and call.left.edited is not None:
+                    blanks = call.left.edited
+                return await calls.prompt(own, blanks, **whom)
             case "resources/read":
                 return await calls.read(own, fresh=True, **whom)
         ref = params.ref

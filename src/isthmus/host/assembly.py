@@ -28,6 +28,7 @@ from isthmus.host.model.tokens import TokenEstimators
 from isthmus.host.pipeline.acts.server_acts import release_tool
 from isthmus.host.pipeline.approved_calls import ApprovedCalls
 from isthmus.host.pipeline.calls import HostCalls
+from isthmus.host.pipeline.later_rounds import LaterRounds
 from isthmus.host.pipeline.limits import CallLimits
 from isthmus.host.pipeline.pipeline import Pipeline
 from isthmus.host.pipeline.runs import Runs
@@ -132,6 +133,7 @@ def make_core(
         mode=options.mode, broker=broker, audit=audit, runs=runs, limits=limits, grants=grants,
         patience=entries.find_patience, clock=clock,
         shared=make_rules(shared, fingerprints, events), consents=ApprovedCalls(desk),
+        rounds=LaterRounds(shared, clock),
     )  # fmt: skip
     return HostCore(
         settings=settings, events=events, background=BackgroundTasks(), estimators=TokenEstimators(),

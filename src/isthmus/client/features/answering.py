@@ -6,7 +6,7 @@ lead through :meth:`Answering.respond`, where the limits are.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -32,6 +32,7 @@ from isthmus.client.model.questions import (
     UndeclaredQuestion,
     record_origin,
 )
+from isthmus.client.model.relay import QuestionRelayed, RoundRelayed
 from isthmus.errors import Misbehaved, UrlElicitationRequired, UsageError
 from isthmus.revisions import METHODS, Revision, project
 from isthmus.revisions.codes import url_required_code
@@ -256,6 +257,7 @@ class Answering:
 
         Raises:
             Misbehaved: the server may not ask one of them, or not so many.
+            RoundRelayed: some of them were passed on, and are answered in a later round.
         """
         most = self._limits.in_flight
         if most is not None and len(questions) > most:
@@ -264,18 +266,27 @@ class Answering:
                 "(Limits.in_flight)"
             )
         works = [
-            self.answer(question, revision, QuestionOrigin("result", revision, key=key))
+            self._answer_or_relay(question, revision, QuestionOrigin("result", revision, key=key))
             for key, question in questions.items()
         ]
         if len(works) == 1:
-            return dict(zip(questions, [await works[0]], strict=True))
+            return split_round(questions, [await works[0]])
         tasks = [asyncio.ensure_future(work) for work in works]
         try:
-            return dict(zip(questions, await asyncio.gather(*tasks), strict=True))
+            return split_round(questions, await asyncio.gather(*tasks))
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+
+    async def _answer_or_relay(
+        self, question: InputRequest, revision: Revision, asked: QuestionOrigin
+    ) -> Raw | InputRequest:
+        """The answer to a question; or the question, where it was passed on."""
+        try:
+            return await self.answer(question, revision, asked)
+        except QuestionRelayed as relayed:
+            return relayed.request
 
     async def visit(self, error: UrlElicitationRequired, revision: Revision) -> bool:
         """Have the user open the pages that an error demands; False where nobody will.
@@ -319,6 +330,24 @@ class Answering:
         was = await before.now()
         self.roots = after
         return was != await after.now()
+
+
+def split_round(keys: Iterable[str], found: Iterable[Raw | InputRequest]) -> dict[str, Raw]:
+    """The answers of a round by their keys.
+
+    Raises:
+        RoundRelayed: they are not all there.
+    """
+    answers: dict[str, Raw] = {}
+    questions: dict[str, InputRequest] = {}
+    for key, one in zip(keys, found, strict=True):
+        if isinstance(one, InputRequest):
+            questions[key] = one
+        else:
+            answers[key] = one
+    if questions:
+        raise RoundRelayed(questions, answers)
+    return answers
 
 
 def ignore_method(_method: str) -> None:

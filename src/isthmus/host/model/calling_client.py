@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from isthmus.wire import ClientCapabilities, LogLevel, LogMessageParams
+from isthmus.wire import ClientCapabilities, InputRequest, LogLevel, LogMessageParams
 from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
     from isthmus.client.tasks import ToolTask
+    from isthmus.host.model.round_proof import RoundProof
 
 Answerer: TypeAlias = Literal["client", "gateway"]
 """An answerer of what servers ask: the client that made the call, or the host's own surfaces."""
@@ -93,6 +94,26 @@ class CallingClient(Protocol):
             BadQuestion: it cannot be asked this.
             Refuse: it refused to answer.
         """
+        ...
+
+    def relay(self, method: str, params: Any) -> InputRequest | None:
+        """Pass a question on with the result of its call, so that it comes again with the answer.
+
+        Args:
+            method: as of :meth:`put`.
+            params: the decoded params.
+
+        Returns:
+            The question as it gets it; None where it is asked while the call waits.
+
+        Raises:
+            BadQuestion: it cannot be asked this.
+        """
+        ...
+
+    @property
+    def proof(self) -> "RoundProof | None":
+        """What proves that an earlier round of its call was let through; None in the first one."""
         ...
 
     def tell_page_done(self, id: str) -> None:

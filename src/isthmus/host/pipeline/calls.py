@@ -255,7 +255,7 @@ class HostCalls:
         if client is None:
             return await self.pipeline.run(attempt, act)
         with self.clients.register(attempt.id, client, attempt.isolation):
-            return await self.pipeline.run(attempt, act)
+            return await self.pipeline.run(attempt, act, client.proof)
 
     def attempt(  # noqa: PLR0917 - an attempt is of these
         self,

@@ -13,6 +13,7 @@ from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import ConnectRequired, Denied, OutcomeUnknown
 from isthmus.host.model.facts import Facts, record_facts
 from isthmus.host.model.interaction import Decision, Risk
+from isthmus.host.model.round_proof import RoundProof
 from isthmus.host.model.row import AuditRow, RowKind
 from isthmus.host.model.trace import Trace
 from isthmus.host.pipeline.acts.act import ActOutcome
@@ -37,6 +38,7 @@ class Passage:
 
     Args:
         attempt: as somebody wanted it.
+        proof: that an earlier round of it was let through; None in the first one.
 
     Attributes:
         attempt: as it is by now.
@@ -49,15 +51,18 @@ class Passage:
         counted: the rules that count it by now.
         used_up: it was the last use of the grant that let it through.
         approval: the name of the approval that the call of a gateway's client has; empty for none.
+        proof: that an earlier round was let through; None where there was none, or it counts no more.
+        continues: the same, whether it counts or not.
         intended: it stands in the audit log that it is about to be done.
     """
 
     __slots__ = (
-        "approval", "attempt", "began", "counted", "decision", "facts", "intended", "judged", "run", "server",
-        "trace", "used_up", "waited",
+        "approval", "attempt", "began", "continues", "counted", "decision", "facts", "intended", "judged",
+        "proof", "run", "server", "trace", "used_up", "waited",
     )  # fmt: skip
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: Attempt, proof: RoundProof | None = None) -> None:
+        self.proof = self.continues = proof
         self.attempt = attempt
         self.server: ResolvedServer | None = None
         self.facts = NO_FACTS
@@ -71,6 +76,11 @@ class Passage:
         self.intended = False
         self.approval = ""
         self.began = time.perf_counter()
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether it was let through in an earlier round, as policy still has it."""
+        return self.proof is not None and self.proof.covers(self.trace)
 
     def seconds(self) -> float:
         """The seconds since it began."""
@@ -91,6 +101,9 @@ class Passage:
         detail: dict[str, Any] = {"facts": circumstances} if circumstances else {}
         if self.approval:
             detail["approval"] = self.approval
+        if self.continues is not None:
+            detail["continues"] = self.continues.call
+            detail["answered"] = dict(self.continues.answered)
         return self.row("intent", arguments=self.redact_attempt().arguments, detail=detail or None)
 
     def outcome(self, outcome: ActOutcome) -> AuditRow:
@@ -177,43 +190,6 @@ def restore_hidden(edited: Any, whole: Any) -> Any:
             for number, value in enumerate(edited)
         ]
     return edited
-
-
-class AttemptsInFlight:
-    """Attempts under way at each connection: a server that asks something asks in their course."""
-
-    def __init__(self) -> None:
-        self._at: dict[tuple[str, str], dict[str, Attempt]] = {}
-        self._depth: dict[str, int] = {}
-
-    def begin(self, attempt: Attempt) -> None:
-        """It is being dispatched."""
-        asks_model = attempt.action == "sampling.request"
-        self._depth[attempt.id] = self._depth.get(attempt.parent, 0) + asks_model
-
-    def end(self, attempt: Attempt) -> None:
-        """It is over."""
-        self._depth.pop(attempt.id, None)
-
-    def depth(self, id: str) -> int:
-        """The number of samplings that an attempt is within, itself counted."""
-        return self._depth.get(id, 0)
-
-    def add(self, attempt: Attempt) -> None:
-        """It is at its server now."""
-        self._at.setdefault((attempt.server, attempt.isolation), {})[attempt.id] = attempt
-
-    def remove(self, attempt: Attempt) -> None:
-        """It is there no more."""
-        key = attempt.server, attempt.isolation
-        there = self._at[key]
-        del there[attempt.id]
-        if not there:
-            del self._at[key]
-
-    def at(self, server: str, isolation: str = "") -> tuple[Attempt, ...]:
-        """The attempts under way at a connection."""
-        return tuple(self._at.get((server, isolation), {}).values())
 
 
 def rate_risk(attempt: Attempt, facts: Facts) -> Risk:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 from msgspec import UNSET, structs
 
 from isthmus.client.model.questions import QUESTION_ORIGIN
+from isthmus.client.model.relay import RoundRelayed
 from isthmus.core.text import clean_text
 from isthmus.errors import IsthmusError, PeerError, Rejected
 from isthmus.host.approvals.broker import Broker
@@ -22,8 +23,10 @@ from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import ASSURANCES, Assurance, Trace, rank_assurance
 from isthmus.host.pipeline.acts.act import Act, ActOutcome
 from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
+from isthmus.host.pipeline.attempts_in_flight import AttemptsInFlight
+from isthmus.host.pipeline.later_rounds import add_approver, end_round, leave_out_counts
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
-from isthmus.host.pipeline.passage import AttemptsInFlight, Passage, rate_risk, restore_hidden
+from isthmus.host.pipeline.passage import Passage, rate_risk, restore_hidden
 from isthmus.host.pipeline.policy_in_force import PolicyInForce
 from isthmus.host.pipeline.runs import Runs
 from isthmus.host.policy.policy import Policy
@@ -31,7 +34,9 @@ from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
     from isthmus.host.approvals.grants import Grants
+    from isthmus.host.model.round_proof import RoundProof
     from isthmus.host.model.row import AuditRow
+    from isthmus.host.pipeline.later_rounds import LaterRounds
     from isthmus.host.pipeline.shared_rules import SharedRules
 
 __all__ = ["CURRENT_ATTEMPT", "SERVER_ACTIONS", "Act", "ActOutcome", "Pipeline"]
@@ -86,6 +91,7 @@ class Pipeline(PolicyInForce):
         patience: seconds that a person has to answer, by server.
         clock: says the seconds since the epoch.
         consents: asks about the calls of a gateway's clients; None where there is no gateway.
+        rounds: judges later rounds of calls by the proofs of earlier ones; None where none count.
 
     Attributes:
         flying: what is under way at each server.
@@ -108,6 +114,7 @@ class Pipeline(PolicyInForce):
         clock: Callable[[], float] = time.time,
         shared: "SharedRules | None" = None,
         consents: ApprovedCalls | None = None,
+        rounds: "LaterRounds | None" = None,
     ) -> None:
         super().__init__(policy)
         self.shadow = shadow
@@ -123,6 +130,7 @@ class Pipeline(PolicyInForce):
         self._clock = clock
         self._shared = shared
         self._consents = consents
+        self._rounds = rounds
 
     # Rules that processes share
 
@@ -155,20 +163,25 @@ class Pipeline(PolicyInForce):
                 self.policy = agreed
                 return
 
-    async def run(self, attempt: Attempt, act: Act[T]) -> T:
+    async def run(self, attempt: Attempt, act: Act[T], proof: "RoundProof | None" = None) -> T:
         """Do something, if it may be done.
 
         Args:
             attempt: what somebody wants.
             act: how it is done.
+            proof: that an earlier round of it was let through, where it goes on.
 
         Raises:
             HostError: it was not done, or nobody knows; see :mod:`isthmus.host.model.errors`.
             IsthmusError: the server refused, failed or was lost.
+            RoundRelayed: what the server asks is answered in a later round.
         """
-        passage = Passage(attempt)
+        passage = Passage(attempt, None if self._rounds is None else proof)
         try:
             return await self._through(passage, act)
+        except RoundRelayed as relayed:
+            self._record_outcome(passage, end_round(passage, relayed, self._clock()))
+            raise
         except Rejected as error:
             declined = UserDeclined(
                 f"{attempt.action} {passage.attempt.object!r} of {passage.attempt.server!r} ended, "
@@ -212,7 +225,9 @@ class Pipeline(PolicyInForce):
         if self.grants is not None:
             with suppress(StoreUnavailable):  # then no grant counts, and a person is asked
                 await self.grants.fresh()
-        self._judge(passage)
+        rounds = self._rounds if passage.proof is not None else None
+        if rounds is None or not await rounds.judge(passage, self._judge):
+            self._judge(passage)
         if not self._is_dry_run:
             await self._get_allowed(passage, act)
         if self._is_dry_run:  # or became so while somebody was asked
@@ -274,15 +289,18 @@ class Pipeline(PolicyInForce):
         if passage.run is not None:
             passage.run.check_open()
         facts = self._facts(passage.attempt, act)
-        own = {rule: facts.calls.get(rule, 1) - 1 for rule in passage.counted}
-        facts = structs.replace(facts, calls={**facts.calls, **own})
+        facts = leave_out_counts(facts, passage.counted)
         decision = passage.decision if passage.waited else None
         if decision is not None:  # whoever said yes may have gone
             facts = structs.replace(facts, attended=True, assurance=decision.assurance)
+        elif passage.proof is not None:
+            facts = add_approver(facts, passage.proof)
         passage.facts = facts
         trace = self._judge(passage, again=True)
         if decision is not None:
             return rank_assurance(decision.assurance) >= rank_assurance(trace.obligations.assurance)
+        if passage.is_proven:
+            return True
         if act.asks(passage.attempt, trace):
             # by this very attempt: nobody took the grant back, and the rule that took it still asks
             same = (trace.rule, trace.obligations) == (before.rule, before.obligations)
@@ -371,15 +389,18 @@ class Pipeline(PolicyInForce):
         grants = self.grants
         while True:
             grant = passage.trace.grant
-            if grant and grants is not None and not passage.waited:
+            proven = passage.proof is not None and passage.is_proven
+            if grant and grants is not None and not (passage.waited or proven):
                 if not await grants.use(grant):
                     self._judge(passage)  # it was revoked, or used up, just now
                     continue
                 passage.used_up = not grants.holds(grant)
-            if not passage.waited and act.asks(passage.attempt, passage.trace):
+            if not (passage.waited or proven) and act.asks(passage.attempt, passage.trace):
                 await self._consent(passage, act)
             if self._lets_through(passage, act):
                 break
+        if passage.proof is not None and passage.is_proven:
+            return
         if self._shared is not None:
             await self._count_everywhere(passage, act, self._shared)
         decision, demanded = passage.decision, passage.trace.obligations
@@ -419,13 +440,19 @@ class Pipeline(PolicyInForce):
         """
         decision = passage.decision if passage.waited else None
         if passage.judged != (self._policy, self._so_far(passage)):
-            facts = self._facts(passage.attempt, act)
+            facts, proof = self._facts(passage.attempt, act), passage.proof
             if decision is not None:  # whoever said yes may have gone
                 facts = structs.replace(facts, attended=True, assurance=decision.assurance)
+            elif proof is not None:
+                facts = add_approver(leave_out_counts(facts, proof.counted), proof)
             passage.facts = facts
             trace = self._judge(passage, again=True)
+            if passage.is_proven:
+                return True
             if decision is None and act.asks(passage.attempt, trace):
                 return False
+        if passage.proof is not None and passage.is_proven:  # it was counted in its first round
+            return True
         if passage.run is not None:
             passage.run.begin()
         passage.counted = tuple(find_counted_rules(passage.trace))

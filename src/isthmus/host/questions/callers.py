@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, structs
+from msgspec import UNSET, Struct, structs
 
 from isthmus.client.model.questions import BadQuestion
+from isthmus.client.model.relay import QuestionRelayed
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
 from isthmus.errors import Refuse
 from isthmus.host.model.attempt import Attempt
@@ -27,7 +28,7 @@ from isthmus.host.questions.answers import ServerQuestion
 from isthmus.host.questions.elicitation import FormAct, PageAct, find_secrets
 from isthmus.revisions.codes import LIMITED_CODE
 from isthmus.store.meter import MemoryMeter, Rate
-from isthmus.wire import CreateMessageParams, ElicitParams, ListRootsParams, Root
+from isthmus.wire import CreateMessageParams, ElicitParams, InputRequest, ListRootsParams, Root
 
 if TYPE_CHECKING:
     from isthmus.client.features.sampling import Sampled
@@ -38,7 +39,24 @@ T = TypeVar("T")
 
 CALLER_QUESTION_RATE = Rate(600, seconds=60)  # of one server to the clients of one principal
 REJECTED_CODE = -1
-ACTION_NAMES: Mapping[type, str] = {Accepted: "accept", Declined: "decline", Cancelled: "cancel"}
+
+
+class RelayedQuestion(Struct, frozen=True):
+    """What stands for the answer where a client gives it in a later round of its call.
+
+    Attributes:
+        request: the question, as the client gets it.
+    """
+
+    request: InputRequest
+
+
+ACTION_NAMES: Mapping[type, str] = {
+    Accepted: "accept",
+    Declined: "decline",
+    Cancelled: "cancel",
+    RelayedQuestion: "relayed",
+}
 
 
 class CallerAnswers:
@@ -144,11 +162,12 @@ class CallerAnswers:
 
         Raises:
             IsthmusError: it was not asked, or did not answer.
+            QuestionRelayed: it answers in a later round.
         """
         pipeline, parent = self._pipeline, asking.parent
         at = pipeline.flying.at(asking.entry.name, asking.isolation)  # it is of one of them
         with pipeline.limits.lend_place(at if parent is None else (parent,)):
-            return await pipeline.run(attempt, act)
+            return check_answered(await pipeline.run(attempt, act))
 
     def _count(self, asking: ServerQuestion) -> None:
         # spec 2025-11-25 client/elicitation#security-considerations: SHOULD implement rate limiting
@@ -163,6 +182,34 @@ class CallerAnswers:
 
     def _report_strike(self, asking: ServerQuestion, text: str) -> None:
         self._pipeline.events.tell(HostNotice(about="strike", server=asking.entry.name, text=text))
+
+
+async def put_question(
+    asking: ServerQuestion, client: "CallingClient", method: str, params: Any
+) -> Any:
+    """Put a question to a client: its answer, or a ``RelayedQuestion`` where that comes in a later round.
+
+    Raises:
+        BadQuestion: it cannot be asked this.
+        Refuse: it refused to answer.
+    """
+    # Where the server keeps nothing while it asks, there is nothing to be kept here.
+    if asking.origin == "result":
+        request = client.relay(method, params)
+        if request is not None:
+            return RelayedQuestion(request)
+    return await client.put(method, params)
+
+
+def check_answered(answer: T) -> T:
+    """An answer, which the server gets in this round.
+
+    Raises:
+        QuestionRelayed: it comes in a later one.
+    """
+    if isinstance(answer, RelayedQuestion):
+        raise QuestionRelayed(answer.request)
+    return answer
 
 
 def demands_more(trace: Trace) -> bool:
@@ -201,7 +248,10 @@ class CallerFormAct(FormAct):
         """Ask the client, unless a person at the gateway has filled it in."""
         if "content" in attempt.arguments:
             return Accepted(attempt.arguments["content"])
-        return read_answer(await self._client.put("elicitation/create", self.params))
+        answer: Answer[Any] = read_answer(
+            await put_question(self.asking, self._client, "elicitation/create", self.params)
+        )
+        return answer
 
     def outcome(self, result: Answer[Any]) -> ActOutcome:
         """The action of the client's user."""
@@ -231,7 +281,9 @@ class CallerPageAct(PageAct):
 
     async def dispatch(self, attempt: Attempt) -> Any:  # noqa: ARG002 - as Act has it
         """Ask the client; nothing here looks at the page."""
-        return read_answer(await self._client.put("elicitation/create", self.params))
+        return read_answer(
+            await put_question(self.asking, self._client, "elicitation/create", self.params)
+        )
 
     def outcome(self, result: Any) -> ActOutcome:
         """The action of the client's user."""
@@ -302,7 +354,9 @@ class CallerSamplingAct(CallerAct):
     async def dispatch(self, attempt: Attempt) -> Any:  # noqa: ARG002 - as Act has it
         """Ask the client."""
         try:
-            return await self.client.put("sampling/createMessage", self._params)
+            return await put_question(
+                self.asking, self.client, "sampling/createMessage", self._params
+            )
         except Refuse as no:
             # spec 2025-11-25 client/sampling#error-handling: -1 where the user rejects it
             if no.code != REJECTED_CODE:
@@ -311,8 +365,8 @@ class CallerSamplingAct(CallerAct):
 
     def outcome(self, result: Any) -> ActOutcome:
         """The message of the client's model."""
-        if isinstance(result, Declined):
-            return ActOutcome(detail={"action": "decline", "by": "client"})
+        if isinstance(result, Declined | RelayedQuestion):
+            return ActOutcome(detail={"action": ACTION_NAMES[type(result)], "by": "client"})
         return ActOutcome(
             result=msgspec.to_builtins(result), model=result.model, detail={"by": "client"}
         )
@@ -327,11 +381,13 @@ class CallerRootsAct(CallerAct):
 
     async def dispatch(self, attempt: Attempt) -> Any:  # noqa: ARG002 - as Act has it
         """Ask the client."""
-        answer: Any = await self.client.put("roots/list", ListRootsParams())
-        return list(answer.roots)
+        answer = await put_question(self.asking, self.client, "roots/list", ListRootsParams())
+        return answer if isinstance(answer, RelayedQuestion) else list(answer.roots)
 
     def outcome(self, result: Any) -> ActOutcome:
         """The folders that the server is told."""
+        if isinstance(result, RelayedQuestion):
+            return ActOutcome(detail={"action": ACTION_NAMES[type(result)], "by": "client"})
         return ActOutcome(detail={"roots": [root.uri for root in result], "by": "client"})
 
 
@@ -341,8 +397,10 @@ def spell_request(params: CreateMessageParams) -> dict[str, Any]:
     return plain
 
 
-def read_answer(result: Any) -> Answer[Any]:
-    """The answer of a user, of a client's ``ElicitResult``."""
+def read_answer(result: Any) -> Any:
+    """The answer of a user, of a client's ``ElicitResult``; a question that was passed on as it is."""
+    if isinstance(result, RelayedQuestion):
+        return result
     if result.action == "accept":
         return Accepted(result.content or None)
     return Declined() if result.action == "decline" else Cancelled()
