@@ -67,6 +67,22 @@ class SchemaValidator:
         Raises:
             Misbehaved: to check it would take for ever.
         """
+        error = self._find_error(value)
+        if error is None:
+            return None
+        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.instance_path)
+        return f"{describe_violation(error)}: {error.message} - at `${where}`"
+
+    def find_fault(self, value: Any) -> tuple[list[str | int], str] | None:
+        """The place of the first thing wrong with a value, and what it is; None for one that fits.
+
+        Raises:
+            Misbehaved: to check it would take for ever.
+        """
+        error = self._find_error(value)
+        return None if error is None else (list(error.instance_path), str(error.message))
+
+    def _find_error(self, value: Any) -> Any:
         try:
             # spec 2026-07-28 basic#composition-keyword-resource-use: SHOULD apply bounds
             if self._costs.too_much(value):
@@ -74,13 +90,9 @@ class SchemaValidator:
         except RecursionError:
             raise self._too_much() from None
         try:
-            error = next(iter(self._validator.iter_errors(value)), None)
+            return next(iter(self._validator.iter_errors(value)), None)
         except ValueError:  # nested more deeply than it goes
             raise self._too_much() from None
-        if error is None:
-            return None
-        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.instance_path)
-        return f"{describe_violation(error)}: {error.message} - at `${where}`"
 
     def _too_much(self) -> Misbehaved:
         return Misbehaved(f"{self._what} is not checked: it would take too long")
