@@ -4,6 +4,7 @@ import pytest
 
 from isthmus import Client
 from isthmus.errors import InvalidParams, TaskCancelled
+from isthmus.wire.meta import RELATED_TASK
 from support.gateway.small_gateway import REVISION_NAMES, make_gateway
 from support.gateway.task_kitchen import TASK_REVISIONS, Kitchen
 
@@ -37,6 +38,22 @@ async def test_a_call_is_awaited_whatever_it_is_behind_the_gateway(client, serve
 
     assert "goose is done" == result.text
     assert 1 == kitchen.calls
+
+
+@pytest.mark.parametrize("client", REVISION_NAMES)
+async def test_a_result_does_not_name_the_task_that_it_was_behind_the_gateway(client):
+    """Ours: its id means nothing in front; a server of 2025-11-25 puts it into each result."""
+    kitchen = Kitchen("2025-11-25")
+    kitchen.ready.set()
+    gateway = make_gateway(kitchen=kitchen.server)
+    async with gateway, Client(gateway.server, revision=client) as user:
+        awaited = await user.call_tool("kitchen__roast", {"dish": "goose"})
+        task = await user.start_tool("kitchen__roast", {"dish": "goose"})
+        result = await task.result()
+
+    assert RELATED_TASK not in (awaited.wire.meta or {})
+    named = (result.wire.meta or {}).get(RELATED_TASK)
+    assert named == ({"taskId": task.id} if client == "2025-11-25" else None)
 
 
 @EVERY_SERVER
@@ -74,6 +91,21 @@ async def test_a_client_since_2026_07_28_gets_a_task_where_the_server_behind_mak
     assert task.id is not None
     assert "goose is done" == result.text
     assert 1 == kitchen.calls
+
+
+@pytest.mark.parametrize("task", ["optional", "required"])
+async def test_a_tool_that_may_be_a_task_before_2026_07_28_is_one_for_a_client_that_has_them(task):
+    """Ours: as it is at a server of 2026-07-28; there the server decides, and here its clients do."""
+    kitchen = Kitchen("2025-11-25", task=task)
+    gateway = make_gateway(kitchen=kitchen.server)
+    async with gateway, Client(gateway.server) as user:
+        task = await user.start_tool("kitchen__roast", {"dish": "goose"})
+        assert task.id is not None
+        await kitchen.begun.wait()
+        kitchen.ready.set()
+        result = await task.result()
+
+    assert "goose is done" == result.text
 
 
 async def test_a_call_stays_a_call_since_2026_07_28_where_nothing_takes_long():

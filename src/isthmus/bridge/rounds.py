@@ -16,10 +16,12 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.server.features.invocation import run_refusing
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import CallToolResult, InputRequiredResult
-from isthmus.wire.meta import SERVER_INFO
+from isthmus.wire.meta import RELATED_TASK, SERVER_INFO
 from isthmus.wire.struct import Wire
 
 C = TypeVar("C", bound=ForwardedCall)
+
+OWN_OF_SERVER = frozenset({SERVER_INFO, RELATED_TASK})  # in _meta: the server in front says its own
 
 
 class RoundMaker(Protocol[C]):
@@ -149,8 +151,8 @@ class ForwardedRounds(Generic[C]):
     def clean(self, result: Any) -> Wire:
         """A result that is safe to show, without what the server behind says of itself."""
         meta = getattr(result, "meta", UNSET)
-        if meta and SERVER_INFO in meta:
-            rest = {key: value for key, value in meta.items() if key != SERVER_INFO}
+        if meta and not OWN_OF_SERVER.isdisjoint(meta):
+            rest = {key: value for key, value in meta.items() if key not in OWN_OF_SERVER}
             result = structs.replace(result, meta=rest or UNSET)
         sanitise = self._settings.sanitise
         if sanitise is None or type(result) is not CallToolResult:

@@ -62,6 +62,8 @@ T = TypeVar("T")
 MaybeMeta = Mapping[str, Any] | None
 
 MAX_PAGES = 1000  # of one list, after which a server is not believed to be near the end
+MUST_BE_TASK = frozenset({"required"})  # what servers of 2025-11-25 say of such tools
+MAY_BE_TASK = frozenset({"optional", "required"})
 
 REQUIRED_CAPABILITIES = (  # by how the method begins
     ("tools/", "tools"),
@@ -155,6 +157,7 @@ class ClientCalls:
         meta: MaybeMeta,
         *,
         on_task: OnTask | None,
+        prefer_task: bool = False,
     ) -> ToolResult:
         """``tools/call``, to the end of its task where it becomes one."""
         connection = self._connection
@@ -162,7 +165,8 @@ class ClientCalls:
         params = CallToolParams(
             name=name, arguments=encode_arguments(arguments), meta=connection.about(meta)
         )
-        if self._tasks.asks_itself and await self._must_be_task(name):
+        wanted = MAY_BE_TASK if prefer_task else MUST_BE_TASK
+        if self._tasks.asks_itself and await self._is_task(name, wanted):
             return await self._tasks.call(params, on_progress, timeout, on_task)
         headers = self._tools.headers(name, arguments)
         try:
@@ -178,7 +182,9 @@ class ClientCalls:
                 raise
             result = await self._ask("tools/call", params, timeout, on_progress, name, again)
         except MethodNotFound:
-            if not self._tasks.asks_itself or not await self._must_be_task(name, fresh=True):
+            if not self._tasks.asks_itself or not await self._is_task(
+                name, MUST_BE_TASK, fresh=True
+            ):
                 raise
             return await self._tasks.call(params, on_progress, timeout, on_task)
         if type(result) is CallToolResult:
@@ -186,13 +192,13 @@ class ClientCalls:
             return ToolResult(name, result)
         return await self._tasks.wait_or_cancel(self._tasks.handle(name, result), timeout, on_task)
 
-    async def _must_be_task(self, name: str, *, fresh: bool = False) -> bool:
-        """Whether a tool runs as a task only, on a server of 2025-11-25 that has tasks."""
+    async def _is_task(self, name: str, wanted: frozenset[str], *, fresh: bool = False) -> bool:
+        """Whether a server of 2025-11-25 that has tasks says one of some words of a tool."""
         # spec 2025-11-25 basic/utilities/tasks#tool-level-negotiation: clients MUST then invoke
         # it as a task, so that they have to know
         if fresh or not self._tools.knows(name):
             await self.list_tools(fresh)
-        return self._tools.task(name) == "required"
+        return self._tools.task(name) in wanted
 
     async def start_tool(
         self,
@@ -210,7 +216,7 @@ class ClientCalls:
         )
         if self._tasks.asks_itself and not self._tools.knows(name):
             await self.list_tools()
-        if self._tasks.asks_itself and self._tools.task(name) in {"optional", "required"}:
+        if self._tasks.asks_itself and self._tools.task(name) in MAY_BE_TASK:
             return await self._tasks.start(params, on_progress, ttl)
         headers = self._tools.headers(name, arguments)
         answer = await self._ask("tools/call", params, None, on_progress, name, headers)

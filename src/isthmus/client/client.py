@@ -399,6 +399,7 @@ class Client:
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
         on_task: OnTask | None = None,
+        prefer_task: bool = False,
     ) -> ToolResult:
         """Call a tool, answering what the server asks on the way.
 
@@ -412,6 +413,8 @@ class Client:
                 client's.
             meta: further members of ``_meta``.
             on_task: told of the task, and awaited, where it becomes one.
+            prefer_task: have it run as a task where it may, also on a server of 2025-11-25, which leaves
+                that to its clients.
 
         Returns:
             The result, also where the tool itself failed: look at ``is_error``, or call ``parse``.
@@ -425,7 +428,7 @@ class Client:
             TaskCancelled: it ran as a task, and somebody cancelled it.
         """
         return await self._calls.call_tool(
-            name, arguments, on_progress, timeout, meta, on_task=on_task
+            name, arguments, on_progress, timeout, meta, on_task=on_task, prefer_task=prefer_task
         )
 
     async def start_tool(

@@ -137,6 +137,11 @@ class GatewayCall(ForwardedCall):
         """Whether the client gave a progress token."""
         return self.inbound.progress_token is not None
 
+    @property
+    def takes_task(self) -> bool:
+        """Whether its call is a task, or may become one."""
+        return self.task is not None
+
     def say(self, message: str) -> None:
         """Tell the client of progress in words, where it gave a progress token."""
         # spec 2026-07-28 basic/patterns/progress: the value MUST increase with each notification

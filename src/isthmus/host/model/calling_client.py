@@ -70,6 +70,11 @@ class CallingClient(Protocol):
         ...
 
     @property
+    def takes_task(self) -> bool:
+        """Whether its call is a task, or may become one."""
+        ...
+
+    @property
     def session(self) -> object:
         """The session that the call belongs to, which is another object for each; None outside of one."""
         ...

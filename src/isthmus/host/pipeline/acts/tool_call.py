@@ -150,6 +150,7 @@ class ToolCallAct(ServerAct[ToolResult]):
     async def dispatch(self, attempt: Attempt) -> ToolResult:
         """Call it."""
         servers, tasks = self.servers, self.servers.tasks
+        caller = servers.clients.find(attempt.id)
         keep = tasks.keeper(attempt, self.known.facts.identity, servers.clients)
         try:
             async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
@@ -161,6 +162,7 @@ class ToolCallAct(ServerAct[ToolResult]):
                     timeout=self._timeout,
                     on_progress=self._on_progress,
                     on_task=keep,
+                    prefer_task=caller is not None and caller.takes_task,
                 )
         except (CallTimedOut, HttpRefused) as error:
             tasks.over(attempt.id)
