@@ -39,13 +39,20 @@ def test_the_order_of_members_is_no_difference():
 @pytest.mark.parametrize(
     "other",
     [{"description": "y"}, {"title": "t"}, {"input_schema": SCHEMA}, {"output_schema": SCHEMA}, {"annotations": READS},
-     {"execution": ToolExecution(task_support="required")}, {"meta": {"ui": {"resourceUri": "ui://a"}}}, {"name": "re\u0430d"}, {"description": "x\u200b"}],
+     {"meta": {"ui": {"resourceUri": "ui://a"}}}, {"name": "re\u0430d"}, {"description": "x\u200b"}],
 )  # fmt: skip
 @pytest.mark.covers("hostpolicy.fingerprints.change", "hostpolicy.names.exact")
 def test_whatever_a_model_reads_of_a_tool_or_it_claims_is_in_its_fingerprint(other):
     """Ours: a word, a schema, a hint, a page."""
     assert compute_fingerprint(make_tool(description="x")) != compute_fingerprint(
         make_tool(**({"description": "x"} | other))
+    )
+
+
+def test_a_tool_stays_the_same_when_its_server_speaks_a_newer_revision():
+    """Ours: only 2025-11-25 lists whether a tool may run as a task."""
+    assert compute_fingerprint(make_tool()) == compute_fingerprint(
+        make_tool(execution=ToolExecution(task_support="required"))
     )
 
 

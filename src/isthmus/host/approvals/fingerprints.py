@@ -37,7 +37,8 @@ def encode_definition(tool: Tool) -> bytes:
     """Encode a tool as canonical JSON: what a model reads of it, and what it says it does.
 
     Icons do not count, since nothing shows them, nor does what ``_meta`` says beyond the page of an
-    app, which is for programs and may be another one each time.
+    app, which is for programs and may be another one each time. Whether it may run as a task is said in
+    one revision only, so that it would be another tool once its server speaks a newer one.
     """
     said: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
     optional = {
@@ -45,7 +46,6 @@ def encode_definition(tool: Tool) -> bytes:
         "description": tool.description,
         "outputSchema": tool.output_schema,
         "annotations": tool.annotations,
-        "execution": tool.execution,
     }
     said |= {name: value for name, value in optional.items() if value is not UNSET}
     if tool.meta is not UNSET and "ui" in tool.meta:
