@@ -409,12 +409,10 @@ class Client:
             name: the tool.
             arguments: a mapping, or what becomes one.
             on_progress: told of progress, in order; may be async.
-            timeout: seconds without answer or progress, or those of a task in all; None for the
-                client's.
+            timeout: seconds without answer or progress, or of a task in all; None for the client's.
             meta: further members of ``_meta``.
             on_task: told of the task, and awaited, where it becomes one.
-            prefer_task: have it run as a task where it may, also on a server of 2025-11-25, which leaves
-                that to its clients.
+            prefer_task: have it be a task where a server of 2025-11-25 leaves that to its clients.
 
         Returns:
             The result, also where the tool itself failed: look at ``is_error``, or call ``parse``.
@@ -424,8 +422,7 @@ class Client:
             CallTimedOut: no answer in time; the call was cancelled.
             ConnectionLost: the connection ended first.
             Misbehaved: the result breaks the tool's output schema (as last listed), or the rules.
-            TooManyRounds: the server kept asking.
-            TaskCancelled: it ran as a task, and somebody cancelled it.
+            TooManyRounds, TaskCancelled: the server kept asking; somebody cancelled its task.
         """
         return await self._calls.call_tool(
             name, arguments, on_progress, timeout, meta, on_task=on_task, prefer_task=prefer_task
