@@ -150,7 +150,7 @@ class ToolCallAct(ServerAct[ToolResult]):
     async def dispatch(self, attempt: Attempt) -> ToolResult:
         """Call it."""
         servers, tasks = self.servers, self.servers.tasks
-        caller = servers.clients.find(attempt.id)
+        caller = servers.clients.find(attempt.id) if attempt.origin == "gateway" else None
         keep = tasks.keeper(attempt, self.known.facts.identity, servers.clients)
         try:
             async with servers.supervisor.use(attempt.server, attempt.isolation) as client:
