@@ -11,18 +11,23 @@ from isthmus.host.model.gateway_options import ApprovalOptions, GatewayOptions
 from isthmus.host.model.interaction import Decision
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule_file import read_layers
+from isthmus.server import Limits
 from support.event_loop import run_until
+from support.http.asgi_driver import Exchange
+from support.http.messages import modern_body, modern_head
 
 ASKS = '[[rule]]\nid = "calls"\neffect = "ask"\nwhen = { action = ["tool.call"] }\n'
 YES = Decision(verdict="allow", by="Bea", assurance="local_ui")
-REVISIONS = ["2025-06-18", "2025-11-25", "2026-07-28"]
+LEGACY = ["2025-06-18", "2025-11-25"]
+MODERN = "2026-07-28"
+TASK_REVISIONS = ["2025-11-25", MODERN]
 PAGE = "https://gateway.example/approvals/"
 
 
 class AskingGateway:
     """A gateway whose calls a person has to approve, and a shop that counts what was bought."""
 
-    def __init__(self, **approvals):
+    def __init__(self, server=None, **approvals):
         self.bought = []
         shop = Server("shop")
 
@@ -34,7 +39,7 @@ class AskingGateway:
         self.host = Host(policy=Policy.of(read_layers(ASKS, "user")))
         self.host.add("shop", shop)
         options = GatewayOptions(approvals=ApprovalOptions(**approvals))
-        self.gateway = Gateway(self.host, options=options)
+        self.gateway = Gateway(self.host, options=options, **(server or {}))
         self.gateway.open_pages("https://gateway.example/")
 
     async def __aenter__(self):
@@ -62,7 +67,15 @@ async def buy(user, what="tea", **options):
     return await user.call_tool("shop__buy", {"what": what}, **options)
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+def begin_plain_call(asking, **meta):
+    """Begin a call of a client of 2026-07-28 that declares nothing, tasks neither."""
+    body = modern_body(params={"name": "shop__buy", "arguments": {"what": "tea"}}, **meta)
+    return Exchange(
+        asking.gateway.asgi(), path="/mcp", headers=modern_head(name="shop__buy"), body=body
+    )
+
+
+@pytest.mark.parametrize("revision", LEGACY)
 async def test_a_call_that_is_not_approved_in_time_is_told_where_and_attaches(revision):
     """Ours: hold, then an error with the page, then the same call for what was decided; dispatched once."""
     async with (
@@ -80,7 +93,116 @@ async def test_a_call_that_is_not_approved_in_time_is_told_where_and_attaches(re
         assert ["tea"] == asking.bought
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_modern_client_without_tasks_is_told_where_and_attaches():
+    """Ours: the same, for a client of 2026-07-28 that can be given no task."""
+    async with AskingGateway(hold=0.01) as asking:
+        told = (await begin_plain_call(asking).done()).json["result"]
+        id = await asking.find_question()
+        assert told["isError"]
+        assert PAGE + id in told["content"][0]["text"]
+        await asking.decide()
+        done = (await begin_plain_call(asking).done()).json["result"]
+        assert "tea" == done["content"][0]["text"]
+        assert ["tea"] == asking.bought
+
+
+async def test_a_modern_client_without_tasks_hears_where_it_waits_and_goes_on():
+    """Ours: with progress, where it gave a token."""
+    async with AskingGateway() as asking:
+        call = begin_plain_call(asking, progressToken="p")
+        heard = await call.event()
+        id = await asking.decide()
+        await call.done()
+        assert f"waiting for approval at {PAGE}{id}" == heard["params"]["message"]
+        assert "tea" == call.events[-1]["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("revision", TASK_REVISIONS)
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_a_client_with_tasks_has_a_task_until_a_person_has_decided(revision, verdict):
+    """Ours: it waits for nobody; the task says where a person decides, and has the result."""
+    decision = Decision(verdict=verdict, by="Bea", assurance="local_ui", reason="as it is")
+    async with (
+        AskingGateway(hold=0.01, hold_with_progress=0.01) as asking,
+        Client(asking.gateway.server, revision=revision) as user,
+    ):
+        task = await user.start_tool("shop__buy", {"what": "tea"})
+        id = await asking.find_question()
+        assert task.id is not None
+        assert f"waiting for approval at {PAGE}{id}" == await poll_message(task)
+        assert [] == asking.bought
+        await asking.decide(decision)
+        result = await task.result()
+        assert ("tea" if verdict == "allow" else "was not allowed (Bea): as it is") in result.text
+        assert (["tea"] if verdict == "allow" else []) == asking.bought
+
+
+async def test_a_client_that_waits_for_its_call_gets_what_was_approved_since_2026_07_28():
+    """Ours: whoever calls a tool of isthmus's client sees nothing of the task."""
+    async with AskingGateway(hold=0.01) as asking, Client(asking.gateway.server) as user:
+        call = asyncio.ensure_future(buy(user))
+        await asking.decide()
+        assert "tea" == (await call).text
+
+
+async def test_a_client_with_pages_and_tasks_is_sent_to_the_page_and_then_has_a_task():
+    """Ours: one question, and nothing that has to be called again."""
+    asked = []
+
+    async def elicit(question):
+        asked.append(question.url)
+        return Accepted(None)
+
+    async with (
+        AskingGateway(hold=0.01) as asking,
+        Client(asking.gateway.server, elicit=elicit) as user,
+    ):
+        task = await user.start_tool("shop__buy", {"what": "tea"})
+        assert task.id is not None
+        assert [] == asking.bought
+        id = await asking.decide()
+        assert "tea" == (await task.result()).text
+        assert [PAGE + id] == asked
+
+
+@pytest.mark.parametrize("revision", TASK_REVISIONS)
+async def test_a_task_that_is_cancelled_leaves_its_question_to_the_next_same_call(revision):
+    """Ours: nothing is dispatched for it; what was decided waits for the same call."""
+    async with AskingGateway() as asking, Client(asking.gateway.server, revision=revision) as user:
+        task = await user.start_tool("shop__buy", {"what": "tea"})
+        id = await asking.find_question()
+        await task.cancel()
+        assert id == await asking.decide()
+        assert [] == asking.bought
+        again = await user.start_tool("shop__buy", {"what": "tea"})
+        assert "tea" == (await again.result()).text
+        assert ["tea"] == asking.bought
+
+
+async def test_a_client_is_held_where_there_is_no_room_for_a_task():
+    """Ours: the limit of tasks costs the convenience, and not the call."""
+    server = {"limits": Limits(tasks_each=1)}
+    async with (
+        AskingGateway(server, hold=0.01) as asking,
+        Client(asking.gateway.server) as user,
+    ):
+        first = await user.start_tool("shop__buy", {"what": "tea"})
+        second = await user.start_tool("shop__buy", {"what": "milk"})
+        assert first.id is not None
+        assert second.id is None
+        assert PAGE in (await second.result()).text
+
+
+async def poll_message(task, tries=2000):
+    """The message of a task, as soon as it has one."""
+    for _ in range(tries):
+        state = await task.status()
+        if state.message:
+            return state.message
+    return None
+
+
+@pytest.mark.parametrize("revision", LEGACY)
 async def test_a_held_call_hears_where_it_waits_and_goes_on(revision):
     """Ours: with progress, where the client gave a token."""
     heard = []
@@ -92,7 +214,7 @@ async def test_a_held_call_hears_where_it_waits_and_goes_on(revision):
         assert f"waiting for approval at {PAGE}{id}" == heard[0].message
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("revision", ["2025-11-25"])
 async def test_a_client_that_opens_pages_is_sent_to_the_page_which_alone_approves_nothing(revision):
     """Spec: client/elicitation: accept is consent to open the page, and says nothing of what is done there."""
     asked = []

@@ -1,7 +1,7 @@
 """Waiting for approvals: how each client of a gateway is kept waiting for a person, by the way that it bears.
 
-A client that can send its user to a page is asked to. Any other is held, with progress where it takes that,
-and is told in the end to call again.
+A client that can send its user to a page is asked to. One with tasks gets a task. Any other is held, with
+progress where it takes that, and is told in the end to call again.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from isthmus.bridge.upstream import asks_in_result
 from isthmus.client.model.questions import BadQuestion
-from isthmus.errors import Refuse
+from isthmus.errors import Refuse, StoreUnavailable
 from isthmus.host.model.calling_client import WaitingApproval
 from isthmus.host.model.errors import Denied
 from isthmus.host.model.gateway_options import ApprovalOptions
@@ -53,8 +53,17 @@ class ApprovalWaiting:
         if page and can_open_pages(call):
             await self._send_to_page(call, approval, page)
         if page or self._has_people():
+            if not approval.is_decided:
+                await self._let_go(call)
             await self._hold(call, approval, page)
         return page
+
+    async def _let_go(self, call: "GatewayCall") -> None:
+        """Answer a client that has tasks with a task: it need not wait for a person."""
+        try:
+            await call.become_task()
+        except (Refuse, StoreUnavailable):  # there is no room for one now: it is held as any other
+            return
 
     async def _send_to_page(
         self, call: "GatewayCall", approval: WaitingApproval, page: str
