@@ -17,6 +17,7 @@ LAYERS = (
     {"server", "client", "auth"},
     {"bridge", "openapi", "telemetry"},
     {"host"},
+    {"cards"},
     {"linter", "sampling", "gateway"},
     {"console", "terminal", "testing"},
     {"cli"},

@@ -61,7 +61,7 @@ def test_without_the_extra_the_full_screen_says_what_to_install(monkeypatch):
 def test_the_prompt_needs_no_extra():
     """Ours: what asks line by line loads nothing of the full screen."""
     code = (
-        "import sys, isthmus.cli.commands.host, isthmus.terminal.cards\n"
+        "import sys, isthmus.cli.commands.host, isthmus.cards.cards\n"
         "print([m for m in ('textual', 'watchfiles', 'tomlkit') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from isthmus import Server
+from isthmus.cards.cards import make_card
 from isthmus.errors import UsageError
 from isthmus.host import BadArguments, Decision, Denied, Exhausted, Host, HostError, Unknown
 from isthmus.host.model.events import QuestionAsked
 from isthmus.host.remote.attached import AttachedHost, HostGone
 from isthmus.host.remote.control import MAX_CALLS, Control
 from isthmus.host.remote.protocol import AskCall, AskHello, encode_line
-from isthmus.terminal.cards import make_card
 from support.host.audit_rows import wait_until
 
 pytestmark = pytest.mark.timeout(60)

@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus.host.model.interaction import CallAsked
-from isthmus.terminal.lines import (
+from isthmus.cards.lines import (
     compare_arguments,
     join_lines,
     list_arguments,
     pick_telling_argument,
 )
+from isthmus.host.model.interaction import CallAsked
 from support.host.waiting_host import TOOL, make_interaction
 
 

@@ -7,6 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from isthmus.cards.cards import (
+    DESCRIBERS,
+    QUESTION_TEXTS,
+    explain_trace,
+    list_editable,
+    make_card,
+)
+from isthmus.cards.lines import error_lines, first_sentence, join_lines
 from isthmus.core.text import clean_text, show_invisible
 from isthmus.host.model.attempt import Origin
 from isthmus.host.model.interaction import (
@@ -23,14 +31,6 @@ from isthmus.host.model.interaction import (
     SamplingWritten,
     ShareAsked,
 )
-from isthmus.terminal.cards import (
-    DESCRIBERS,
-    QUESTION_TEXTS,
-    explain_trace,
-    list_editable,
-    make_card,
-)
-from isthmus.terminal.lines import error_lines, first_sentence, join_lines
 from isthmus.wire import (
     CreateMessageParams,
     CreateMessageResult,

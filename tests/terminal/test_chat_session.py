@@ -3,13 +3,13 @@
 import pytest
 
 from isthmus import Server
+from isthmus.cards.lines import StyledLine
 from isthmus.host.chat.conversation import Conversation
 from isthmus.host.host import Host
 from isthmus.host.model.entries import HostConfig, HostOptions
 from isthmus.host.model.interaction import ChangeAsked
 from isthmus.host.providers.scripted import Scripted
 from isthmus.terminal.chat.session import ChatModel, ChatSession
-from isthmus.terminal.lines import StyledLine
 
 
 def shop(about):

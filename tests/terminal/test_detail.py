@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App
 
+from isthmus.cards.lines import StyledLine
 from isthmus.terminal.approver.widgets import MAX_WRAPPED_CHARS, Detail, wrap_lines
-from isthmus.terminal.lines import StyledLine
 
 
 @settings(max_examples=60)

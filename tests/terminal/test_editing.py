@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from isthmus.cards.drafts import read_draft, to_editor_json
 from isthmus.core.text import show_invisible
-from isthmus.terminal.editing import edit_in_editor, find_editor, read_draft, to_editor_json
+from isthmus.terminal.editing import edit_in_editor, find_editor
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),

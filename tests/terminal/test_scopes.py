@@ -2,7 +2,7 @@
 
 import pytest
 
-from isthmus.terminal.answer_keys import list_grant_choices
+from isthmus.cards.choices import list_grant_choices
 from support.host.waiting_host import make_interaction
 
 

@@ -1,13 +1,13 @@
-"""Keys that answer a question: which there are, when one counts, and how long a yes holds."""
+"""Keys that answer a question at a terminal: which there are, and when one counts."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import get_args
+from collections.abc import Callable
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
+from isthmus.cards.cards import list_editable
+from isthmus.cards.choices import can_allow, list_grant_choices
 from isthmus.host.model.interaction import FormAsked, Interaction
-from isthmus.host.model.trace import Assurance, Remember
-from isthmus.terminal.cards import list_editable
+from isthmus.host.model.trace import Assurance
 
 QUIET_S = 0.4  # before an answer: nothing moves on the screen, and no key is pressed
 
@@ -51,62 +51,6 @@ class KeyGuard:
     def is_ready(self) -> bool:
         """Whether the last key may answer."""
         return self.is_readable() and self._alone
-
-
-HOUR_S = 3600.0
-LIFETIMES = (("for an hour", HOUR_S), ("for a day", 24 * HOUR_S), ("for 30 days", 30 * 24 * HOUR_S))
-
-SCOPE_TEXTS: Mapping[Remember, str] = {
-    "arguments": "these exact arguments",
-    "shape": "arguments of this shape",
-    "tool_run": "this tool, for this run",
-    "session": "this tool, until the host ends",
-    "server_read_only": "all tools of this server that only read",
-    "tool_always": "ALWAYS, with any arguments (press it twice)",
-}
-
-
-class GrantChoice(Struct, frozen=True):
-    """A lifetime of a yes beyond this once: a scope, and a time.
-
-    Attributes:
-        remember: the scope.
-        label: the same for a person.
-        seconds: until when it holds, from now; None for no end of its own.
-    """
-
-    remember: Remember
-    label: str
-    seconds: float | None = None
-
-
-def list_grant_choices(interaction: Interaction) -> list[GrantChoice]:
-    """The choices there are, of what policy offers, in its order and with times spelt out.
-
-    None for what servers ask their user: somebody answers that each time; nor for the consent to
-    run a server or connect to it, which is kept until the server is another one.
-    """
-    if interaction.attempt.action.startswith(("elicit.", "server.")):
-        return []
-    offered: Iterable[Remember] = interaction.trace.obligations.remember
-    found: list[GrantChoice] = []
-    for scope in offered:
-        if scope == "until":
-            found += [
-                GrantChoice("until", f"this tool {label}", seconds) for label, seconds in LIFETIMES
-            ]
-        elif scope != "once":
-            found.append(GrantChoice(scope, SCOPE_TEXTS[scope]))
-    return found
-
-
-ASSURANCE_ORDER = get_args(Assurance)
-
-
-def can_allow(interaction: Interaction, assurance: Assurance) -> bool:
-    """Whether a yes from a surface of this assurance counts."""
-    demanded = interaction.trace.obligations.assurance
-    return ASSURANCE_ORDER.index(demanded) <= ASSURANCE_ORDER.index(assurance)
 
 
 def list_keys(

@@ -1,64 +1,15 @@
-"""Arguments and messages as JSON in the user's own editor; what does not fit is kept."""
+"""The user's own editor, in which arguments and messages are changed."""
 
 import asyncio
-import json
 import os
 import shlex
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import msgspec
-from msgspec import UNSET, Struct, UnsetType
-
-from isthmus.core.text import show_invisible
+from typing import TypeAlias
 
 Edit: TypeAlias = Callable[[str], Awaitable[str]]
 """Lets the user change a text, and gives what it became."""
-
-
-class Draft(Struct, frozen=True):
-    """A draft: the text that a user has edited so far, and its faults.
-
-    Attributes:
-        text: as they wrote it.
-        value: what it means; unset where it means nothing.
-        error: why it means nothing.
-    """
-
-    text: str
-    value: Any | UnsetType = UNSET
-    error: str = ""
-
-
-def to_editor_json(value: Any) -> str:
-    """Plain data as JSON for an editor, with what cannot be seen escaped."""
-    plain = msgspec.to_builtins(value)
-    text = json.dumps(plain, indent=2, ensure_ascii=False)
-    # Outside of strings JSON is ASCII, so that whatever is replaced stands within one.
-    text = "".join(c if show_invisible(c) == c else json.dumps(c)[1:-1] for c in text)
-    if show_invisible(text) != text:  # each can be seen alone, and not so many upon each other
-        text = json.dumps(plain, indent=2)
-    return text + "\n"
-
-
-def read_draft(text: str, before: Any) -> Draft:
-    """Read an edited text.
-
-    Args:
-        text: the JSON.
-        before: what it was made of; the new value is of the same kind.
-    """
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        return Draft(text, error=f"this is no JSON: {error}")
-    if isinstance(before, Mapping) is not isinstance(value, dict):
-        return Draft(
-            text, error=f"this is no {'object' if isinstance(before, Mapping) else 'list'}"
-        )
-    return Draft(text, value)
 
 
 def find_editor(environ: Mapping[str, str]) -> list[str]:

@@ -10,11 +10,12 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from isthmus.cards.cards import make_card
+from isthmus.cards.choices import GrantChoice
+from isthmus.cards.lines import StyledLine, compare_arguments
 from isthmus.host.model.interaction import Interaction, Verdict
-from isthmus.terminal.answer_keys import GrantChoice, KeyGuard
+from isthmus.terminal.answer_keys import KeyGuard
 from isthmus.terminal.approver.widgets import Detail
-from isthmus.terminal.cards import make_card
-from isthmus.terminal.lines import StyledLine, compare_arguments
 
 
 class GrantDialog(ModalScreen[GrantChoice | None]):
@@ -97,37 +98,6 @@ class TextDialog(ModalScreen[None]):
         detail = self.query_one(Detail)
         detail.show(self._lines)
         detail.focus()
-
-
-# alike only with the same tool or prompt
-SAME_NAME_ACTIONS = frozenset({"tool.call", "prompt.get"})
-
-BATCH_ACTIONS = SAME_NAME_ACTIONS | {"resource.read"}  # may be allowed together
-
-MAX_BATCH_QUESTIONS = 50  # nobody reads more
-
-
-def find_alike(chosen: Interaction, waiting: Iterable[Interaction]) -> list[Interaction]:
-    """The questions that may be allowed together with one, itself among them.
-
-    They are of one server, action and principal, and of one tool or prompt; none of them is of high
-    risk.
-    """
-    if chosen.attempt.action not in BATCH_ACTIONS:
-        return []
-    found = [one for one in waiting if one.risk != "high" and batch_key(one) == batch_key(chosen)]
-    return (
-        found[:MAX_BATCH_QUESTIONS]
-        if any(one.id == chosen.id for one in found[:MAX_BATCH_QUESTIONS])
-        else []
-    )
-
-
-def batch_key(one: Interaction) -> tuple[str, ...]:
-    """The key that questions share that may be allowed together."""
-    attempt = one.attempt
-    named = attempt.object if attempt.action in SAME_NAME_ACTIONS else ""
-    return attempt.principal, attempt.server, attempt.action, attempt.origin, named
 
 
 class BatchDialog(ModalScreen[Verdict | None]):

@@ -9,6 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.widgets import Input
 
+from isthmus.cards.cards import format_question
+from isthmus.cards.lines import StyledLine, display_name, first_sentence, format_audit_line
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.events import (
     AttemptBegan,
@@ -22,8 +24,6 @@ from isthmus.host.model.events import (
 )
 from isthmus.host.remote.view import HostView
 from isthmus.terminal.approver.widgets import Detail
-from isthmus.terminal.cards import format_question
-from isthmus.terminal.lines import StyledLine, display_name, first_sentence, format_audit_line
 
 MAX_LOG_LINES = 500
 

@@ -10,11 +10,11 @@ from textual.containers import Container
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from isthmus.cards.lines import StyledLine, display_name, field_line, first_sentence
 from isthmus.host.model.view import GrantLine
 from isthmus.host.remote.view import HostView
 from isthmus.terminal.approver.questions import QuestionsPane
 from isthmus.terminal.approver.widgets import Detail
-from isthmus.terminal.lines import StyledLine, display_name, field_line, first_sentence
 
 NO_GRANTS = StyledLine("  Nothing was allowed for longer than once.", "dim")
 

@@ -1,52 +1,14 @@
 """The list of open questions, the riskiest first, each with the time that is left."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from isthmus.cards.lines import display_name, pick_telling_argument
+from isthmus.cards.queue import SHORT_QUESTIONS, format_time_left
 from isthmus.host.model.interaction import Interaction
-from isthmus.terminal.lines import display_name, pick_telling_argument
-
-RISK_ORDER = ("high", "medium", "low")
-
-SHORT_QUESTIONS = {
-    "server.install": "run the server",
-    "server.connect": "connect",
-    "tool.change": "changed:",
-    "resource.read": "read",
-    "resource.subscribe": "watch",
-    "prompt.get": "prompt",
-    "completion": "complete",
-    "task.cancel": "cancel task",
-    "sampling.request": "sampling",
-    "sampling.respond": "answer of",
-    "elicit.form": "form",
-    "elicit.url": "page",
-    "roots.expose": "folders",
-    "context.share": "share",
-}
-
-
-def sort_questions(interactions: Iterable[Interaction]) -> list[Interaction]:
-    """Questions in the order in which they are shown: by risk, then the oldest first."""
-    return sorted(interactions, key=lambda one: (RISK_ORDER.index(one.risk), one.opened, one.id))
-
-
-def matches(interaction: Interaction, words: str) -> bool:
-    """Whether a question has to do with what somebody searches for."""
-    attempt = interaction.attempt
-    text = f"{attempt.server} {attempt.object} {attempt.action} {interaction.risk} {attempt.run}"
-    return all(word in text.lower() for word in words.lower().split())
-
-
-def format_time_left(deadline: float, now: float) -> str:
-    """The time until a deadline, as people read it; empty where there is none."""
-    if not deadline:
-        return ""
-    seconds = max(0, round(deadline - now))
-    return f"{seconds // 60}:{seconds % 60:02}" if seconds else "over"
 
 
 def format_question_row(

@@ -12,24 +12,21 @@ from textual.events import Key, Resize
 from textual.message import Message
 from textual.widgets import Input, OptionList
 
+from isthmus.cards.cards import Card, explain_trace, format_question, list_editable, make_card
+from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
+from isthmus.cards.drafts import Draft, read_draft, to_editor_json
+from isthmus.cards.lines import StyledLine, display_name
+from isthmus.cards.queue import find_alike, has_words, sort_questions
 from isthmus.host.model.events import QuestionAnswered
 from isthmus.host.model.interaction import Decision, FormAsked, Interaction, Verdict
 from isthmus.host.model.trace import Assurance
 from isthmus.host.remote.view import HostView
-from isthmus.terminal.answer_keys import (
-    GrantChoice,
-    KeyGuard,
-    can_allow,
-    list_grant_choices,
-    list_keys,
-)
-from isthmus.terminal.approver.dialogs import BatchDialog, GrantDialog, TextDialog, find_alike
+from isthmus.terminal.answer_keys import KeyGuard, list_keys
+from isthmus.terminal.approver.dialogs import BatchDialog, GrantDialog, TextDialog
 from isthmus.terminal.approver.forms import FormDialog, FormResult
-from isthmus.terminal.approver.inbox import Inbox, matches, sort_questions
+from isthmus.terminal.approver.inbox import Inbox
 from isthmus.terminal.approver.widgets import Detail
-from isthmus.terminal.cards import Card, explain_trace, format_question, list_editable, make_card
-from isthmus.terminal.editing import Draft, Edit, read_draft, to_editor_json
-from isthmus.terminal.lines import StyledLine, display_name
+from isthmus.terminal.editing import Edit
 
 if TYPE_CHECKING:
     from textual.screen import ModalScreen
@@ -157,7 +154,7 @@ class QuestionsPane(Container):
         for kept_of in (self._drafts, self._fields):
             for gone in [id for id in kept_of if id not in ids]:
                 del kept_of[gone]
-        inbox.show([one for one in waiting if matches(one, self._words)])
+        inbox.show([one for one in waiting if has_words(one, self._words)])
         if before != inbox.rows:
             self.guard.note_change()
         self._show()

@@ -11,15 +11,9 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from isthmus.host.model.attempt import asked_by
-from isthmus.host.model.view import ServerDo, ServerStatus, ToolLine
-from isthmus.host.remote.view import HostView
-from isthmus.terminal.approver.dialogs import TextDialog
-from isthmus.terminal.approver.questions import NO_SERVERS, QuestionsPane
-from isthmus.terminal.approver.widgets import Detail
-from isthmus.terminal.cards import describe_blocks
-from isthmus.terminal.editing import Edit, read_draft, to_editor_json
-from isthmus.terminal.lines import (
+from isthmus.cards.cards import describe_blocks
+from isthmus.cards.drafts import read_draft, to_editor_json
+from isthmus.cards.lines import (
     StyledLine,
     display_name,
     error_lines,
@@ -29,6 +23,13 @@ from isthmus.terminal.lines import (
     head_line,
     quote_block,
 )
+from isthmus.host.model.attempt import asked_by
+from isthmus.host.model.view import ServerDo, ServerStatus, ToolLine
+from isthmus.host.remote.view import HostView
+from isthmus.terminal.approver.dialogs import TextDialog
+from isthmus.terminal.approver.questions import NO_SERVERS, QuestionsPane
+from isthmus.terminal.approver.widgets import Detail
+from isthmus.terminal.editing import Edit
 
 
 def describe_server(status: ServerStatus) -> list[StyledLine]:

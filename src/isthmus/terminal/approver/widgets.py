@@ -15,8 +15,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from isthmus.cards.lines import Role, StyledLine
 from isthmus.terminal.answer_keys import KeyGuard
-from isthmus.terminal.lines import Role, StyledLine
 
 STYLES: dict[Role, Style] = {
     "title": Style(bold=True),

@@ -11,6 +11,7 @@ from textual.events import DescendantFocus, Key, Paste
 from textual.widgets import Input, Static
 from textual.worker import Worker, WorkerState
 
+from isthmus.cards.lines import StyledLine, display_name, error_lines
 from isthmus.host.model.events import (
     HostEvent,
     HostNotice,
@@ -43,7 +44,6 @@ from isthmus.terminal.chat.lines import (
 from isthmus.terminal.chat.session import ChatItem, ChatSession
 from isthmus.terminal.chat.widgets import ChatLine, Suggestions, Transcript
 from isthmus.terminal.editing import edit_in_editor
-from isthmus.terminal.lines import StyledLine, display_name, error_lines
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -189,7 +189,7 @@ def suggest_resources(before: str, begun: str, talk: Conversation) -> list[Sugge
 
 def format_suggestion(what: str, about: str) -> str:
     """A suggestion in one line."""
-    from isthmus.terminal.lines import display_name
+    from isthmus.cards.lines import display_name
 
     short = " ".join(about.split())[:100]
     return display_name(f"{what}   {short}" if short else what)

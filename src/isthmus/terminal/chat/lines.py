@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from isthmus.cards.cards import describe_blocks
+from isthmus.cards.lines import StyledLine, display_name, format_json, quote_block, warning_line
 from isthmus.core.text import show_invisible
 from isthmus.host.turns import Ended, ToolAsked, ToolDone, ToolRunning
-from isthmus.terminal.cards import describe_blocks
-from isthmus.terminal.lines import StyledLine, display_name, format_json, quote_block, warning_line
 from isthmus.wire import (
     SamplingMessage,
     TextContent,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from isthmus.cards.lines import StyledLine, error_lines
 from isthmus.host.model.interaction import Approver, Decision, Interaction
 from isthmus.host.model.trace import Assurance
 from isthmus.host.turns import (
@@ -32,7 +33,6 @@ from isthmus.terminal.chat.lines import (
     format_progress,
 )
 from isthmus.terminal.chat.session import ChatItem, ChatSession
-from isthmus.terminal.lines import StyledLine, error_lines
 from isthmus.terminal.prompt.tty import NoTerminal, Tty
 
 LEAVE_WINDOW_S = 2.0  # a second Ctrl-C leaves

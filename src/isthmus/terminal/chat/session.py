@@ -6,6 +6,16 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from msgspec import Struct
 
+from isthmus.cards.lines import (
+    StyledLine,
+    display_name,
+    error_lines,
+    field_line,
+    first_sentence,
+    format_audit_line,
+    head_line,
+    warning_line,
+)
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.host.chat.conversation import Conversation
 from isthmus.host.model.attempt import Attempt, new_id
@@ -21,16 +31,6 @@ from isthmus.terminal.chat.completion import (
     split_words,
 )
 from isthmus.terminal.chat.lines import describe_result
-from isthmus.terminal.lines import (
-    StyledLine,
-    display_name,
-    error_lines,
-    field_line,
-    first_sentence,
-    format_audit_line,
-    head_line,
-    warning_line,
-)
 from isthmus.wire import Prompt
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from textual.events import Key, Paste
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from isthmus.cards.lines import StyledLine
 from isthmus.core.text import clean_text
 from isthmus.terminal.approver.widgets import STYLES
 from isthmus.terminal.chat.completion import Suggestion
-from isthmus.terminal.lines import StyledLine
 
 MAX_TRANSCRIPT_PARTS = 1_000  # that can be scrolled back to
 

@@ -12,16 +12,18 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from isthmus.cards.cards import explain_trace, list_editable, make_card
+from isthmus.cards.choices import GrantChoice, list_grant_choices
+from isthmus.cards.drafts import Draft, read_draft, to_editor_json
+from isthmus.cards.lines import join_lines, list_arguments
 from isthmus.core.answers import Accepted, Declined
 from isthmus.core.text import show_invisible
 from isthmus.host.model.events import QuestionAnswered, QuestionAsked
 from isthmus.host.model.interaction import CallAsked, Decision, FormAsked, Interaction, Verdict
 from isthmus.host.model.trace import Assurance
 from isthmus.host.remote.view import HostView
-from isthmus.terminal.answer_keys import QUIET_S, GrantChoice, KeyGuard, list_grant_choices
-from isthmus.terminal.cards import explain_trace, list_editable, make_card
-from isthmus.terminal.editing import Draft, edit_in_editor, read_draft, to_editor_json
-from isthmus.terminal.lines import join_lines, list_arguments
+from isthmus.terminal.answer_keys import QUIET_S, KeyGuard
+from isthmus.terminal.editing import edit_in_editor
 from isthmus.terminal.prompt.forms import ask_form
 from isthmus.terminal.prompt.tty import NoTerminal, Tty
 

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
-from rich.cells import cell_len
 
 from isthmus.core.text import show_invisible
 from isthmus.host.model.interaction import CallAsked, Interaction, PromptAsked
@@ -187,6 +186,8 @@ def _is_in(one: Mapping[str, Any], key: str, other: Mapping[str, Any]) -> bool:
 
 def _make_table(keys: Sequence[str], given: Sequence[Mapping[str, Any]]) -> Iterator[StyledLine]:
     """A row for each call; where that would be too wide, a line for each argument."""
+    from rich.cells import cell_len  # slow to import
+
     rows = [["", *map(display_name, keys)]]
     for number, one in enumerate(given, 1):
         shown = (format_value(one[key]) if key in one else "-" for key in keys)

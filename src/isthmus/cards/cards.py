@@ -7,11 +7,23 @@ be seen of each kind of question, and what of it may be edited.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 from msgspec import UNSET, Struct, structs
 
+from isthmus.cards.lines import (
+    StyledLine,
+    diff_values,
+    display_name,
+    field_line,
+    format_json,
+    head_line,
+    join_lines,
+    list_arguments,
+    quote_block,
+    style_diff,
+    warning_line,
+)
 from isthmus.core.form_fields import FormField, format_answer, list_fields
 from isthmus.core.text import find_mixed_scripts
 from isthmus.host.model.interaction import (
@@ -32,19 +44,6 @@ from isthmus.host.model.interaction import (
 )
 from isthmus.host.model.trace import Trace
 from isthmus.host.sampling.request import EDITABLE_MEMBERS as SAMPLING
-from isthmus.terminal.lines import (
-    StyledLine,
-    diff_values,
-    display_name,
-    field_line,
-    format_json,
-    head_line,
-    join_lines,
-    list_arguments,
-    quote_block,
-    style_diff,
-    warning_line,
-)
 from isthmus.wire import (
     AudioContent,
     CreateMessageParams,
@@ -357,6 +356,8 @@ def _describe_page(payload: PageAsked) -> Iterator[StyledLine]:
 
 
 def _describe_roots(payload: RootsAsked) -> Iterator[StyledLine]:
+    from urllib.parse import unquote  # slow to import
+
     yield head_line("folders")
     for root in payload.roots:
         yield field_line(root.name or "folder", unquote(root.uri))

@@ -1,0 +1,1 @@
+"""Cards of questions: what a person sees before they decide, the same at a terminal and on a page."""
