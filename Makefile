@@ -32,7 +32,7 @@ format: $(READY) ## Let ruff write the style
 bench: $(READY) ## Ratios against other implementations, into bench/RESULTS.md; BENCH=--short for less
 	$(BIN)/python bench/run.py $(BENCH)
 
-conformance: $(READY) ## The official conformance suite against our server and our client (node)
+conformance: $(READY) ## The official conformance suite against our server, our client and our gateway (node)
 	$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
 
 interop: $(READY) ## Against other implementations, each in an environment under .peers/

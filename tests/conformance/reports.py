@@ -50,6 +50,7 @@ def run(
     target: list[str],
     *,
     follow: Callable[[str], object] | None = None,
+    label: str = "",
 ) -> Outcome:
     """Run the suite once and read its reports.
 
@@ -60,8 +61,9 @@ def run(
         arguments: which of its scenarios.
         target: what it is pointed at.
         follow: is given each URL that the suite wants somebody to open in a browser.
+        label: the beginning of the folder's name; the side by default.
     """
-    folder = OUT / "-".join([side, *arguments[1::2]])
+    folder = OUT / "-".join([label or side, *arguments[1::2]])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     suite = modules / "node_modules/@modelcontextprotocol/conformance/dist/index.js"

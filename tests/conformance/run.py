@@ -1,7 +1,9 @@
 """The official conformance suite against all that isthmus can be: ``make conformance``.
 
 Every run of ``RUNS`` is made for ``examples/everything.py`` and for ``tests/conformance/client.py``:
-both requirement sets, everything the suite has, and the two older revisions it knows. The mode for
+both requirement sets, everything the suite has, and the two older revisions it knows. ``GATEWAY_RUNS``
+are made for ``isthmus gateway`` in front of the same server, once as it is and once held to 2025-11-25
+(``gateway.json``). The mode for
 authorization servers visits ``tests/conformance/authority.py``; somebody without a browser goes where
 the suite wants a browser to go (``isthmus.testing.person``). Prints a line for each run and what went wrong
 below it. Ends with 0 only when nothing failed and nothing was warned of that ``OPEN`` does not list,
@@ -17,6 +19,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,28 +45,61 @@ RUNS = (
     ("--suite", "all", "--spec-version", "2025-06-18"),
     ("--suite", "all", "--spec-version", "2025-03-26"),
 )
+GATEWAY_RUNS = {"modern": RUNS, "legacy": tuple(run for run in RUNS if run != ("--suite", "all"))}
+"""The runs by the server behind, as ``gateway.json`` calls it; ``all`` adds extensions alone, which end there."""
 AUTHORIZATION_RUNS: tuple[tuple[str, ...], ...] = ((), ("--spec-version", "2025-03-26"))
-SIDES = ("server", "client", "authorization")
+SIDES = ("server", "client", "authorization", "gateway")
 
 OPEN: dict[str, dict[str, str]] = {
     "server": {},
     "client": {},
     "authorization": {},
+    "gateway": {
+        "*/server-sse-polling": (
+            "whether a stream is closed and polled is settled for each hop: the gateway polls the server "
+            "behind, and its own stream to the client stays open"
+        ),
+        "*/tasks-required-task-error": (
+            "the gateway follows the tasks behind it, so that none of its tools needs a client that has them"
+        ),
+        "*/input-required-result-ignore-extra-params": (
+            "answers that come before their questions are not passed on: each question is an attempt "
+            "that rules may deny, so that the gateway asks it first"
+        ),
+        "modern/sep-2640-*": "extensions end at the gateway, and skills are one",
+        "legacy/input-required-result-basic-elicitation": (
+            "the suite looks for the key of a question, and a request of up to 2025-11-25 has none"
+        ),
+        "legacy/server-stateless": (
+            "a server of up to 2025-11-25 does not ask what its client lacks, and says so in the words of "
+            "its tool: -32021 is of 2026-07-28"
+        ),
+        "legacy/tasks-mrtr-composition": (
+            "a server of 2025-11-25 answers with a task before the tool begins, so that the tool can ask in "
+            "its task alone"
+        ),
+    },
 }
-"""What may still fail, by side: a pattern of scenario names, and what it waits for."""
+"""What may still fail, by side: a pattern of scenario names, and what it waits for; of a gateway, why it stays."""
 
 UNTESTED = ("tasks-status-notifications",)
 """Scenarios that test nothing here: notifications of tasks, whose checks this version of the suite always skips."""
 
 
 @contextmanager
-def fixture() -> Iterator[str]:
-    """The everything server, listening; its URL."""
+def serve(name: str, *command: str, **environment: str) -> Iterator[str]:
+    """A command of ``isthmus`` that serves HTTP, listening; the URL of its host and port.
+
+    Args:
+        name: of it, for messages and its log.
+        *command: what follows ``isthmus``.
+        **environment: further variables.
+    """
     port = find_free_port()
-    command = [sys.executable, "-m", "isthmus", "run", str(ROOT / "examples/everything.py")]
+    arguments = [sys.executable, "-m", "isthmus", *command, "--http", f"127.0.0.1:{port}"]
     reports.OUT.mkdir(exist_ok=True)
-    with (reports.OUT / "server.log").open("w") as log:
-        process = subprocess.Popen([*command, "--http", f"127.0.0.1:{port}"], stderr=log)
+    with (reports.OUT / f"{name}.log").open("w") as log:
+        process = subprocess.Popen(arguments, stderr=log, env={**os.environ, **environment})
     try:
         deadline = time.monotonic() + START_SECONDS
         while True:
@@ -72,12 +108,29 @@ def fixture() -> Iterator[str]:
                 break
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit("the everything server did not start") from None
+                    raise SystemExit(f"the {name} did not start: see {name}.log") from None
                 time.sleep(0.05)
-        yield f"http://localhost:{port}/mcp"
+        yield f"http://localhost:{port}"
     finally:
         process.terminate()
         process.wait(10)
+
+
+@contextmanager
+def fixture() -> Iterator[str]:
+    """The everything server, listening; its URL."""
+    with serve("server", "run", str(ROOT / "examples/everything.py")) as origin:
+        yield f"{origin}/mcp"
+
+
+@contextmanager
+def gateway(url: str) -> Iterator[str]:
+    """A gateway in front of a server, listening; the beginning of the URLs of its servers."""
+    config = str(Path(__file__).with_name("gateway.json"))
+    with tempfile.TemporaryDirectory() as state:
+        command = ["gateway", "--config", config, "--state", state]
+        with serve("gateway", *command, EVERYTHING_URL=url) as origin:
+            yield f"{origin}/mcp"
 
 
 @contextmanager
@@ -135,14 +188,24 @@ def wrongs(side: str, outcome: reports.Outcome) -> dict[str, list[str]]:
     return found
 
 
-def judged(side: str, arguments: tuple[str, ...], outcome: reports.Outcome) -> set[str]:
-    """Print one run's line and what is wrong; the patterns of OPEN that were needed, or "!"."""
+def judged(
+    side: str, arguments: tuple[str, ...], outcome: reports.Outcome, behind: str = ""
+) -> set[str]:
+    """Print one run's line and what is wrong; the patterns of OPEN that were needed, or "!".
+
+    Args:
+        side: what was tested.
+        arguments: of the run.
+        outcome: what it said.
+        behind: the server behind a gateway, with which the patterns begin.
+    """
     found = wrongs(side, outcome)
-    used = {name: next((p for p in OPEN[side] if fnmatch(name, p)), "!") for name in found}
+    paths = {name: f"{behind}/{name}" if behind else name for name in found}
+    used = {name: next((p for p in OPEN[side] if fnmatch(paths[name], p)), "!") for name in found}
     closed = [name for name, pattern in used.items() if pattern == "!"]
     count = outcome.count
     print(
-        f"{side:13}  {' '.join(arguments):39} {len(outcome.expected):9} "
+        f"{f'{side} {behind}':14} {' '.join(arguments):39} {len(outcome.expected):9} "
         f"{len(outcome.expected) - len(found):6} {len(found) - len(closed):5} {len(closed):6}   "
         f"{count['SUCCESS']:6} {count['FAILURE']:8} {count['WARNING']:8} {count['SKIPPED']:7} "
         f"{outcome.seconds:5.0f} s",
@@ -155,18 +218,32 @@ def judged(side: str, arguments: tuple[str, ...], outcome: reports.Outcome) -> s
     return set(used.values())
 
 
+def run_gateway(node: Path, suite: Path, base: str) -> set[str]:
+    """Every run through the gateway; the patterns of OPEN that were needed, or "!"."""
+    used: set[str] = set()
+    for behind, runs in GATEWAY_RUNS.items():
+        for arguments in runs:
+            target, label = ["--url", f"{base}/{behind}"], f"gateway-{behind}"
+            outcome = reports.run(node, suite, "server", arguments, target, label=label)
+            used |= judged("gateway", arguments, outcome, behind)
+    return used
+
+
 def run_all(sides: list[str]) -> bool:
     """Every run for the sides asked for; True when all is well."""
     node, suite = peers.node(), peers.modules("conformance")
     used: dict[str, set[str]] = {side: set() for side in sides}
     print(
-        f"{'side':13}  {'run':39} scenarios passed  open FAILED   checks: ok failures warnings skipped"
+        f"{'side':14} {'run':39} scenarios passed  open FAILED   checks: ok failures warnings skipped"
     )
     with fixture() as url:
-        for side in (side for side in sides if side != "authorization"):
+        for side in (side for side in sides if side in {"server", "client"}):
             for arguments in RUNS:
                 outcome = reports.run(node, suite, side, arguments, targets(side, url))
                 used[side] |= judged(side, arguments, outcome)
+        if "gateway" in sides:
+            with gateway(url) as base:
+                used["gateway"] = run_gateway(node, suite, base)
     for arguments in AUTHORIZATION_RUNS if "authorization" in sides else ():
         with authority() as (target, user):
             follow = functools.partial(visit, user)
@@ -184,7 +261,7 @@ def run_all(sides: list[str]) -> bool:
 def main() -> int:
     """Run the suite, or say why not."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--side", choices=SIDES, help="only one of the three")
+    parser.add_argument("--side", choices=SIDES, help="only one of the four")
     options = parser.parse_args()
     os.environ.setdefault("NO_COLOR", "1")
     try:
