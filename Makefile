@@ -6,6 +6,10 @@ PIP    := 26.3
 BIN    := .venv/bin
 READY  := .venv/.ready
 
+# Compiled modules are kept: without them each worker compiles every test, and each process of a
+# test the package. Where the environment forbids that, it is allowed again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format bench conformance interop browser fuzz soak clean
 
