@@ -66,10 +66,11 @@ async def test_the_era_of_an_entry_is_the_one_that_is_spoken(launched, tmp_path)
         "@server.tool\ndef note(text: str) -> str:\n    return text\nserver.run()\n"
     )
     host = Host(approver=lambda _asked: True)
-    for era in ("auto", "legacy", "modern"):
+    for era in ("auto", "legacy", "modern", "2025-06-18"):
         host.add(era, Command(sys.executable, str(script)) if launched else desk(), era=era)
     async with host:
         await asyncio.gather(*(server.start() for server in host.servers.values()))
         spoken = {name: server.status().revision for name, server in host.servers.items()}
 
-    assert {"auto": "2026-07-28", "legacy": "2025-11-25", "modern": "2026-07-28"} == spoken
+    eras = {"auto": "2026-07-28", "legacy": "2025-11-25", "modern": "2026-07-28"}
+    assert {**eras, "2025-06-18": "2025-06-18"} == spoken

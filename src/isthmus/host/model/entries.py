@@ -163,6 +163,11 @@ class Sandbox(Struct, frozen=True, kw_only=True, rename="camel"):
     network: bool = True
 
 
+EraChoice: TypeAlias = Literal[
+    "auto", "modern", "legacy", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
+]  # fmt: skip
+
+
 class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """The member ``host`` of a server's entry: the options that are isthmus's own.
 
@@ -170,7 +175,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         enabled: whether it is there at all.
         start: when it is started: at its first use, at once, or when somebody says so.
         idle_stop: seconds without use after which it is stopped; None never stops it.
-        era: which protocol it is opened with.
+        era: which protocol it is opened with; the name of a revision allows that one only.
         instance: who shares a connection to it. ``auto`` is ``shared`` in a host; in a gateway each session of a
             client has its own where the server keeps state for it, which is up to 2025-11-25.
         trust: ``annotations`` and ``full`` let what it says about its tools count.
@@ -185,7 +190,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     enabled: bool = True
     start: Literal["lazy", "eager", "manual"] = "lazy"
     idle_stop: Seconds | None = 900.0
-    era: Literal["auto", "modern", "legacy"] = "auto"
+    era: EraChoice = "auto"
     instance: Literal["auto", "shared", "per-user", "per-session"] = "auto"
     trust: Literal["untrusted", "annotations", "full"] = "untrusted"
     advertise: Advertise = Advertise()

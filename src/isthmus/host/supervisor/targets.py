@@ -9,7 +9,7 @@ from isthmus.client.targets import ClientTarget, command_target, resolve_target
 from isthmus.host.accounts.kinds import make_credentials
 from isthmus.host.model.entries import ServerEntry
 from isthmus.host.supervisor.identity import identify_server
-from isthmus.revisions import LATEST
+from isthmus.revisions import BY_NAME, LATEST
 from isthmus.transports.command import Command
 from isthmus.transports.http.client.address import Http, HttpSse
 
@@ -64,4 +64,7 @@ def apply_era(target: ClientTarget, entry: ServerEntry) -> ClientTarget:
 
 def get_pinned_revision(entry: ServerEntry) -> str | None:
     """The one revision to speak, for ``Client(revision=…)``; None negotiates it."""
-    return LATEST.name if entry.options.era == "modern" else None
+    era = entry.options.era
+    if era == "modern":
+        return LATEST.name
+    return era if era in BY_NAME else None
