@@ -3,6 +3,7 @@
 import pytest
 
 from isthmus import Client, Context, Server
+from isthmus.errors import ResourceNotFound
 from isthmus.wire import PromptReference
 from support.gateway.small_gateway import REVISION_NAMES, make_gateway, make_shop
 
@@ -63,3 +64,18 @@ async def test_progress_that_begins_with_nothing_done_reaches_the_caller(client,
         await user.call_tool("busy__work", on_progress=heard.append)
 
     assert [0, 50, 100] == [one.progress for one in heard]
+
+
+@EVERY_CELL
+@pytest.mark.parametrize("uri", ["shop+gone://x", "nobody+gone://x"])
+async def test_an_unknown_resource_is_refused_as_the_revision_of_the_client_has_it(
+    client, server, uri
+):
+    """Spec: resources#error-handling: -32602 with the URI since 2026-07-28, -32002 before."""
+    gateway = make_gateway(shop=make_shop(server))
+    async with gateway, Client(gateway.server, revision=client) as user:
+        with pytest.raises(ResourceNotFound) as refused:
+            await user.read_resource(uri)
+
+    assert (-32602 if client > "2026" else -32002) == refused.value.code
+    assert {"uri": uri} == refused.value.data

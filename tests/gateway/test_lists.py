@@ -66,7 +66,7 @@ async def test_what_is_barred_stands_in_no_list_and_is_refused_as_unknown(client
         with pytest.raises(Refused) as unknown:
             await user.call_tool("shop__oxden", {"item": "shoe"})
         assert str(unknown.value).replace("oxden", "order") == str(barred.value)
-        with pytest.raises(Refused, match="Unknown resource"):
+        with pytest.raises(Refused, match="Resource not found"):
             await user.read_resource("shop+shop://catalogue")
         with pytest.raises(Refused, match="Unknown prompt"):
             await user.get_prompt("shop__praise", {"name": "shoes"})

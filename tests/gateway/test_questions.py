@@ -76,3 +76,11 @@ async def test_the_folders_of_the_calling_client_are_told(client, server):
     """Ours: in every revision."""
     async with connect(client, server, **Answers().all) as (user, _):
         assert "file:///home/ann" == (await user.call_tool("shop__look", {})).text
+
+
+@EVERY_CELL
+async def test_a_client_that_wants_every_log_message_is_asked_all_the_same(client, server):
+    """Ours: asking for the level opens the connection, which has to offer what the client can answer."""
+    own = {**Answers().all, "log_level": "debug", "on_log": print}
+    async with connect(client, server, **own) as (user, _):
+        assert "written by ann" == (await user.call_tool("shop__think", {"about": "it"})).text

@@ -155,7 +155,7 @@ async def test_the_rest_of_a_large_result_is_read_by_its_own_caller_alone():
         with pytest.raises(Unknown):
             await host.read(link.uri, principal="user:eve")
         foreign = await host.call("shop__everything", {}, principal="user:eve")
-        with pytest.raises(Refused, match="Unknown resource"):
+        with pytest.raises(Refused, match="Resource not found"):
             await user.read_resource(foreign.content[-1].uri)
 
 

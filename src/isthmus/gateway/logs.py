@@ -21,6 +21,7 @@ from isthmus.wire import LogLevel
 
 if TYPE_CHECKING:
     from isthmus.client.client import Client
+    from isthmus.gateway.calls import GatewayCall
     from isthmus.host.host import Host
 
 HOST_LEVEL: LogLevel = "info"  # which a host asks for its own log
@@ -64,20 +65,20 @@ class ConnectionLevels:
         self._host = host
         self._asked: WeakKeyDictionary[Client, LogLevel] = WeakKeyDictionary()
 
-    async def follow(self, server: str, isolation: str, caller: Caller) -> None:
+    async def follow(self, server: str, isolation: str, call: "GatewayCall") -> None:
         """Ask for the lowest level of all whose calls share a connection, one of which begins.
 
         Args:
             server: the server's name.
             isolation: whose connection it is.
-            caller: who begins a call.
+            call: the call that begins.
         """
         parts = self._host.parts
         hosted = parts.supervisor.servers.get(server)
         connection = None if hosted is None else hosted.connections.get(isolation)
         client = None if connection is None else connection.client
         asked = HOST_LEVEL if client is None else self._asked.get(client, HOST_LEVEL)
-        level = find_level(caller)
+        level = call.log_level
         if level == asked == HOST_LEVEL:
             return  # the way of nearly every call
         clients: Mapping[str, object] = parts.servers.clients.all
@@ -86,6 +87,8 @@ class ConnectionLevels:
             level = find_lowest(level, getattr(other, "log_level", HOST_LEVEL))
         if level == asked:
             return
+        if isolation:
+            parts.servers.clients.keep_facts(isolation, call)  # this may open the connection
         try:
             async with parts.supervisor.use(server, isolation, again=True) as client:
                 told = client.revision.allows("client", "logging/setLevel")

@@ -17,7 +17,7 @@ from isthmus.bridge.rounds import ForwardedRounds
 from isthmus.bridge.upstream import NOTHING_CAME, asks_in_result, is_askable
 from isthmus.client.model.relay import RoundRelayed, continuing
 from isthmus.core.principal import NO_SCOPES, Principal
-from isthmus.errors import IsthmusError, Refuse
+from isthmus.errors import IsthmusError, Refuse, ResourceNotFound
 from isthmus.gateway.approvals.waiting import ApprovalWaiting
 from isthmus.gateway.arguments import MirroredArguments, read_arguments
 from isthmus.gateway.calls import GatewayCall
@@ -43,6 +43,7 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.search.metatools import CallWanted, RestWanted
 from isthmus.server.composition.provider import Changed
 from isthmus.server.features.provided_items import ProvidedItems
+from isthmus.server.features.resources import make_not_found
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
     CallToolResult,
@@ -441,6 +442,9 @@ class GatewayProvider:
             if failed is not None:
                 call.failure = error
                 return failed
+            if method == "resources/read" and isinstance(error, Unknown | ResourceNotFound):
+                # a server of the other era has another code, and its URI is another here
+                raise make_not_found(call.inbound, name) from error
             raise make_refusal(error, server) from error
         asked = own if method == "resources/read" else ""
         speller = ResultSpeller(
@@ -500,7 +504,7 @@ class GatewayProvider:
         isolation: str,
     ) -> Any:
         calls = self._parts.host.calls
-        await self._parts.levels.follow(server, isolation, call.inbound.caller)
+        await self._parts.levels.follow(server, isolation, call)
         whom: dict[str, Any] = {
             "server": server,
             "principal": principal,

@@ -188,9 +188,7 @@ class CallingClients:
         self._clients[attempt] = client
         if isolation:
             self._at.setdefault(isolation, {})[attempt] = client
-            self._last[isolation] = client.capabilities, tuple(client.answerers)
-            if len(self._last) > MAX_KEPT_CONNECTIONS:
-                self._last.popitem(last=False)
+            self.keep_facts(isolation, client)
         try:
             yield
         finally:
@@ -204,6 +202,12 @@ class CallingClients:
     def list_at(self, isolation: str) -> list[CallingClient]:
         """The clients that attempts on a connection of their own are made for, the newest last."""
         return list(self._at.get(isolation, {}).values())
+
+    def keep_facts(self, isolation: str, client: CallingClient) -> None:
+        """A client is about to use a connection of its own, which is opened with what it declared."""
+        self._last[isolation] = client.capabilities, tuple(client.answerers)
+        if len(self._last) > MAX_KEPT_CONNECTIONS:
+            self._last.popitem(last=False)
 
     def find_facts(self, isolation: str) -> tuple[ClientCapabilities, tuple[Answerer, ...]] | None:
         """What the last client declared that used a connection of its own, and who may answer."""
