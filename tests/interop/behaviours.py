@@ -152,6 +152,36 @@ BEHAVIOURS: dict[str, Behaviour] = {
 }
 
 
-def seen(transport: str, revision: str) -> dict[str, Behaviour]:
-    """The behaviours there are over a transport in a revision."""
-    return {name: b for name, b in BEHAVIOURS.items() if b.when(transport, revision)}
+PAGE = Behaviour([["call", "pay", {}]], always(said("paid")))  # which our server sends users to
+
+
+def seen(transport: str, revision: str, *, pages: bool = False) -> dict[str, Behaviour]:
+    """The behaviours there are over a transport in a revision.
+
+    Args:
+        transport: the transport.
+        revision: the revision.
+        pages: whether both sides can have the user sent to a page, where the revision has that.
+    """
+    found = {name: b for name, b in BEHAVIOURS.items() if b.when(transport, revision)}
+    if pages and BY_NAME[revision].has(Feature.ELICITATION_URL):
+        found["a page"] = PAGE
+    return found
+
+
+def seen_through_gateway(client: str, server: str, *, pages: bool) -> dict[str, Behaviour]:
+    """The behaviours there are where a gateway stands between a client and a server of two revisions.
+
+    Args:
+        client: the revision of the client.
+        server: the one of the server, which is behind the gateway over HTTP.
+        pages: as for :func:`seen`.
+    """
+    older = min(client, server)
+    found = seen("", older, pages=pages)
+    found.pop("ping", None)
+    if shakes_hands("", client):
+        found["ping"] = BEHAVIOURS["ping"]
+    if polls("http", server):
+        found["resumption behind it"] = BEHAVIOURS["resumption"]
+    return found

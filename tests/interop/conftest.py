@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import peers  # noqa: E402 - tools/peers.py: found through the line above
 
-from interop import connections  # noqa: E402 - it imports peers
+from interop import connections, gateway_processes  # noqa: E402 - they import peers
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,6 +18,7 @@ def listening_servers():
     """The servers that listen are shared by every module, so they end with the run and not before."""
     yield
     connections.stop()
+    gateway_processes.forget_gateways()
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,17 @@
 
 import functools
 import json
+import os
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import peers  # tools/peers.py, which conftest.py puts on the path
 
-from interop.behaviours import seen
-from interop.partners import PARTNERS
+from interop.behaviours import Behaviour, seen
+from interop.partners import PARTNERS, has_pages
 from support.ports import find_free_port
 
 START_SECONDS = 40
@@ -32,11 +33,23 @@ def command(side: str, name: str) -> list[str]:
 
 
 @functools.cache
-def listening(name: str, transport: str) -> str:
-    """The URL of a server that listens until the tests end; it serves every revision it has."""
+def listening(name: str, transport: str, revision: str | None = None) -> str:
+    """The URL of a server that listens until the tests end; it serves every revision it has.
+
+    Args:
+        name: the implementation.
+        transport: the transport.
+        revision: the only one that it is to speak, where it is ours.
+    """
     port = find_free_port()
     argv = [*command("server", name), transport, str(port)]
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pinned = {} if revision is None else {"COUNTERPART_REVISION": revision}
+    process = subprocess.Popen(
+        argv,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **pinned},
+    )
     running.append(process)
     await_port(port, process, argv)
     return f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}"
@@ -97,15 +110,44 @@ def once(client: str, server: str, transport: str, revision: str) -> dict[str, A
 
 def visited(client: str, server: str, transport: str, revision: str) -> dict[str, Any]:
     """Have a client visit a server."""
-    behaviours = seen(transport, revision)
+    target = (
+        [*command("server", server), "stdio"]
+        if transport == "stdio"
+        else listening(server, transport)
+    )
     key = f"{client} {server} {transport} {revision}"
+    behaviours = seen(transport, revision, pages=has_pages(client, server))
+    return visit(client, target, (transport, revision), behaviours, key)
+
+
+def visit(
+    client: str,
+    target: str | list[str],
+    spoken: tuple[str, str],
+    behaviours: Mapping[str, Behaviour],
+    key: str,
+) -> dict[str, Any]:
+    """Have a client play behaviours.
+
+    Args:
+        client: the implementation.
+        target: a URL or a command.
+        spoken: the transport and the revision.
+        behaviours: by name.
+        key: tells this visit from all others at the same server.
+
+    Returns:
+        The outcomes of each, and the revision that was agreed on.
+
+    Raises:
+        Broken: the client ended without a word.
+        peers.Unavailable: it cannot be had here.
+    """
     steps = [step for behaviour in behaviours.values() for step in behaviour.steps]
     plan = {
-        "transport": transport,
-        "revision": revision,
-        "target": [*command("server", server), "stdio"]
-        if transport == "stdio"
-        else listening(server, transport),
+        "transport": spoken[0],
+        "revision": spoken[1],
+        "target": target,
         "steps": json.loads(json.dumps(steps).replace("KEY", key)),
     }
     said = played([*command("client", client), json.dumps(plan)])

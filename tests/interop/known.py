@@ -35,6 +35,10 @@ KNOWN: list[Known] = [
         *("fastmcp", "isthmus", "*", "2026-07-28", "logging"),
         why="it asks every server of that revision for messages from debug on",
     ),
+    Known(
+        *("rust", "isthmus", "*", "2026-07-28", "a page"),
+        why="it wants elicitationId in every question of a page, which 2026-07-28 does not have",
+    ),
     *(
         Known(
             *("isthmus", server, "*", "*", "an unknown tool"),

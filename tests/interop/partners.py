@@ -51,6 +51,7 @@ class Partner:
         server: how its server is started; None without one.
         visits: for each transport, the revisions that its client can be held to.
         served: for each transport, the revisions that its server speaks.
+        pages: whether its client can be sent to a page.
     """
 
     title: str
@@ -58,6 +59,7 @@ class Partner:
     server: Command | None = None
     visits: dict[str, tuple[str, ...]] = field(default_factory=dict)
     served: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    pages: bool = True
 
 
 HTTP = ALL[1:]
@@ -110,7 +112,9 @@ PARTNERS: dict[str, Partner] = {
         EVERY,
         EVERY,
     ),
-    "java": Partner("Java SDK 2.1", java("client"), java("server"), HANDSHAKES, HANDSHAKES),
+    "java": Partner(
+        "Java SDK 2.1", java("client"), java("server"), HANDSHAKES, HANDSHAKES, pages=False
+    ),
     "rust": Partner(
         "crate rmcp 3.1",
         built("rust", "client"),
@@ -119,6 +123,11 @@ PARTNERS: dict[str, Partner] = {
         {"stdio": ALL, "http": HTTP},
     ),
 }
+
+
+def has_pages(client: str, server: str) -> bool:
+    """Whether one of these implementations sends users to pages, and the other can be asked to."""
+    return server == OURS and PARTNERS[client].pages
 
 
 def connections() -> list[tuple[str, str, str, str]]:

@@ -3,8 +3,9 @@
 import pytest
 
 from interop import connections, known
-from interop.behaviours import BEHAVIOURS, seen
+from interop.behaviours import seen
 from interop.partners import connections as combinations
+from interop.partners import has_pages
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
@@ -12,7 +13,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 def cases():
     for combination in combinations():
         client, server, transport, revision = combination
-        for behaviour in ("revision", *seen(transport, revision)):
+        pages = has_pages(client, server)
+        for behaviour in ("revision", *seen(transport, revision, pages=pages)):
             observed = known.find_known(*combination, behaviour)
             # Those who share a server that listens stay in one process of the test run.
             marks = [pytest.mark.xdist_group(f"{client} {server} {transport}")]
@@ -25,8 +27,9 @@ def cases():
 @pytest.mark.parametrize(("combination", "behaviour"), list(cases()))
 def test_both_understand_each_other(environment, combination, behaviour):
     """Ours: whoever speaks the protocol can talk to us, and we to them."""
-    revision = combination[-1]
+    client, server, transport, revision = combination
     came = environment(connections.outcomes, *combination)
-    expected = revision if behaviour == "revision" else BEHAVIOURS[behaviour].expected(revision)
+    behaviours = seen(transport, revision, pages=has_pages(client, server))
+    expected = revision if behaviour == "revision" else behaviours[behaviour].expected(revision)
 
     assert expected == came[behaviour]

@@ -71,7 +71,7 @@ async def main():
         Command(*target) if player.plan["transport"] == "stdio" else target,
         revision=player.plan["revision"],
         probe_timeout=25,
-        elicit=lambda _: Accepted(ROW),
+        elicit=lambda question: Accepted(None if question.mode == "url" else ROW),
         sample=lambda _: THOUGHT,
         roots=[ROOT],
         log_level="info",

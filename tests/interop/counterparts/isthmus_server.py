@@ -9,8 +9,17 @@ from msgspec import Struct
 
 from isthmus import Accepted, Context, Server, ToolError
 from isthmus.errors import UsageError
+from isthmus.revisions import REVISIONS
 
-server = Server("counterpart", version="1", page_size=5, store=os.environ.get("COUNTERPART_STORE"))
+WITH_TASKS = {"2025-11-25", "2026-07-28"}
+revision = os.environ.get("COUNTERPART_REVISION")  # the only one to speak
+server = Server(
+    "counterpart",
+    version="1",
+    page_size=5,
+    store=os.environ.get("COUNTERPART_STORE"),
+    revisions=REVISIONS if revision is None else [revision],
+)
 # Where several nodes are the counterpart, files in a folder that they share say what was stopped.
 FOLDER = os.environ.get("COUNTERPART_FOLDER")
 stopped = set()
@@ -70,6 +79,23 @@ async def ask(ctx: Context) -> str:
         case Accepted(Seat(row)):
             return f"row {row}"
     return "standing"
+
+
+@server.tool
+async def pay(ctx: Context) -> str:
+    """Send the user to a page."""
+    match await ctx.elicit_url("Pay here", "https://pay.example/1"):
+        case Accepted():
+            return "paid"
+    return "owed"
+
+
+@server.tool(**({"task": "required"} if revision in WITH_TASKS else {}))
+async def cook(dish: str, ctx: Context) -> str:
+    """Take some time, as a task where the only revision to speak has them."""
+    await ctx.progress(1, 2, f"{dish} is in the oven")
+    await asyncio.sleep(0.05)
+    return f"{dish} is done"
 
 
 @server.tool

@@ -86,6 +86,8 @@ class Theirs(Player):
 
 
 async def choose(context, question):
+    if question.mode == "url":
+        return t.ElicitResult(action="accept")
     return t.ElicitResult(action="accept", content=ROW)
 
 

@@ -1,5 +1,5 @@
 // npm @modelcontextprotocol/sdk 1.32's client, playing the script of steps.py.
-import { plan, Player, report, require, ROOTS, ROW, THOUGHT } from "./steps.mjs";
+import { answer, forms, plan, Player, report, require, ROOTS, THOUGHT } from "./steps.mjs";
 
 const types = require("@modelcontextprotocol/sdk/types.js");
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
@@ -13,7 +13,9 @@ const { revision, target } = plan;
 const asks = revision >= "2025-06-18";
 const client = new Client(
   { name: "npm1", version: "1" },
-  { capabilities: { sampling: {}, roots: {}, ...(asks ? { elicitation: {} } : {}) } },
+  {
+    capabilities: { sampling: {}, roots: {}, ...(asks ? { elicitation: forms(revision) } : {}) },
+  },
 );
 
 class Theirs extends Player {
@@ -29,10 +31,7 @@ class Theirs extends Player {
 
 const player = new Theirs(client);
 if (asks) {
-  client.setRequestHandler(types.ElicitRequestSchema, async () => ({
-    action: "accept",
-    content: ROW,
-  }));
+  client.setRequestHandler(types.ElicitRequestSchema, async request => answer(request));
 }
 client.setRequestHandler(types.CreateMessageRequestSchema, async () => THOUGHT);
 client.setRequestHandler(types.ListRootsRequestSchema, async () => ROOTS);

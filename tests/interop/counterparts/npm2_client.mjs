@@ -1,5 +1,5 @@
 // npm @modelcontextprotocol/client 2.4, playing the script of steps.py.
-import { plan, Player, report, require, ROOTS, ROW, THOUGHT } from "./steps.mjs";
+import { answer, forms, plan, Player, report, require, ROOTS, THOUGHT } from "./steps.mjs";
 
 const library = require("@modelcontextprotocol/client");
 const { StdioClientTransport } = require("@modelcontextprotocol/client/stdio");
@@ -11,7 +11,7 @@ const asks = revision >= "2025-06-18";
 const client = new Client(
   { name: "npm2", version: "1" },
   {
-    capabilities: { sampling: {}, roots: {}, ...(asks ? { elicitation: {} } : {}) },
+    capabilities: { sampling: {}, roots: {}, ...(asks ? { elicitation: forms(revision) } : {}) },
     supportedProtocolVersions: [revision],
     versionNegotiation: modern ? { mode: { pin: revision } } : { mode: "legacy" },
   },
@@ -33,7 +33,7 @@ class Theirs extends Player {
 
 const player = new Theirs(client);
 if (asks) {
-  client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: ROW }));
+  client.setRequestHandler("elicitation/create", async request => answer(request));
 }
 client.setRequestHandler("sampling/createMessage", async () => THOUGHT);
 client.setRequestHandler("roots/list", async () => ROOTS);

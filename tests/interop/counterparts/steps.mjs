@@ -8,6 +8,10 @@ export const plan = JSON.parse(json);
 export const require = createRequire(pathToFileURL(modules + "/package.json"));
 
 export const ROW = { row: 7 };
+// Forms, and since 2025-11-25 pages; before that nothing says which.
+export const forms = revision => (revision < "2025-11-25" ? {} : { form: {}, url: {} });
+export const answer = ({ params }) =>
+  params.mode === "url" ? { action: "accept" } : { action: "accept", content: ROW };
 export const THOUGHT = {
   role: "assistant",
   content: { type: "text", text: "A thought." },

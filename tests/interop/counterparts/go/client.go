@@ -131,6 +131,9 @@ func (p *player) hear(ctx context.Context, uris []any) (any, error) {
 			return nil, err
 		}
 	}
+	if p.plan.Revision >= "2026" {
+		time.Sleep(500 * time.Millisecond) // nothing tells that the server has agreed
+	}
 	return true, nil
 }
 
@@ -229,7 +232,10 @@ func outcome(result any, err error) any {
 
 func (p *player) client() *mcp.Client {
 	options := &mcp.ClientOptions{
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			if req.Params.Mode == "url" {
+				return &mcp.ElicitResult{Action: "accept"}, nil
+			}
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"row": 7}}, nil
 		},
 		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
@@ -252,6 +258,14 @@ func (p *player) client() *mcp.Client {
 				p.begun()
 			}
 		},
+	}
+	if p.plan.Revision >= "2025-11-25" {
+		options.Capabilities = &mcp.ClientCapabilities{
+			RootsV2: &mcp.RootCapabilities{ListChanged: true},
+			Elicitation: &mcp.ElicitationCapabilities{
+				Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+			},
+		}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "go", Version: "1"}, options)
 	client.AddRoots(&mcp.Root{URI: "file:///work"})

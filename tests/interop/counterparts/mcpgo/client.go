@@ -264,7 +264,12 @@ func outcome(result any, err error) any {
 
 type answers struct{}
 
-func (answers) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+func (answers) Elicit(_ context.Context, request mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	if request.Params.Mode == mcp.ElicitationModeURL {
+		return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{
+			Action: mcp.ElicitationResponseActionAccept,
+		}}, nil
+	}
 	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{
 		Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{"row": 7},
 	}}, nil
@@ -313,6 +318,10 @@ func (p *player) connect(ctx context.Context) error {
 	hello := mcp.InitializeRequest{Params: mcp.InitializeParams{
 		ProtocolVersion: p.plan.Revision, ClientInfo: mcp.Implementation{Name: "mcp-go", Version: "1"},
 	}}
+	if p.plan.Revision >= "2025-11-25" {
+		both := &mcp.ElicitationCapability{Form: &struct{}{}, URL: &struct{}{}}
+		hello.Params.Capabilities = mcp.ClientCapabilities{Elicitation: both}
+	}
 	if _, err := p.client.Initialize(ctx, hello); err != nil {
 		return err
 	}

@@ -63,16 +63,24 @@ struct Visitor {
 
 impl ClientHandler for Visitor {
     fn get_info(&self) -> ClientInfo {
-        let capabilities = wire(json!({"roots": {}, "sampling": {}, "elicitation": {}}));
+        let modes = if self.revision.as_str() < "2025-11-25" {
+            json!({})
+        } else {
+            json!({"form": {}, "url": {}})
+        };
+        let capabilities = wire(json!({"roots": {}, "sampling": {}, "elicitation": modes}));
         ClientInfo::new(capabilities, Implementation::new("rust", "1"))
             .with_protocol_version(self.revision.clone())
     }
 
     async fn create_elicitation(
         &self,
-        _: ElicitRequestParams,
+        params: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
+        if json!(params)["mode"] == "url" {
+            return Ok(wire(json!({"action": "accept"})));
+        }
         Ok(wire(json!({"action": "accept", "content": {"row": 7}})))
     }
 

@@ -1,0 +1,110 @@
+"""Starts ``isthmus gateway``, a process for each server behind it, and says where a client finds that server."""
+
+import functools
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interop.connections import await_port, listening, running
+from interop.partners import ALL, OURS
+from support.ports import find_free_port
+
+BEHIND = "behind"  # the name of the server in the configuration
+
+RULES = """
+[[rule]]
+id = "everything"
+effect = "allow"
+"""
+
+GATEWAY = [sys.executable, "-m", "isthmus", "gateway"]
+
+
+@dataclass(frozen=True)
+class GatewayProcess:
+    """A gateway in front of one server.
+
+    Attributes:
+        url: its address, without a path.
+        config: its configuration, with which others may be started.
+    """
+
+    url: str
+    config: Path
+
+    def find_target(self, transport: str) -> str | list[str]:
+        """The URL of the server under its own names, or the command of another gateway over stdio."""
+        if transport == "stdio":
+            state = tempfile.mkdtemp(dir=self.config.parent)
+            words = ["--stdio", "--server", BEHIND, "--config", str(self.config), "--state", state]
+            return [*GATEWAY, *words]
+        return f"{self.url}/mcp/{BEHIND}"
+
+
+@functools.cache
+def make_folder() -> Path:
+    """The folder of all configurations and states, which the end of the tests removes."""
+    return Path(tempfile.mkdtemp(prefix="isthmus-interop-"))
+
+
+def write_config(name: str, servers: dict[str, Any]) -> Path:
+    """Write the configuration of a gateway that allows everything, any number of times."""
+    folder = make_folder() / name
+    folder.mkdir(parents=True)
+    rules, path = folder / "rules.toml", folder / "mcp.json"
+    rules.write_text(RULES, encoding="utf-8")
+    options = {"policy": str(rules), "gateway": {"limits": {"calls": None}}}
+    path.write_text(json.dumps({"mcpServers": servers, "host": options}), encoding="utf-8")
+    return path
+
+
+def start_gateway(config: Path) -> GatewayProcess:
+    """Start a gateway over HTTP, which ends with the servers that listen.
+
+    Raises:
+        Broken: it does not listen.
+    """
+    port = find_free_port()
+    state = str(config.parent / "state")
+    words = ["--config", str(config), "--http", f"127.0.0.1:{port}", "--state", state]
+    with (config.parent / "stderr").open("wb") as said:
+        process = subprocess.Popen([*GATEWAY, *words], stdout=subprocess.DEVNULL, stderr=said)
+    running.append(process)
+    await_port(port, process, GATEWAY)
+    return GatewayProcess(f"http://127.0.0.1:{port}", config)
+
+
+def make_entry(server: str, revision: str) -> dict[str, Any]:
+    """The entry of a counterpart's server, which begins to listen, and to which one revision is spoken."""
+    transport = "sse" if revision == ALL[0] else "http"
+    pinned = revision if server == OURS else None
+    url = listening(server, transport, pinned)
+    return {"type": transport, "url": url, "host": {"era": revision}}
+
+
+@functools.cache
+def gateway_to(server: str, revision: str) -> GatewayProcess:
+    """The gateway in front of a counterpart's server, to which it speaks one revision."""
+    entry = make_entry(server, revision)
+    return start_gateway(write_config(f"{server}-{revision}", {BEHIND: entry}))
+
+
+@functools.cache
+def gateway_to_all_revisions() -> GatewayProcess:
+    """The gateway in front of servers of ours, one of each revision, which it calls by that."""
+    entries = {revision: make_entry(OURS, revision) for revision in ALL}
+    return start_gateway(write_config("all", entries))
+
+
+def forget_gateways() -> None:
+    """Remove what was written for gateways that have ended."""
+    gateway_to.cache_clear()
+    gateway_to_all_revisions.cache_clear()
+    if make_folder.cache_info().currsize:
+        shutil.rmtree(make_folder(), ignore_errors=True)
+        make_folder.cache_clear()
