@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from isthmus.transports.command import Command
     from isthmus.wire import CreateMessageParams, ElicitParams, LogMessageParams
 
+CALLER_PAGE_WAIT_S = 40.0  # for a server's word that a page is dealt with: clients give up after 50
 MAX_STRIKE_ROWS = 1_000  # of one server; it does nothing else by then
 MAX_KEPT_CAPABILITIES = 256  # different ones of calls, of all servers
 MIXED_INSTANCES = frozenset(
@@ -527,6 +528,7 @@ class HostedClient:
             elicitations_in_flight=None,
             samplings=None,
             samplings_in_flight=None,
+            page_wait=CALLER_PAGE_WAIT_S,
         )
 
     def _declare(self) -> None:

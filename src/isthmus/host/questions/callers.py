@@ -193,8 +193,9 @@ async def put_question(
         BadQuestion: it cannot be asked this.
         Refuse: it refused to answer.
     """
-    # Where the server keeps nothing while it asks, there is nothing to be kept here.
-    if asking.origin == "result":
+    # Where the server keeps nothing while it asks, there is nothing to be kept here. A page that an
+    # error of 2025-11-25 demands is named by no key: it is opened before the call is made again.
+    if asking.origin == "result" and asking.key:
         request = client.relay(method, params)
         if request is not None:
             return RelayedQuestion(request)
