@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from isthmus.host.host import Host
 
 SUBSCRIBE = "resources/subscribe"
+UPDATES_KEY = "updates"  # of the connection that hears of resources, where no session shares one
 
 EDITED_KEY = "isthmus/edited-arguments"  # in the _meta of a result
 
@@ -327,7 +328,7 @@ class GatewayProvider:
         try:
             server, own = await self._finder.find("resources/read", uri, principal)
             instance = self._parts.host.servers[server].entry.options.instance
-            key = server, principal if instance == "per-user" else "", own
+            key = server, {"per-user": principal, "per-session": UPDATES_KEY}.get(instance, ""), own
             viewer = self.lists.find_viewer(principal)
 
             def hear() -> None:

@@ -115,8 +115,14 @@ class Visibility:
 
     def _circumstances(self, server: str, viewer: Viewer) -> Facts | None:
         try:
-            isolation = self._servers.isolation(server, viewer.principal, viewer.run)
-            return self._servers.facts(server, isolation)
+            servers = self._servers
+            if (
+                self._origin == "gateway"
+            ):  # which finds a connection for each session when something is called
+                isolation = servers.catalog.find_isolation(server, viewer)
+            else:
+                isolation = servers.isolation(server, viewer.principal, viewer.run)
+            return servers.facts(server, isolation)
         except HostError:  # it went meanwhile, or there is no run for it
             return None
 

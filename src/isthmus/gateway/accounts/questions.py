@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.client.model.questions import BadQuestion
 from isthmus.errors import Refuse, UsageError
+from isthmus.host.catalog.names import Viewer
 from isthmus.host.model.attempt import new_id
-from isthmus.host.model.errors import AccountRequired, ConnectRequired, HostError
+from isthmus.host.model.errors import AccountRequired, ConnectRequired
 from isthmus.host.supervisor.connection import make_connect_error
 from isthmus.revisions.codes import FORBIDDEN_CODE, UNAVAILABLE_CODE
 from isthmus.wire import ElicitParams
@@ -97,12 +98,10 @@ def check_account(host: "Host", server: str, principal: str) -> None:
     Raises:
         ConnectRequired: it does.
     """
-    servers = host.parts.servers
-    try:
-        resolved = servers.resolve(server, principal, "")
-    except HostError:
+    hosted = host.parts.supervisor.servers.get(server)
+    if hosted is None:
         return
-    connection = resolved.hosted.connections.get(resolved.isolation)
+    connection = hosted.connections.get(host.catalog.find_isolation(server, Viewer(principal)))
     failure = None if connection is None else connection.failure
     if (
         connection is not None

@@ -135,7 +135,7 @@ class HostCatalog:
         """Make views anew that are of a server's connection; of all of them by default."""
         if isolation:  # else it is what a viewer sees who has no connection of their own
             for viewer in [
-                one for one in self._views if self._find_isolation(server, one) == isolation
+                one for one in self._views if self.find_isolation(server, one) == isolation
             ]:
                 del self._views[viewer]
         else:
@@ -214,7 +214,7 @@ class HostCatalog:
         Returns:
             Whether anything can have become known.
         """
-        key = server, self._find_isolation(server, isolation)
+        key = server, self.find_isolation(server, isolation)
         listed = self._find_lists(*key)
         if key not in self._clients or listed is None or listed.missing:
             return False  # it is listed again after a while
@@ -331,7 +331,7 @@ class HostCatalog:
 
     def _start_loading(self, server: str, isolation: Isolation) -> asyncio.Task[None] | None:
         """Get or make the task that lists a server; None where it needs no listing now."""
-        key = server, self._find_isolation(server, isolation)
+        key = server, self.find_isolation(server, isolation)
         listed = self._find_lists(*key)
         if listed is not None and listed.settled and not self._may_relist(listed):
             return None
@@ -558,7 +558,7 @@ class HostCatalog:
     def sources(self, viewer: Viewer) -> Mapping[str, tuple[str, ServerLists]]:
         """The last lists of each server for a viewer, and the isolation key of the connection."""
         of = {
-            name: (self._find_isolation(name, viewer), listed)
+            name: (self.find_isolation(name, viewer), listed)
             for name, listed in self._list_visible(viewer)
         }
         return {n: (key if (n, key) in self._known else "", one) for n, (key, one) in of.items()}
@@ -616,7 +616,7 @@ class HostCatalog:
         """Servers of which nothing is known, and the reasons."""
         return {
             name: self._failed.get(
-                (name, self._find_isolation(name, isolation)), (0.0, "it has not answered yet")
+                (name, self.find_isolation(name, isolation)), (0.0, "it has not answered yet")
             )[1]
             for name, entry in sorted(self._entries.items())
             if self._is_enabled(name)
@@ -630,10 +630,10 @@ class HostCatalog:
         return self._switched.get(server, self._entries[server].options.enabled)
 
     def _find_lists(self, server: str, isolation: Isolation) -> ServerLists | None:
-        found = self._known.get((server, self._find_isolation(server, isolation)))
+        found = self._known.get((server, self.find_isolation(server, isolation)))
         return found or self._known.get((server, ""))
 
-    def _find_isolation(self, server: str, isolation: Isolation) -> str:
+    def find_isolation(self, server: str, isolation: Isolation) -> str:
         """Find the isolation key of the connection that a viewer uses."""
         if isinstance(isolation, str) or server not in self._entries:
             return "" if isinstance(isolation, Viewer) else isolation
