@@ -11,7 +11,7 @@ READY  := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench conformance interop browser fuzz soak clean
+.PHONY: help setup run test check format bench conformance interop browser properties fuzz soak clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ interop: $(READY) ## Against other implementations, each in an environment under
 
 browser: $(READY) ## The pages of the authorization server in Chromium, which is installed if it can be
 	$(BIN)/python tools/browser.py $(PYTEST)
+
+properties: $(READY) ## Every property with all its examples; `make test` tries a part of them
+	EXAMPLES=all $(BIN)/python -m pytest -q -n 2 -m "hypothesis and not (interop or browser or redis or balancers)" tests $(PYTEST)
 
 fuzz: $(READY) ## Throw bytes at the pure core; FUZZ="frames --seconds 600" for one, longer
 	$(BIN)/python tests/fuzz/run.py $(FUZZ)

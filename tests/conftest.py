@@ -7,6 +7,8 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.examples import count_examples
+
 # No test writes to the keyring of whoever runs it, or waits until it is unlocked.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
 
@@ -15,7 +17,12 @@ _state = tempfile.TemporaryDirectory(prefix="isthmus-state-")
 os.environ["XDG_STATE_HOME"] = _state.name
 
 # Timing limits are for benchmarks: a test must not fail because its machine is busy.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy",
+    deadline=None,
+    max_examples=count_examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("busy")
 
 # Eleven thousand tests are collected to stay: the collector need not look at them, now or later.

@@ -14,6 +14,7 @@ from isthmus.cli import main as command
 from isthmus.cli.command_table import COMMANDS, format_help
 from isthmus.cli.declarations import Invocation, list_parameters, read_plain_line
 from isthmus.cli.typer_app import app, load_command
+from support.examples import count_examples
 
 
 def list_leaves():
@@ -58,7 +59,7 @@ def command_lines(draw):
 
 
 @given(command_lines())
-@settings(max_examples=600)
+@settings(max_examples=count_examples(600))
 def test_a_plain_line_means_what_typer_says_it_means(line):
     """Ours: the short way reads less, and nothing differently."""
     name, words = line

@@ -23,6 +23,7 @@ from isthmus.core.negotiation import (
 from isthmus.errors import ConnectFailed
 from isthmus.revisions import BY_NAME
 from isthmus.wire import ClientCapabilities, Implementation, RootsCapability
+from support.examples import count_examples
 
 ME = Implementation(name="me", version="1")
 MODERN, LEGACY, OLD = "2026-07-28", "2025-11-25", "2024-11-05"
@@ -692,7 +693,7 @@ MOST_ATTEMPTS = 16
 
 
 @given(OFFERS, st.lists(OUTCOMES, min_size=1, max_size=4))
-@settings(max_examples=2000)
+@settings(max_examples=count_examples(2000))
 def test_no_answers_make_an_opening_go_on_for_ever(brought, answers):
     """Ours: a server that gives the same answers again and again is given up."""
     steps, sent = negotiate(brought), 0

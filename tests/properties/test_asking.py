@@ -12,6 +12,7 @@ from isthmus.core.answers import Accepted
 from isthmus.errors import ToolError
 from isthmus.server import Context, Server
 from isthmus.wire import InputRequest, InputRequiredResult
+from support.examples import count_examples
 from support.server.both_eras import LEGACY, MODERN, EraClient, tool_text
 
 # --- programs: what a tool body may do -------------------------------------------------------
@@ -209,7 +210,7 @@ def outcome_of(program, revision, then=None, **how):
 
 
 @pytest.mark.covers("rounds.effects.once")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(PROGRAMS)
 def test_both_eras_agree(program):
     """The same result, the same questions once each, each effect once (architecture, asking)."""
@@ -219,7 +220,7 @@ def test_both_eras_agree(program):
 
 
 @pytest.mark.covers("rounds.missing.asked-again")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 @given(PROGRAMS, st.integers(0, 5))
 def test_a_client_that_answers_one_question_at_a_time_gets_the_same(program, delay):
     """Missing answers are asked for again (spec: mrtr, error handling)."""
@@ -233,7 +234,7 @@ def test_a_client_that_answers_one_question_at_a_time_gets_the_same(program, del
 SEQUENCES = st.lists(LEAVES, max_size=8).map(lambda parts: ("then", parts))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 @given(SEQUENCES)
 def test_nothing_is_said_twice(program):
     """What was reported in one round is not reported again in the next (our promise)."""
@@ -242,7 +243,7 @@ def test_nothing_is_said_twice(program):
     assert legacy[3] == modern[3]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=count_examples(100), deadline=None)
 @given(PROGRAMS, PROGRAMS)
 def test_questions_that_are_returned_agree_with_those_that_are_awaited(program, then):
     """Both forms in one body: nothing is asked or done twice (architecture 4.6)."""

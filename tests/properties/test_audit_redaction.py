@@ -18,6 +18,7 @@ from isthmus.host.audit.log import AuditLog
 from isthmus.host.audit.queries import open_log, read_lines
 from isthmus.host.model.row import AuditRow, RowKind
 from isthmus.host.state.database import HostState
+from support.examples import count_examples
 
 
 def drawn(number, size=32):
@@ -107,7 +108,7 @@ FIELDS = ["arguments", "result", "detail", "object", "error", "labels"]
 
 
 @pytest.mark.covers("hostaudit.redaction.canaries")
-@settings(max_examples=50)
+@settings(max_examples=count_examples(50))
 @given(
     look=st.sampled_from(sorted(LOOKS)),
     number=st.integers(0, 10**6),
@@ -123,7 +124,7 @@ def test_what_looks_like_a_secret_stands_nowhere(look, number, kind, field, plac
 
 
 @pytest.mark.covers("hostaudit.redaction.canaries", "hostaudit.redaction.live")
-@settings(max_examples=50)
+@settings(max_examples=count_examples(50))
 @given(
     secret=st.text(st.characters(exclude_categories=["Cs"]), min_size=6, max_size=30),
     kind=st.sampled_from(get_args(RowKind)),

@@ -19,6 +19,7 @@ from isthmus.auth.tokens.jose import InvalidToken, PrivateKey, read_token, sign_
 from isthmus.auth.tokens.secret import Secret
 from isthmus.core.redaction.lines import redact_log
 from isthmus.errors import AuthUnsafe
+from support.examples import count_examples
 
 TOKENS = st.text("!#$%&'*+-.^_`|~" + string.ascii_letters + string.digits, min_size=1, max_size=8)
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=40)
@@ -137,7 +138,7 @@ KEY = PrivateKey.generate("ES256")
 GOOD = sign_jwt({"sub": "ada"}, KEY, typ="at+jwt")
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.integers(0, len(GOOD) - 1), st.sampled_from("AQgw_-.="))
 def test_a_token_that_was_changed_anywhere_is_no_token(at, sign_):
     """Ours: each letter counts, also the last, whose spare bits some decoders pass over."""

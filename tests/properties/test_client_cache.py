@@ -7,6 +7,7 @@ from msgspec import UNSET
 from isthmus.client.cache import Caching, ResponseCache, ResponseStore
 from isthmus.client.subscriptions import Change, is_at_or_below
 from isthmus.wire import ReadResourceParams, ReadResourceResult, TextResourceContents
+from support.examples import count_examples
 
 URIS = ("x://a", "x://a/b", "x://a/b/c", "x://d")
 
@@ -26,7 +27,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(steps, st.booleans())
 def test_an_answer_is_given_again_exactly_while_it_may_be(steps, shared):
     """Spec 2026-07-28 server/utilities/caching: fresh until its time is over or it has changed."""
@@ -69,7 +70,7 @@ def test_an_answer_is_given_again_exactly_while_it_may_be(steps, shared):
                 held[where][uri] = (now[0] + ttl, text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 900)), max_size=60))
 def test_a_store_never_holds_more_than_it_may(entries):
     """Ours: whatever comes, in whatever order; and its books are right."""

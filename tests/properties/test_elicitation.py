@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from isthmus.client.features.elicitation import fill_form
 from isthmus.core.elicitation import find_form_flaw
 from isthmus.errors import Misbehaved, UsageError
+from support.examples import count_examples
 
 texts = st.text(max_size=5)
 choices = st.lists(st.text(min_size=1, max_size=3), min_size=1, max_size=4, unique=True)
@@ -46,7 +47,7 @@ FORMS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200), deadline=None)
 @given(FORMS, st.dictionaries(texts, ANY, max_size=4))
 def test_an_answer_is_sent_as_it_is_or_refused_with_member_and_rule(form, answer):
     """Spec 2026-07-28 client/elicitation#form-mode-security: nothing else can happen."""
@@ -59,7 +60,7 @@ def test_an_answer_is_sent_as_it_is_or_refused_with_member_and_rule(form, answer
         assert answer == sent
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(ANY | st.dictionaries(st.sampled_from(["type", "properties", "required", "anyOf"]), ANY))
 def test_any_schema_is_a_form_or_is_explained(schema):
     """Ours: a server can send anything, and nothing of it raises."""

@@ -14,8 +14,9 @@ from isthmus.host.config.syntax import TRIVIA, parse_jsonc
 from isthmus.host.config.write import remove_member, replace_member
 from isthmus.host.confinement.install import describe_install
 from isthmus.host.model.errors import ConfigError
+from support.examples import count_examples
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=count_examples(60), deadline=None)
 CANARY = "canary-4711"
 
 names = st.text(string.ascii_letters + '"\\ü/*', min_size=1, max_size=4)

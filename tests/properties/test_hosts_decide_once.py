@@ -10,6 +10,7 @@ from isthmus.host.model.interaction import Decision
 from isthmus.store.memory_store import MemoryStore
 from isthmus.store.store import StoreUnavailable
 from isthmus.testing import VirtualLoop
+from support.examples import count_examples
 from support.host.shared_desk import DeskProcess, loop_now
 
 PROCESSES = 3
@@ -167,7 +168,7 @@ class Story:
 
 
 @pytest.mark.timeout(120)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=count_examples(80), deadline=None)
 @given(st.lists(STEPS, max_size=25))
 def test_whatever_happens_a_call_is_decided_once(steps):
     """Ours: kills, cuts and races leave one decision for each question, and one dispatch at most."""

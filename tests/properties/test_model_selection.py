@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from isthmus.host.sampling.models import Model, Models, Weights
 from isthmus.host.sampling.selection import Need, select
 from isthmus.wire import ModelHint, ModelPreferences
+from support.examples import count_examples
 
 WORDS = ["claude", "gpt", "haiku", "opus", "mini", "llama"]
 FIGURES = st.none() | st.integers(1, 6).map(float)
@@ -66,7 +67,7 @@ def figures(models, model):
 
 
 @given(CATALOGS, NEEDS, PREFERENCES, BARRED)
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_the_choice_is_the_same_each_time(models, need, preferences, forbidden):
     """We demand: selection is a function of what it is given."""
     first = select(models, need, preferences, forbidden=forbidden)
@@ -76,7 +77,7 @@ def test_the_choice_is_the_same_each_time(models, need, preferences, forbidden):
 
 
 @given(CATALOGS, NEEDS, PREFERENCES, BARRED)
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_what_is_excluded_is_never_chosen(models, need, preferences, forbidden):
     """We demand: policy, what is disabled and what cannot do it are out, and only those."""
     selection = select(models, need, preferences, forbidden=forbidden)
@@ -95,7 +96,7 @@ def test_what_is_excluded_is_never_chosen(models, need, preferences, forbidden):
 
 @pytest.mark.covers("hostsampling.selection.exchange")
 @given(CATALOGS, NEEDS, HINTS, WEIGHTS, st.tuples(st.sampled_from(PRIORITIES), st.floats(0, 1)))
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_raising_one_priority_never_makes_that_worse(models, need, hints, weights, raised):
     """We demand: a higher cost priority alone never chooses a dearer model; likewise the others."""
     which, more = raised
@@ -110,7 +111,7 @@ def test_raising_one_priority_never_makes_that_worse(models, need, hints, weight
 
 @pytest.mark.covers("hostsampling.selection.permutation")
 @given(CATALOGS, NEEDS, PREFERENCES, st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_the_order_of_the_catalog_decides_between_equals_only(models, need, preferences, random):
     """We demand: another order chooses a model of the same score, or the same."""
     shuffled = list(models)
@@ -127,7 +128,7 @@ def test_the_order_of_the_catalog_decides_between_equals_only(models, need, pref
     CATALOGS, NEEDS, HINTS, WEIGHTS,
     st.tuples(st.integers(0, 4), st.sampled_from(["", "unheard-of"])),
 )  # fmt: skip
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_a_hint_that_means_nothing_changes_nothing(models, need, hints, weights, added):
     """We demand: it does not matter where it stands."""
     place, nothing = added
@@ -138,7 +139,7 @@ def test_a_hint_that_means_nothing_changes_nothing(models, need, hints, weights,
 
 @pytest.mark.covers("hostsampling.selection.hints-in-order")
 @given(CATALOGS, NEEDS, HINTS, WEIGHTS, WEIGHTS)
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_an_earlier_hint_that_means_something_beats_later_ones(models, need, hints, one, other):
     """The spec: hints are evaluated in order; priorities choose among candidates only."""
     for count in range(1, len(hints) + 1):

@@ -12,6 +12,7 @@ from isthmus.store.log import Forgotten, MemoryLog
 from isthmus.transports.http.app import HttpApp
 from isthmus.transports.http.sessions.resume import SessionStreams
 from isthmus.wire import ProgressParams
+from support.examples import count_examples
 from support.http.asgi_driver import Exchange
 from support.http.messages import legacy_call_body, legacy_head, make_router, open_legacy_session
 
@@ -108,7 +109,7 @@ async def played(steps, foreign):
     return events, client.ids, told.count
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(STEPS, st.integers(0, 2))
 def test_for_any_cuts_of_a_stream_its_client_hears_all_of_it_once_and_in_order(steps, foreign):
     """2025-11-25 basic/transports#resumability-and-redelivery: the rest, and nothing foreign."""
@@ -143,7 +144,7 @@ class Nowhere:
         """Nothing to do."""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=count_examples(100), deadline=None)
 @given(st.text(max_size=40), st.lists(st.binary(min_size=1, max_size=5), max_size=4))
 @example("0", [])
 @example("1", [b"one"])
@@ -169,7 +170,7 @@ def test_no_text_is_taken_for_an_event_id_but_those_that_were_given(text, messag
     asyncio.run(run())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=count_examples(100), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30)), max_size=40),
     st.integers(1, 8),

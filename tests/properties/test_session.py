@@ -22,6 +22,7 @@ from isthmus.core.events import (
 )
 from isthmus.core.session import Session
 from isthmus.wire.jsonrpc import ErrorBody
+from support.examples import count_examples
 
 PARAMS = (
     b'{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
@@ -124,15 +125,17 @@ class LossyLink(RuleBasedStateMachine):
         assert Counter(dict.fromkeys(self.called, 1)) == self.ended
 
 
+@pytest.mark.hypothesis
 def test_every_call_ends_exactly_once_over_a_lossy_link():
     """Loss, disorder and repetition change who ends a call, never how often (decision D20)."""
     run_state_machine_as_test(
-        LossyLink, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+        LossyLink,
+        settings=settings(max_examples=count_examples(60), stateful_step_count=40, deadline=None),
     )
 
 
 @pytest.mark.covers("messages.bad-input.never-kills")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(st.lists(st.binary(max_size=80), max_size=8), st.sampled_from(["client", "server"]))
 def test_bad_input_never_raises_and_never_kills_a_session(pieces, side):
     """Whatever arrives, a ping afterwards is served (websockets' contract)."""
@@ -168,7 +171,7 @@ MEMBERS = st.fixed_dictionaries(
 
 
 @pytest.mark.covers("messages.bad-input.never-kills")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(st.lists(MEMBERS, max_size=6), st.sampled_from(["client", "server"]))
 def test_almost_messages_never_raise(messages, side):
     """Messages that are nearly right are the likeliest to break a parser (our promise)."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from isthmus.nodes.node import OUTCOME_UNKNOWN
 from isthmus.testing import VirtualLoop
+from support.examples import count_examples
 from support.http.fleet import Fleet, FleetClient
 
 NODES = 3
@@ -101,7 +102,7 @@ def run(*arguments):
         return runner.run(play(*arguments))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(STEPS, ENDS, st.integers(0, NODES - 1))
 def test_for_any_course_of_a_call_its_client_hears_all_of_it_once_and_one_end(steps, end, last):
     """2025-11-25 basic/transports#resumability-and-redelivery: at any node; and Ours: one end."""

@@ -10,6 +10,7 @@ from isthmus.errors import AuthRequired, CallTimedOut
 from isthmus.host.model.errors import HostError
 from isthmus.host.supervisor.states import TRANSITIONS
 from isthmus.host.supervisor.supervisor import Supervisor
+from support.examples import count_examples
 from support.host.fleet import Fleet, make_configuration, refuse_connection, run_virtual
 
 STARTS = st.lists(
@@ -95,7 +96,7 @@ class Story:
 
 
 @pytest.mark.covers("hostservers.line.in-order")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(STARTS, STEPS)
 def test_every_call_ends_once_and_nothing_is_left_behind(plan, steps):
     """Ours: starts, ends, stops and reloads in any order; then everything is over."""

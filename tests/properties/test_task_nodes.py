@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,6 +20,7 @@ from isthmus.nodes.node import OUTCOME_UNKNOWN
 from isthmus.tasks.task_nodes import MAX_RESTARTS
 from isthmus.testing import VirtualLoop
 from isthmus.wire.jsonrpc import ErrorBody
+from support.examples import count_examples
 from support.server.both_eras import LEGACY, MODERN, accept_form
 from support.tasks.task_fleet import DEATH_S, FINAL, TaskFleet, begin_task
 
@@ -211,8 +213,10 @@ class TasksOverNodes(RuleBasedStateMachine):
         assert [] == [*await self.fleet.keys("work/"), *await self.fleet.keys("call/")]
 
 
+@pytest.mark.hypothesis
 def test_every_task_ends_once_whatever_happens_to_the_nodes():
     """Ours: no status goes back, no task is lost, and none runs twice that must not."""
     run_state_machine_as_test(
-        TasksOverNodes, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+        TasksOverNodes,
+        settings=settings(max_examples=count_examples(60), stateful_step_count=30, deadline=None),
     )

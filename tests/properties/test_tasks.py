@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,6 +20,7 @@ from isthmus.server.guard.limits import Limits
 from isthmus.testing import VirtualLoop
 from isthmus.wire import TASKS
 from isthmus.wire.jsonrpc import ErrorBody
+from support.examples import count_examples
 from support.server.both_eras import ALL_CAPABILITIES, LEGACY, MODERN, EraClient, accept_form
 
 EXTENDED = structs.replace(ALL_CAPABILITIES, extensions={TASKS: {}})
@@ -231,8 +233,10 @@ class Tasks(RuleBasedStateMachine):
         self.loop.close()
 
 
+@pytest.mark.hypothesis
 def test_nothing_shakes_a_task():
     """Spec: ends are final, ttls kept, tasks apart; ours: no answer that was acknowledged is lost."""
     run_state_machine_as_test(
-        Tasks, settings=settings(max_examples=40, stateful_step_count=25, deadline=None)
+        Tasks,
+        settings=settings(max_examples=count_examples(40), stateful_step_count=25, deadline=None),
     )

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isthmus.testing.clock import VirtualLoop
+from support.examples import count_examples
 from support.nodes.simulated_town import SimulatedClient, SimulatedTown
 
 MAX_CALLS = 12
@@ -133,7 +134,7 @@ def test_calls_over_nodes_that_nothing_happens_to_have_their_results():
     assert [] == [call.ends[0] for call in client.calls if "result" not in call.ends[0]]
 
 
-@settings(max_examples=150)
+@settings(max_examples=count_examples(150))
 @given(
     seed=st.integers(0, 2**32),
     actions=st.lists(st.tuples(st.sampled_from(ACTIONS), st.floats(0, 3)), max_size=25),
@@ -169,7 +170,7 @@ async def subscribe_and_change(loop, seed, pause, *, listens_first):
     return stream.body.count(b"notifications/resources/updated")
 
 
-@settings(max_examples=150)
+@settings(max_examples=count_examples(150))
 @given(seed=st.integers(0, 2**32), pause=st.floats(0, 0.5), listens_first=st.booleans())
 @example(seed=5276, pause=0.10265411, listens_first=True)  # a change overtook the hand-over
 def test_who_has_subscribed_hears_of_the_next_change(seed, pause, listens_first):

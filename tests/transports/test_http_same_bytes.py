@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.examples import count_examples
 from support.http.http_differences import assert_same, cut, may_differ
 from support.http.messages import hello, make_http_app
 from support.http.raw_requests import REQUESTS
@@ -32,7 +33,7 @@ async def test_each_request_by_itself_and_before_a_call(first):
         await assert_same(make_app, pieces)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 @given(
     names=st.lists(st.sampled_from(sorted(REQUESTS)), min_size=1, max_size=4),
     places=st.lists(st.integers(0, 4000), max_size=4),

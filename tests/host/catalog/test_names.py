@@ -15,6 +15,7 @@ from isthmus.host.catalog.names import (
     make_namespace,
     split_uri,
 )
+from support.examples import count_examples
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -23,7 +24,7 @@ anything = st.text(max_size=80) | st.from_regex(r"[A-Za-z0-9_.-]{1,128}", fullma
 
 
 @pytest.mark.covers("hostchat.names.legal")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(servers | anything, anything)
 @example("a" * 31, "b" * 128)
 @example("a..b.", "")
@@ -37,7 +38,7 @@ def test_every_name_is_legal_for_every_provider(server, own):
 
 
 @pytest.mark.covers("hostchat.names.two-way")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.lists(st.tuples(servers, anything), max_size=20, unique=True))
 def test_every_name_leads_back_to_its_server_and_tool(things):
     """Ours: what a model names is one tool of one server."""
@@ -49,7 +50,7 @@ def test_every_name_leads_back_to_its_server_and_tool(things):
     assert () == table.clashes
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(servers, anything, servers, anything)
 @example("a", "_b", "a.", "b")
 @example("a.b", "c", "a-b", "c")
@@ -62,7 +63,7 @@ def test_two_things_never_have_one_name(server, own, other, another):
 
 
 @pytest.mark.covers("hostchat.names.stable")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.lists(st.tuples(servers, anything), max_size=12, unique=True), st.randoms())
 def test_names_do_not_depend_on_who_came_first(things, random):
     """Ours: the same tool has the same name in every run, whichever server starts first."""
@@ -75,7 +76,7 @@ def test_names_do_not_depend_on_who_came_first(things, random):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(servers, st.text(max_size=60))
 @example("shop", "ui://shop+panel")
 @example("shop", "git+https://example.com/x")
