@@ -62,13 +62,12 @@ OPEN: dict[str, dict[str, str]] = {
         "*/tasks-required-task-error": (
             "the gateway follows the tasks behind it, so that none of its tools needs a client that has them"
         ),
-        "*/input-required-result-ignore-extra-params": (
-            "answers that come before their questions are not passed on: each question is an attempt "
-            "that rules may deny, so that the gateway asks it first"
-        ),
         "modern/sep-2640-*": "extensions end at the gateway, and skills are one",
         "legacy/input-required-result-basic-elicitation": (
             "the suite looks for the key of a question, and a request of up to 2025-11-25 has none"
+        ),
+        "legacy/input-required-result-ignore-extra-params": (
+            "the suite answers by such a key before it is asked"
         ),
         "legacy/server-stateless": (
             "a server of up to 2025-11-25 does not ask what its client lacks, and says so in the words of "

@@ -8,10 +8,11 @@ from msgspec import Raw, structs
 
 from isthmus.bridge.forwarded import ForwardedCall
 from isthmus.bridge.upstream import asks_in_result
-from isthmus.client.model.questions import BadQuestion
+from isthmus.client.model.questions import QUESTION_ORIGIN, BadQuestion
 from isthmus.gateway.logs import find_level
 from isthmus.host.model.calling_client import Answerer, WaitingApproval
 from isthmus.wire import ClientCapabilities, InputRequest, LogLevel, ProgressParams
+from isthmus.wire.jsonrpc import encode
 from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
@@ -37,11 +38,12 @@ class GatewayCall(ForwardedCall):
         edited: the arguments that a person put in place of the client's; None where nobody did.
         left: what its round before has left; None in the first one.
         continued: what came back of that to the server behind.
+        given: answers that came before their questions, by the keys that the server behind gives them.
     """
 
     __slots__ = (
-        "_approvals", "_has_ended", "_puts", "_said", "answerers", "continued", "edited", "failure", "left",
-        "target", "task",
+        "_approvals", "_has_ended", "_puts", "_said", "answerers", "continued", "edited", "failure", "given",
+        "left", "target", "task",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +62,7 @@ class GatewayCall(ForwardedCall):
         self.edited: Mapping[str, Any] | None = None
         self.left: RelayedRound | None = None
         self.continued: ContinuedRound | None = None
+        self.given: dict[str, Any] = {}
         self._said: float | None = None
         self.task: CallTask | None = None
 
@@ -98,6 +101,8 @@ class GatewayCall(ForwardedCall):
             return None
         if self._has_ended:
             raise BadQuestion(-32603, ENDED_CALL)
+        if find_key() in self.given:
+            return None
         return self.make_request(method, self.check_question(method, params))
 
     async def put(self, method: str, params: Any) -> Wire:
@@ -231,4 +236,14 @@ class GatewayCall(ForwardedCall):
     async def _ask_in_result(self, method: str, params: Any) -> Raw:
         if self.task is not None and self.task.job is not None:
             return await self.task.ask(method, params)
+        # once: where it does not do, the server asks again by the same key
+        given = self.given.pop(find_key(), None)
+        if given is not None:
+            return Raw(encode(given))
         return await super()._ask_in_result(method, params)
+
+
+def find_key() -> str:
+    """The key of the question that is being put, where it lay in a result."""
+    asked = QUESTION_ORIGIN.get()
+    return "" if asked is None else asked.key

@@ -388,6 +388,8 @@ class GatewayProvider:
             if left is None:
                 return await self._rounds.resume(state, call.inbound, answers)
             call.continued = left.continue_with(method, answers)
+        elif answers:
+            call.given = dict(answers)
         caller = call.inbound.caller
         asks = asks_in_result(caller.revision) and method != "completion/complete"
         task = call.task = self._tasks.may_become(method, params, call.inbound)
