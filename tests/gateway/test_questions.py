@@ -1,7 +1,11 @@
 """Questions of servers through a gateway, in all pairings of revisions: forms, pages, models, folders."""
 
+import asyncio
+
 import pytest
 
+from isthmus import Context, Server
+from isthmus.gateway import Gateway
 from support.gateway.asking_shop import (
     CANCELLED,
     DECLINED,
@@ -9,8 +13,10 @@ from support.gateway.asking_shop import (
     WITH_PAGES,
     Answers,
     connect,
+    make_host,
 )
-from support.gateway.small_gateway import REVISION_NAMES
+from support.gateway.small_gateway import ALLOW_ALL, REVISION_NAMES
+from support.server.both_eras import EraClient
 
 
 def make_cells(revisions):
@@ -52,6 +58,33 @@ async def test_two_questions_of_one_call_are_answered(client, server, tool, said
         assert said == (await user.call_tool(f"shop__{tool}", {})).text
 
     assert 2 == len(ann.asked)
+
+
+@pytest.mark.parametrize("server", ["2025-06-18", "2025-11-25"])
+async def test_what_a_legacy_server_asks_at_once_is_one_result(server):
+    """Ours: its requests come one after the other, and a client of 2026-07-28 gets all with one round."""
+    shop = Server("shop", revisions=[server])
+
+    @shop.tool
+    async def both(ctx: Context) -> str:
+        """Ask two things, the second one a little later."""
+
+        async def ask_later():
+            for _ in range(100):
+                await asyncio.sleep(0)
+            return await ctx.sample("Which right?", max_tokens=20)
+
+        left, right = await asyncio.gather(ctx.elicit("Which left?", str), ask_later())
+        return f"{left.value} {right.text}"
+
+    gateway = Gateway(make_host(ALLOW_ALL, ("shop", shop, {})))
+    async with gateway:
+        result = await EraClient(gateway.server).once(
+            "tools/call", {"name": "shop__both", "arguments": {}}
+        )
+
+    asked = {one["method"] for one in result["inputRequests"].values()}
+    assert {"elicitation/create", "sampling/createMessage"} == asked
 
 
 @CELLS_WITH_PAGES

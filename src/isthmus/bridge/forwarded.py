@@ -40,6 +40,7 @@ LOST_CALL = (
 )
 
 
+GATHER_DELAY_S = 0.05  # that a question waits for others of the same call
 MAX_HELD_NOTIFICATIONS = 100  # of one call while it is parked: the newest
 
 
@@ -242,6 +243,8 @@ class ForwardedCall:
         asked = asyncio.ensure_future(event.wait())
         try:
             await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
+            if self._questions and not work.done():  # what is asked at once goes with one result
+                await asyncio.wait((work,), timeout=GATHER_DELAY_S)
         except asyncio.CancelledError:
             work.cancel()
             raise
