@@ -50,6 +50,7 @@ from support.client.small_server import (
     any_tool,
     text_result,
 )
+from support.clock import run_in_virtual_time
 
 EITHER = pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
 EVERY = pytest.mark.parametrize("revision", NAMES)
@@ -122,6 +123,7 @@ async def test_the_handshake_is_finished():
 
 
 @pytest.mark.covers("versions.probe.any-error-is-legacy")
+@run_in_virtual_time
 async def test_a_silent_server_is_greeted_after_the_probe_timeout():
     """Spec 2026-07-28 basic/transports/stdio: no answer within a reasonable timeout is legacy."""
     puppet = PuppetChannel()
@@ -137,6 +139,7 @@ async def test_a_silent_server_is_greeted_after_the_probe_timeout():
 
 
 @pytest.mark.covers("cancellation.late.dropped")
+@run_in_virtual_time
 async def test_the_late_answer_to_a_probe_changes_nothing():
     """Ours: an answer nobody waits for any more is dropped."""
     puppet = PuppetChannel()
@@ -154,6 +157,7 @@ async def test_the_late_answer_to_a_probe_changes_nothing():
     await client.close()
 
 
+@run_in_virtual_time
 async def test_a_server_that_never_answers_is_given_up():
     """Decision D18: nothing waits for ever."""
     client = Client(PuppetChannel().channel, probe_timeout=0.01, connect_timeout=0.05)
@@ -314,6 +318,7 @@ async def test_a_server_that_hangs_up_fails_what_is_in_flight(revision):
 
 @pytest.mark.covers("timeouts.call.silence")
 @EITHER
+@run_in_virtual_time
 async def test_a_call_times_out_and_is_withdrawn(revision):
     """Spec 2026-07-28 basic/patterns/cancellation#timeouts: cancel, and stop waiting."""
     puppet = PuppetChannel()
@@ -332,6 +337,7 @@ async def test_a_call_times_out_and_is_withdrawn(revision):
 
 @pytest.mark.covers("timeouts.call.per-client")
 @EITHER
+@run_in_virtual_time
 async def test_the_client_has_a_timeout_of_its_own(revision):
     """Decision D18: a call without a timeout has the client's."""
     puppet = PuppetChannel()

@@ -10,6 +10,7 @@ from isthmus.client.subscriptions import MAX_PENDING_CHANGES, Change, ChangeStre
 from isthmus.errors import CallTimedOut, CapabilityMissing, ConnectionLost, MethodNotFound
 from isthmus.wire import SubscriptionFilter
 from support.client.small_server import LEGACY_NAME, MODERN_NAME, PuppetChannel
+from support.clock import run_in_virtual_time
 
 KEY = "io.modelcontextprotocol/subscriptionId"
 CAN = {
@@ -158,6 +159,7 @@ async def test_a_refused_stream_is_an_exception():
     await client.close()
 
 
+@run_in_virtual_time
 async def test_a_stream_that_is_not_acknowledged_is_given_up():
     """Decision D18: nothing waits for ever."""
     client, puppet = await open_client(MODERN_NAME, timeout=0.01)

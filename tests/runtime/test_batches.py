@@ -16,6 +16,7 @@ from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.transports.memory import open_pair
 from isthmus.wire import EmptyResult, RootsListChangedParams
+from support.clock import run_in_virtual_time
 
 BATCHING = Caller(BY_NAME["2025-03-26"])
 
@@ -190,6 +191,7 @@ async def test_a_batch_that_is_given_up_sends_nothing_more():
     assert client.channel is heard
 
 
+@run_in_virtual_time
 async def test_a_call_of_a_batch_times_out_by_itself():
     """Each call has its own deadline (spec: timeouts)."""
     gate = Gate()

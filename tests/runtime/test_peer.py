@@ -34,6 +34,7 @@ from isthmus.wire import (
     ProgressParams,
     TextContent,
 )
+from support.clock import run_in_virtual_time
 
 LEGACY = Caller(BY_NAME["2025-11-25"])
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -173,6 +174,7 @@ async def test_cancelling_the_caller_stops_the_work_and_nothing_is_answered():
         assert call.cancelled()
 
 
+@run_in_virtual_time
 async def test_silence_ends_a_call_at_its_timeout_and_stops_the_work():
     """A timeout is a CallTimedOut, and the server hears of it (spec: timeouts)."""
     stopped = asyncio.Event()
@@ -189,6 +191,7 @@ async def test_silence_ends_a_call_at_its_timeout_and_stops_the_work():
         await stopped.wait()
 
 
+@run_in_virtual_time
 async def test_a_shorter_timeout_is_not_held_up_by_a_longer_one():
     """The one timer moves to the earliest deadline (our promise)."""
 
@@ -342,6 +345,7 @@ async def test_a_foreign_version_is_refused_with_what_is_supported():
     assert "2026-07-28" in refusal.value.data["supported"]
 
 
+@run_in_virtual_time
 async def test_a_timeout_also_ends_a_call_that_could_not_be_sent():
     """A side that does not read must not hold a caller past its timeout (decision D20)."""
     near, far = open_pair()
@@ -376,6 +380,7 @@ async def test_cancelling_a_call_that_could_not_be_sent_is_a_cancellation():
     await far.close()
 
 
+@run_in_virtual_time
 async def test_a_timeout_during_somebodys_clean_up_is_still_a_timeout():
     """A cancellation from before the call is not the call's (decision D20)."""
     near, far = open_pair()

@@ -12,6 +12,7 @@ from isthmus.runtime.channel import Origin
 from isthmus.server.middleware import Middleware
 from isthmus.telemetry import instrument
 from isthmus.testing import serving
+from support.clock import run_in_virtual_time
 from support.server.both_eras import LEGACY, MODERN, EraClient
 
 pytest.importorskip("opentelemetry.sdk")
@@ -328,6 +329,7 @@ async def test_large_arguments_are_cut(server, collected):
 
 
 @BOTH
+@run_in_virtual_time
 async def test_a_withdrawn_request_is_no_error_of_the_server(collected, revision):
     """Ours: the server's span says that it was cancelled; the client's ended without an answer."""
     server, inside = Server("s"), asyncio.Event()

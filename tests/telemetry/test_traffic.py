@@ -14,6 +14,7 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.server.middleware import Middleware
 from isthmus.telemetry.traffic import MAX_NAME_CHARS, MAX_WIRE_CHARS, watch_traffic
 from isthmus.testing import serving
+from support.clock import run_in_virtual_time
 
 BOTH = pytest.mark.parametrize("era", ["legacy", "modern"])
 KEY = "sk-proj-Zx81kQpL0aB7cD2eF5gH9jK3"
@@ -103,6 +104,7 @@ async def test_changes_are_told_on_the_stream_that_listens_over_http(server):
     )
 
 
+@run_in_virtual_time
 async def test_refusals_have_their_code_and_a_withdrawn_call_is_cancelled(server):
     """Ours: also what no handler ever sees, as an unknown method."""
     events = []

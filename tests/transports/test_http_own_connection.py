@@ -540,6 +540,7 @@ async def test_only_so_many_heads_are_known():
         request.local = str(number)
         context.add_known(whole, request)
         context.add_known(whole, request)
+    context.add_known(whole, request)  # as where its mark was another one's, too
 
     assert MAX_KNOWN_HEADS == count_known(wire)
 

