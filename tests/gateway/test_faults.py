@@ -1,6 +1,7 @@
 """Faults of servers behind a gateway: the caller has one typed error in bounded time, nobody else is harmed."""
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -8,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from isthmus import Client
+from isthmus import Accepted, Client
 from isthmus.errors import Refused
 from isthmus.gateway import Gateway
 from isthmus.host.model.entries import Timeouts
@@ -16,6 +17,7 @@ from isthmus.host.model.gateway_options import GatewayLimits, GatewayOptions
 from support.gateway.line_server import find_processes, make_command
 from support.gateway.small_gateway import make_allowing_host, make_shop
 from support.host.audit_rows import wait_until
+from support.http.local_web import make_json_response, make_response, serve_responses
 
 REVISIONS = pytest.mark.parametrize("revision", ["2026-07-28", "2025-06-18"])
 
@@ -104,3 +106,136 @@ async def test_calls_of_a_deaf_server_do_not_wait_for_its_pipe(gateway):
                 result = await user.call_tool("lines__count", {"much": "x" * 300_000})
                 assert result.is_error
         assert time.monotonic() - began < 2 * BOUND_S
+
+
+class SlowUser:
+    """A user who answers when the test says so.
+
+    Attributes:
+        asked: set by each question.
+        go: the answers go on once it is set.
+    """
+
+    def __init__(self):
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def elicit(self, question):
+        """Answer late."""
+        self.asked.set()
+        await self.go.wait()
+        return Accepted({"value": question.message})
+
+
+@REVISIONS
+async def test_a_question_that_is_open_is_answered(gateway, revision):
+    """Ours: the server of these tests asks as any other one does."""
+    slow = SlowUser()
+    slow.go.set()
+    async with Client(gateway.server, revision=revision, elicit=slow.elicit) as user:
+        assert "answered" == (await user.call_tool("lines__ask")).text
+
+
+@REVISIONS
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_server_that_fails_while_its_question_is_open_costs_that_call_only(
+    gateway, tmp_path, revision, signal_number
+):
+    """Ours: killed or stopped while a client is asked, and while its call is parked."""
+    slow, stop = SlowUser(), asyncio.Event()
+    async with Client(gateway.server, revision=revision, elicit=slow.elicit) as user:
+        call = asyncio.ensure_future(fail(user, "ask"))
+        await asyncio.wait_for(slow.asked.wait(), BOUND_S)
+        beside = asyncio.ensure_future(call_beside(gateway, stop))
+        for pid in find_processes(tmp_path / "starts"):
+            os.kill(pid, signal_number)
+        slow.go.set()
+        told = await asyncio.wait_for(call, BOUND_S)
+        stop.set()
+        assert await beside < BOUND_S / 2
+        await wait_until(lambda: len(gateway._parts.parked) == 0)
+        if signal_number == signal.SIGKILL:
+            assert "1" == (await user.call_tool("lines__count")).text
+
+    assert "lines" in told
+
+
+async def test_a_parked_call_ends_with_its_server(gateway, tmp_path):
+    """Ours: its client is told when it comes again, and it takes no place meanwhile."""
+    slow = SlowUser()
+    async with Client(gateway.server, elicit=slow.elicit) as user:
+        call = asyncio.ensure_future(fail(user, "ask"))
+        await asyncio.wait_for(slow.asked.wait(), BOUND_S)
+        assert 1 == len(gateway._parts.parked)
+        for pid in find_processes(tmp_path / "starts"):
+            os.kill(pid, signal.SIGKILL)
+        await wait_until(lambda: not gateway.host.parts.calls.clients.all)
+        slow.go.set()
+        assert "lines" in await asyncio.wait_for(call, BOUND_S)
+
+
+INVALID = {
+    "content is no list": {"content": "words"},
+    "a block is none": {"content": [{"type": "text"}]},
+    "a result is none": [],
+}
+
+
+@REVISIONS
+@pytest.mark.parametrize("result", INVALID.values(), ids=INVALID)
+async def test_an_invalid_result_names_the_server_that_gave_it(revision, result):
+    """Ours (A8): whose fault it is stands in the error, and no other server pays for it."""
+    host = make_allowing_host()
+    async with serve_responses(make_invalid_server(result)) as web:
+        host.add("odd", f"{web.url}/mcp")
+        host.add("shop", make_shop("2026-07-28"))
+        async with Gateway(host) as gateway, Client(gateway.server, revision=revision) as user:
+            told = ""
+            try:
+                made = await user.call_tool("odd__buy")
+            except Refused as error:
+                told = error.message
+            else:
+                told = made.text if made.is_error else ""
+            assert "3" == (await user.call_tool("shop__add", {"a": 1, "b": 2})).text
+    assert "odd" in told
+
+
+@REVISIONS
+@pytest.mark.parametrize("kind", ["odd", "input_required", "task"])
+async def test_a_result_type_of_a_server_before_2026_07_28_means_nothing(revision, kind):
+    """Attack: what a server of an older revision writes there would be a question, or a task, of the gateway."""
+    host = make_allowing_host()
+    words = {"type": "text", "text": "bought"}
+    result = {"content": [words], "resultType": kind, "taskId": "t", "requestState": "s"}
+    async with serve_responses(make_invalid_server(result)) as web:
+        host.add("odd", f"{web.url}/mcp")
+        async with Gateway(host) as gateway, Client(gateway.server, revision=revision) as user:
+            assert "bought" == (await user.call_tool("odd__buy")).text
+
+
+def make_invalid_server(result):
+    """A server of 2025-11-25 over HTTP whose tool gives a result that is none."""
+    tool = {"name": "buy", "inputSchema": {"type": "object"}}
+    results = {
+        "initialize": {
+            "protocolVersion": "2025-11-25",
+            "serverInfo": {"name": "s", "version": "1"},
+            "capabilities": {"tools": {}},
+        },
+        "tools/list": {"tools": [tool]},
+        "tools/call": result,
+    }
+
+    def handle(asked):
+        if asked.method != "POST":
+            return make_response(status=405)
+        message = json.loads(asked.body)
+        method, id = message.get("method"), message.get("id")
+        if id is None:
+            return make_response(status=202)
+        if method not in results:
+            error = {"code": -32601, "message": "no such method"}
+            return make_json_response({"jsonrpc": "2.0", "id": id, "error": error})
+        return make_json_response({"jsonrpc": "2.0", "id": id, "result": results[method]})
+
+    return handle

@@ -409,8 +409,12 @@ class Connection:
         kind = result.result_type
         # spec 2026-07-28 basic#resulttype: clients MUST treat an absent resultType as "complete",
         # and any other value they do not recognize as invalid
-        if not modern or kind is UNSET or kind == "complete":
+        if kind is UNSET or (modern and kind == "complete"):
             return result
+        if (
+            not modern
+        ):  # up to 2025-11-25 it means nothing, and must not come to mean something later on
+            return structs.replace(result, result_type=UNSET)
         if row.asks and (other := read_interim_result(row, raw, modern=modern)) is not None:
             return other
         raise Misbehaved(f"the answer to {row.name} is of the type {kind!r}, which is unknown here")

@@ -12,6 +12,7 @@ from isthmus.errors import (
     ConnectFailed,
     ConnectionLost,
     IsthmusError,
+    Misbehaved,
     Refuse,
     Refused,
 )
@@ -64,6 +65,8 @@ def make_refusal(error: IsthmusError, server: str) -> Refuse:
         code, data = UNAVAILABLE_CODE, {"server": server, "retryAfterMs": RETRY_AFTER_MS}
     elif isinstance(error, CallTimedOut):
         return Refuse(code, f"The server {server!r} did not answer in time", data)
+    elif isinstance(error, Misbehaved):
+        return Refuse(code, f"The server {server!r} is at fault: {error}", data)
     return Refuse(code, str(error), data)
 
 

@@ -1,4 +1,4 @@
-"""The program of ``line_server``: one tool that counts, and some that misbehave. It imports what it must."""
+"""The program of ``line_server``: tools that count, ask and misbehave. It imports what it must."""
 
 # ruff: noqa: PTH123, PTH208 - pathlib and contextlib take their time to import
 
@@ -39,13 +39,21 @@ def say(line: str) -> None:
 
 TOOLS = ",".join(
     f'{{"name":"{name}","inputSchema":{{"type":"object"}}}}'
-    for name in ("count", "die", "stop", "junk", "deaf", "wait")
+    for name in ("count", "die", "stop", "junk", "deaf", "wait", "ask")
 )
+
+
+FORM = '{"type":"object","properties":{"value":{"type":"string"}}}'
 
 
 def call(name: str, id: str, calls: int) -> None:
     """Answer a call, or do not."""
-    if name == "die":
+    if name == "ask":
+        say(
+            f'{{"jsonrpc":"2.0","id":"asked-{id}","method":"elicitation/create",'
+            f'"params":{{"message":"Which?","requestedSchema":{FORM}}}}}'
+        )
+    elif name == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     elif name == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -80,6 +88,9 @@ def main() -> None:
         elif method == "tools/call":
             calls += 1
             call(cut(line, "name").strip('"'), id, calls)
+        elif id.startswith('"asked-'):
+            text = '{"content":[{"type":"text","text":"answered"}]}'
+            say(f'{{"jsonrpc":"2.0","id":{id[7:-1]},"result":{text}}}')
         elif method == "ping":
             say(f'{{"jsonrpc":"2.0","id":{id},"result":{{}}}}')
         elif '"id":' in line:
