@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, structs
 from isthmus.client.cache import Caching, ResponseCache
 from isthmus.client.connection import Connection, add_facts
 from isthmus.client.model.limits import Limits, OnProgress
+from isthmus.client.model.list_hints import LIST_HINTS
 from isthmus.client.model.results import ToolResult
 from isthmus.client.model.trace_context import add_trace_context
 from isthmus.client.subscriptions import Change, ChangeKind
@@ -427,7 +428,7 @@ class ClientCalls:
         meta: Mapping[str, Any] | None,
     ) -> list[T]:
         about = self._connection.about(meta)
-        private = False
+        private, hints = False, LIST_HINTS.get()
 
         async def page(cursor: str | UnsetType) -> Any:
             nonlocal private
@@ -436,6 +437,8 @@ class ClientCalls:
             )
             # A page of something private is private, whatever it says.
             private = private or found.cache_scope == "private"
+            if hints is not None:
+                hints.add(found.ttl_ms)
             return found
 
         limits = self._limits

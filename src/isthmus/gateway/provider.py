@@ -203,7 +203,9 @@ class GatewayProvider:
         offered = offer_as_tasks(found, inbound)
         if offered is found:
             return found
-        made = ProvidedItems(offered, meta=found.meta, cache_scope=found.cache_scope)
+        made = ProvidedItems(
+            offered, meta=found.meta, cache_scope=found.cache_scope, ttl_ms=found.ttl_ms
+        )
         self._as_tasks[inbound.caller.revision] = found, made
         return made
 

@@ -42,6 +42,14 @@ UNUSABLE_STATES: frozenset[ConnectionState] = frozenset(
     {"backoff", "failed", "needs_auth", "quarantined"}
 )
 
+# what the catalog calls the lists
+KINDS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+}
+
 Signature = tuple[tuple[str, object, object], ...]
 """A list as far as its changes go: names, what has them, and descriptions of the configuration."""
 
@@ -200,13 +208,14 @@ class ViewLists:
     def find(self, method: str, viewer: Viewer) -> ProvidedItems:
         """All items of a list, as a caller is given them; the same object until it changes."""
         visible = self.find_visible(viewer)
-        states = self.find_states()
+        states, ttl = self.find_states(), self.find_ttl(method, viewer)
         known = visible.lists.get(method)
-        if known is None or known.meta.get(STATES_KEY, {}) != states:
+        if known is None or known.ttl_ms != ttl or known.meta.get(STATES_KEY, {}) != states:
             known = visible.lists[method] = ProvidedItems(
                 self._spell(method, visible, viewer),
                 meta={STATES_KEY: states} if states else {},
                 cache_scope="public" if self._is_open and self.is_shared() else "private",
+                ttl_ms=ttl,
             )
         return known
 
@@ -258,6 +267,23 @@ class ViewLists:
             if shared is not None and shared.state in UNUSABLE_STATES:
                 found[name] = shared.state
         return found
+
+    def find_ttl(self, method: str, viewer: Viewer) -> int:
+        """Milliseconds for which a list may be kept: the least of those that have a part of it.
+
+        0 where one of them does not say it, or was not asked in this run.
+        """
+        catalog, kind, least = self._host.catalog, KINDS[method], 0
+        for name in self.view.servers():
+            listed = catalog.listed(name, viewer)
+            if listed is None or listed.cached:
+                return 0
+            said = listed.ttls.get(kind)
+            if said == 0:
+                return 0
+            if said is not None:
+                least = min(least or said, said)
+        return least
 
     def close(self) -> None:
         """Let go of the index of its tools."""

@@ -701,6 +701,6 @@ def is_same(before: ServerLists, now: ServerLists) -> bool:
         not (before.cached or before.missing or now.missing)
         and before.instructions == now.instructions
         and before.faults == now.faults
-        and before.heard == now.heard
+        and (before.heard, before.ttls) == (now.heard, now.ttls)
         and all(getattr(before, kind) is getattr(now, kind) for kind in LIST_KINDS)
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
+from isthmus.client.model.list_hints import collect_hints
 from isthmus.errors import (
     CallTimedOut,
     CapabilityMissing,
@@ -70,6 +71,8 @@ class ServerLists(Struct, frozen=True, kw_only=True, omit_defaults=True):
             stands above.
         heard: kinds that the server has listed, or said that it has none of. What is kept from an
             earlier run without all of them was cut short.
+        ttls: milliseconds for which each list may be kept, as the server says; kinds that it does not
+            have are missing.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -82,6 +85,7 @@ class ServerLists(Struct, frozen=True, kw_only=True, omit_defaults=True):
     faults: Mapping[str, str] = {}
     missing: tuple[str, ...] = ()
     heard: tuple[str, ...] = ()
+    ttls: Mapping[str, int] = {}
 
     @property
     def whole(self) -> bool:
@@ -126,11 +130,13 @@ class FetchedLists(Struct, frozen=True, kw_only=True):
         lists: the items by kind; None for a list that did not come.
         faults: what was wrong, a sentence by kind.
         instructions: how to use the server, in its words.
+        ttls: milliseconds for which each list may be kept; kinds that the server does not have are missing.
     """
 
     lists: Mapping[str, tuple[Any, ...] | None]
     faults: Mapping[str, str] = {}
     instructions: str = ""
+    ttls: Mapping[str, int] = {}
 
 
 async def fetch_lists(
@@ -147,9 +153,10 @@ async def fetch_lists(
     got = await asyncio.gather(*(_fetch_list(client, kind, patience) for kind in kinds))
     answers = dict(zip(kinds, got, strict=True))
     return FetchedLists(
-        lists={kind: items for kind, (items, _) in answers.items()},
-        faults={kind: fault for kind, (_, fault) in answers.items() if fault},
+        lists={kind: items for kind, (items, _, _) in answers.items()},
+        faults={kind: fault for kind, (_, fault, _) in answers.items() if fault},
         instructions=client.instructions or "",
+        ttls={kind: ttl for kind, (_, _, ttl) in answers.items() if ttl is not None},
     )
 
 
@@ -184,6 +191,8 @@ def merge_lists(
             if (kind in kinds or kind in known.missing) and kind not in came
         ),
         heard=tuple(kind for kind in LIST_KINDS if kind in came or kind in known.heard),
+        ttls={kind: ttl for kind, ttl in known.ttls.items() if kind not in kinds}
+        | {kind: ttl for kind, ttl in fetched.ttls.items() if kind in kinds},
     )
 
 
@@ -197,26 +206,27 @@ def is_identical(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 async def _fetch_list(
     client: ListingClient, kind: str, patience: float
-) -> tuple[tuple[Any, ...] | None, str]:
-    """Fetch a list and its fault; None for a list that did not come."""
+) -> tuple[tuple[Any, ...] | None, str, int | None]:
+    """Fetch a list, its fault, and for how long it may be kept; None for a list that did not come."""
     method, key = LIST_KINDS[kind]
     ask: Callable[..., Awaitable[list[Any]]] = getattr(client, method)
     try:
-        async with asyncio.timeout(patience):
-            found = await ask(fresh=True)
+        with collect_hints() as hints:
+            async with asyncio.timeout(patience):
+                found = await ask(fresh=True)
     except CapabilityMissing:
-        return (), ""
+        return (), "", None
     except ConnectionLost:
         raise
     except MethodNotFound as error:
-        return (), f"the list of {kind} cannot be had: {error}"
+        return (), f"the list of {kind} cannot be had: {error}", None
     except (CallTimedOut, Refused, HttpRefused) as error:
-        return None, f"the list of {kind} did not come: {error}"
+        return None, f"the list of {kind} did not come: {error}", 0
     except TimeoutError:
-        return None, f"the list of {kind} did not end within {patience:g} seconds"
+        return None, f"the list of {kind} did not end within {patience:g} seconds", 0
     except IsthmusError as error:
-        return (), f"the list of {kind} cannot be had: {error}"
-    return _select_items(kind, found, key)
+        return (), f"the list of {kind} cannot be had: {error}", 0
+    return (*_select_items(kind, found, key), hints.ttl_ms)
 
 
 def _select_items(kind: str, items: list[T], key: str) -> tuple[tuple[T, ...], str]:

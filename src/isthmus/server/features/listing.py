@@ -520,7 +520,10 @@ def _select_visible(entries: KeyedEntries[T], granted: frozenset[str] | None) ->
 def _describe(result: Any, items: "ProvidedItems") -> Wire:
     """The page of a list with what its provider says of the list."""
     described: Wire = structs.replace(
-        result, meta=items.meta or result.meta, cache_scope=items.cache_scope
+        result,
+        meta=items.meta or result.meta,
+        cache_scope=items.cache_scope,
+        ttl_ms=result.ttl_ms if items.ttl_ms is None else items.ttl_ms,
     )
     return described
 

@@ -19,18 +19,27 @@ class ProvidedItems(tuple[Wire, ...]):  # noqa: SLOT001 - a tuple has no slots o
         items: the items.
         meta: the ``_meta`` of the list.
         cache_scope: who may share it.
+        ttl_ms: milliseconds for which it may be kept; None for what the server says of its own lists.
 
     Attributes:
-        meta, cache_scope: see there.
+        meta, cache_scope, ttl_ms: see there.
         pages: the whole list as bytes, by revision; whoever sends it keeps it here.
     """
 
     meta: Meta
     cache_scope: CacheScope
+    ttl_ms: int | None
     pages: dict["Revision", Raw]
 
-    def __new__(cls, items: Iterable[Wire], *, meta: Meta, cache_scope: CacheScope) -> Self:
+    def __new__(
+        cls,
+        items: Iterable[Wire],
+        *,
+        meta: Meta,
+        cache_scope: CacheScope,
+        ttl_ms: int | None = None,
+    ) -> Self:
         """Make it of the items."""
         made = super().__new__(cls, items)
-        made.meta, made.cache_scope, made.pages = meta, cache_scope, {}
+        made.meta, made.cache_scope, made.ttl_ms, made.pages = meta, cache_scope, ttl_ms, {}
         return made
