@@ -37,6 +37,8 @@ async def test_a_call_that_its_client_cancels_ends_at_the_server_behind(client, 
     async with gateway, Client(gateway.server, revision=client) as user:
         call = asyncio.ensure_future(user.call_tool(*ROAST))
         await kitchen.begun.wait()
+        for _ in range(2):  # what was answered by now, with a task, has arrived
+            await user.ping()
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         await kitchen.cancelled.wait()

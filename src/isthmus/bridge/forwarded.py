@@ -51,6 +51,45 @@ class ParkedQuestion(msgspec.Struct, eq=False):
     answer: "asyncio.Future[Raw]"
 
 
+class QuestionSignal:
+    """Says whether a call asks something; one waiter at a time hears it, or the end of the call.
+
+    It is as an ``asyncio.Event`` whose waiter needs no task of its own.
+    """
+
+    __slots__ = ("_waiter", "is_set")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        """Something is asked."""
+        self.is_set = True
+        self._wake()
+
+    def clear(self) -> None:
+        """Nothing is asked any more."""
+        self.is_set = False
+
+    def _wake(self, _work: object = None) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def wait(self, work: "asyncio.Task[Any]") -> None:
+        """Wait until something is asked, or the work is done."""
+        if self.is_set or work.done():
+            return
+        self._waiter = asyncio.get_running_loop().create_future()
+        work.add_done_callback(self._wake)
+        try:
+            await self._waiter
+        finally:
+            work.remove_done_callback(self._wake)
+            self._waiter = None
+
+
 class ForwardedCall:
     """One call on its way to the server behind a proxy.
 
@@ -73,7 +112,7 @@ class ForwardedCall:
         self.work: asyncio.Task[Any] | None = None
         self._settings = settings
         self._notes: CallNotifications | None = None
-        self._asked: asyncio.Event | None = None
+        self._asked: QuestionSignal | None = None
         self._questions: dict[str, ParkedQuestion] = {}
         self._made = 0
         # What is said while the call is parked: the client comes again to hear it.
@@ -91,7 +130,7 @@ class ForwardedCall:
 
     def begin(self, work: Awaitable[Any]) -> None:
         """Make the call in a task of its own, which may outlive a request of the client's."""
-        self._asked = asyncio.Event()
+        self._asked = QuestionSignal()
         self.work = asyncio.ensure_future(work)
         self.work.add_done_callback(retrieve_error)
 
@@ -237,19 +276,16 @@ class ForwardedCall:
         Raises:
             Exception: whatever the call ended with.
         """
-        work, event = self.work, self._asked
-        if work is None or event is None:
+        work, asked = self.work, self._asked
+        if work is None or asked is None:
             raise RuntimeError("the call has not begun")
-        asked = asyncio.ensure_future(event.wait())
         try:
-            await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
+            await asked.wait(work)
             if self._questions and not work.done():  # what is asked at once goes with one result
                 await asyncio.wait((work,), timeout=GATHER_DELAY_S)
         except asyncio.CancelledError:
             work.cancel()
             raise
-        finally:
-            asked.cancel()
         return work.result() if work.done() else None
 
     def list_questions(self, handle: str) -> InputRequiredResult:

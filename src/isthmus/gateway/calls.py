@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, structs
 
 from isthmus.bridge.forwarded import ForwardedCall
 from isthmus.bridge.upstream import asks_in_result
+from isthmus.client.connection import PASSED_LOG_LEVEL, PASSED_META
 from isthmus.client.model.questions import QUESTION_ORIGIN, BadQuestion
-from isthmus.gateway.logs import find_level
+from isthmus.client.model.relay import CONTINUED_ROUND
+from isthmus.gateway.logs import HOST_LEVEL, find_level
 from isthmus.host.model.calling_client import Answerer, WaitingApproval
+from isthmus.host.policy.profiles import PROFILE
 from isthmus.wire import ClientCapabilities, InputRequest, LogLevel, ProgressParams
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.struct import Wire
@@ -25,6 +29,41 @@ if TYPE_CHECKING:
     from isthmus.server.asking.notifications import CallNotifications
 
 ENDED_CALL = "The call in whose course this was asked has ended: nobody is asked any more"
+
+
+class CallContext:
+    """The context of a call, in which its requests to servers are made; it is entered once.
+
+    Args:
+        call: whose it is.
+        profile: the profile that it is made through; empty for none.
+    """
+
+    __slots__ = ("_call", "_profile", "_tokens")
+
+    def __init__(self, call: "GatewayCall", profile: str) -> None:
+        self._call = call
+        self._profile = profile
+        self._tokens: list[tuple[ContextVar[Any], Token[Any]]] = []
+
+    def __enter__(self) -> None:
+        call, level = self._call, self._call.log_level
+        self._set(PASSED_META, call.meta)
+        if self._profile:
+            self._set(PROFILE, self._profile)
+        if level != HOST_LEVEL:
+            self._set(PASSED_LOG_LEVEL, level)
+        if call.continued is not None:
+            self._set(CONTINUED_ROUND, call.continued)
+
+    def _set(self, variable: ContextVar[Any], value: Any) -> None:
+        self._tokens.append((variable, variable.set(value)))
+
+    def __exit__(self, *error: object) -> None:
+        if self._call.continued is not None:
+            self._call.continued.is_over = True  # tasks begun meanwhile have a copy of this context
+        for variable, token in self._tokens:
+            variable.reset(token)
 
 
 class GatewayCall(ForwardedCall):

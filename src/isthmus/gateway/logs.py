@@ -5,14 +5,11 @@ whose calls are under way on it, and of the host, which keeps a log of its own. 
 less: every message is held against the level of the caller that gets it.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from msgspec import UNSET
 
-from isthmus.client.connection import PASSED_LOG_LEVEL
 from isthmus.core.caller import Caller
 from isthmus.errors import IsthmusError
 from isthmus.runtime.failures import log_warning
@@ -20,6 +17,8 @@ from isthmus.server.asking.logging import DEFAULT_LEVEL, SEVERITY
 from isthmus.wire import LogLevel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from isthmus.client.client import Client
     from isthmus.gateway.calls import GatewayCall
     from isthmus.host.host import Host
@@ -38,20 +37,6 @@ def find_level(caller: Caller) -> LogLevel:
 def find_lowest(*levels: LogLevel) -> LogLevel:
     """The lowest of some levels: what is as severe or more is wanted."""
     return min(levels, key=SEVERITY.__getitem__)
-
-
-@contextmanager
-def asking_level(caller: Caller) -> Iterator[None]:
-    """Have the requests that are made meanwhile say the level of a caller, where requests say one."""
-    level = find_level(caller)
-    if level == HOST_LEVEL:
-        yield
-        return
-    token = PASSED_LOG_LEVEL.set(level)
-    try:
-        yield
-    finally:
-        PASSED_LOG_LEVEL.reset(token)
 
 
 class ConnectionLevels:

@@ -15,14 +15,13 @@ from msgspec import Raw, Struct, json, structs
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.bridge.rounds import ForwardedRounds
 from isthmus.bridge.upstream import NOTHING_CAME, asks_in_result, is_askable
-from isthmus.client.model.relay import RoundRelayed, continuing
+from isthmus.client.model.relay import RoundRelayed
 from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import IsthmusError, Refuse, ResourceNotFound
 from isthmus.gateway.approvals.waiting import ApprovalWaiting
 from isthmus.gateway.arguments import MirroredArguments, read_arguments
-from isthmus.gateway.calls import GatewayCall
+from isthmus.gateway.calls import CallContext, GatewayCall
 from isthmus.gateway.failures import make_refusal, make_tool_failure
-from isthmus.gateway.logs import ConnectionLevels, asking_level
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.offers.changes import ViewChanges
 from isthmus.gateway.offers.finding import LIST_PATIENCE_S, ItemFinder
@@ -62,6 +61,7 @@ from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
     from isthmus.gateway.connections import CallerConnections
+    from isthmus.gateway.logs import ConnectionLevels
     from isthmus.host.host import Host
 
 SUBSCRIBE = "resources/subscribe"
@@ -465,9 +465,7 @@ class GatewayProvider:
             check_relayed_round(call.left, self.view.label, (server, own))
         if method == "tools/call":
             self._mirrored.check((server, own), Viewer(principal), params, call.inbound)
-        through = attempted_through(self.view.profile_name)
-        level, continued = asking_level(call.inbound.caller), continuing(call.continued)
-        with passing_on(call.meta), level, through, continued:
+        with CallContext(call, self.view.profile_name):
             async with self._parts.connections.borrow(server, call.inbound, principal) as key:
                 return await self._dispatch(call, method, params, server, own, principal, key)
 

@@ -187,6 +187,7 @@ Durability: TypeAlias = Literal["normal", "full"]
 LOCK_TIMEOUT_S = 2.5  # that whoever asks waits for another process, queue included
 
 POST_DELAY_S = 0.005  # that posted work waits for more of it
+MEMORY_POST_DELAY_S = 0.05  # the same in memory, where whoever reads has it done first
 
 MAX_BATCH_WORKS = 256  # pieces of work in one transaction
 
@@ -317,7 +318,7 @@ class Database:
             return
         if self._posted_to is not loop:
             self._posted_to = loop
-            loop.call_later(POST_DELAY_S, self._soon)
+            loop.call_later(MEMORY_POST_DELAY_S, self._soon)
 
     async def close(self) -> None:
         """Do what was asked for, then let go of the file; safe to call twice.

@@ -1,6 +1,7 @@
 """The reserved keys of ``_meta``, and the parts of ``params`` that concern every method."""
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -69,6 +70,7 @@ _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 
 
+@lru_cache(maxsize=256)  # the keys of programs are few, and come with every call
 def find_key_flaw(key: object) -> str | None:
     """Find what is wrong with a key that a program puts into ``_meta``; None where nothing is."""
     # spec 2026-07-28 basic#_meta: an optional prefix of labels and a slash, and a name

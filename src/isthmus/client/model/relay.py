@@ -1,11 +1,10 @@
 """Relay of a round: questions in the result of a call that somebody else answers, in a later round.
 
 A gateway between two sides since 2026-07-28 keeps nothing while its client asks its user: the round ends
-with :class:`RoundRelayed`, and a later one is made with what came back, as :func:`continuing` has it.
+with :class:`RoundRelayed`, and a later one is made with what came back, by :data:`CONTINUED_ROUND`.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -97,17 +96,3 @@ class ContinuedRound:
 
 # the round that the calls of this context go on with; None for calls that begin
 CONTINUED_ROUND: ContextVar[ContinuedRound | None] = ContextVar("isthmus_round", default=None)
-
-
-@contextmanager
-def continuing(round: ContinuedRound | None) -> Iterator[None]:
-    """Go on with an earlier round, in the calls of this block."""
-    if round is None:
-        yield
-        return
-    token = CONTINUED_ROUND.set(round)
-    try:
-        yield
-    finally:
-        round.is_over = True  # tasks that were begun meanwhile have a copy of this context
-        CONTINUED_ROUND.reset(token)

@@ -14,6 +14,7 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.core.redaction.live_secrets import REDACTED
 from isthmus.core.redaction.texts import redact_text
 from isthmus.core.redaction.values import Redactor
+from isthmus.host.model.attempt import ID_ALPHABET
 from isthmus.host.model.row import AuditRow
 
 MAX_JSON_BYTES = 64 * 1024  # of longer ones only shortened texts, or their size
@@ -23,7 +24,6 @@ MAX_NAME_CHARS = 4_000
 # names and ids: random parts of them stay, other secrets do not
 TEXT_COLUMNS = {
     "kind": "kind",
-    "call_id": "call",
     "parent_id": "parent",
     "run_id": "run",
     "principal": "principal",
@@ -70,6 +70,7 @@ NUMBER_PLACES = tuple(map(COLUMNS.index, NUMBER_COLUMNS))
 TIME_PLACES = tuple((COLUMNS.index(one), *how) for one, how in TIME_COLUMNS.items())
 ARGS_HASH, ARGS_REDACTED = COLUMNS.index("args_hash"), COLUMNS.index("args_redacted")
 RESULT_HASH, RESULT_BYTES = COLUMNS.index("result_hash"), COLUMNS.index("result_bytes")
+CALL = COLUMNS.index("call_id")
 LABELS, DETAIL = COLUMNS.index("labels"), COLUMNS.index("detail")
 HASH_COLUMNS = (ARGS_HASH, RESULT_HASH)  # the only bytes
 
@@ -78,6 +79,9 @@ REQUIRED_PLACES = (COLUMNS.index("principal"), COLUMNS.index("action"))
 BODY_FIELDS = ("arguments", "result", "detail")
 MAX_INTEGER = 2**63 - 1
 MAX_KEPT_DETAIL_BYTES = 1_000
+MAX_KEPT_NAMES_CHARS = 2_000  # of all names of a row
+MAX_KEPT_TEXT_CHARS = 200
+OWN_ID_PATTERN = re.compile(f"0[{ID_ALPHABET}]{{25}}")
 PLAIN_REDACTOR = Redactor(secrets=tuple)
 
 # A row whose arguments, result and detail are the JSON that they were at that moment.
@@ -125,7 +129,7 @@ def make_columns(
     row = decode_row(snapshot.data)
     known = sorted(snapshot.known, key=len, reverse=True) if snapshot.known else ()
     arguments, result = bytes(row.arguments), bytes(row.result)
-    values: list[Any] = [None] * len(COLUMNS)
+    values = _begin_values(row, known)
     values[:3] = seq, int(snapshot.at * 1e6), node
     _fill_places(values, row, redactor, known)
     if arguments:
@@ -140,18 +144,47 @@ def make_columns(
     return values, row
 
 
-def _fill_places(
-    values: list[Any], row: AuditRow, redactor: Redactor, known: Sequence[str]
-) -> None:
-    """Put names and numbers into their places."""
-    for at, text in zip(TEXT_PLACES, _make_names(_get_texts(row), known), strict=True):
+def _begin_values(row: AuditRow, known: Sequence[str]) -> list[Any]:
+    """The values of a row with all its names; those of a call are the same in many rows but for its id."""
+    texts = _get_texts(row)
+    if known or sum(map(len, texts)) > MAX_KEPT_NAMES_CHARS:
+        values = _place_names(_make_names(texts, known))
+    else:
+        values = [*_place_kept_names(texts)]
+    call = row.call
+    # a name that we gave has no secret in it
+    own = not known and OWN_ID_PATTERN.fullmatch(call) is not None
+    values[CALL] = call if own else _make_name(call, known) if call else None
+    return values
+
+
+def _place_names(names: Sequence[str | None]) -> list[Any]:
+    """Values of which the names are in their places."""
+    values: list[Any] = [None] * len(COLUMNS)
+    for at, text in zip(TEXT_PLACES, names, strict=True):
         values[at] = text
     for at in REQUIRED_PLACES:
         values[at] = values[at] or ""
+    return values
+
+
+@lru_cache(maxsize=512)
+def _place_kept_names(texts: tuple[str, ...]) -> tuple[Any, ...]:
+    return tuple(_place_names(_make_names(texts, ())))
+
+
+def _fill_places(
+    values: list[Any], row: AuditRow, redactor: Redactor, known: Sequence[str]
+) -> None:
+    """Put free texts and numbers into their places."""
     for at, name in FREE_TEXT_PLACES:
         text = getattr(row, name)
-        if text:
+        if not text:
+            continue
+        if known or len(text) > MAX_KEPT_TEXT_CHARS:
             values[at] = shorten_name(text, partial(redactor.without, known=known)) or None
+        else:
+            values[at] = _redact_kept_text(text) or None
     for at, number in zip(NUMBER_PLACES, _get_numbers(row), strict=True):
         if number is not None:
             values[at] = _to_integer(number)
@@ -226,6 +259,11 @@ def redact_detail(data: bytes, redactor: Redactor, secrets: Sequence[str]) -> st
     if secrets or len(data) > MAX_KEPT_DETAIL_BYTES or redactor.has_pointers:
         return redact_json(data, redactor, secrets)
     return _redact_plain_detail(data)
+
+
+@lru_cache(maxsize=4096)
+def _redact_kept_text(text: str) -> str:
+    return shorten_name(text, partial(PLAIN_REDACTOR.without, known=()))
 
 
 @lru_cache(maxsize=1024)

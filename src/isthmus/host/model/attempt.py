@@ -40,6 +40,7 @@ and a task; ``search`` came through the tools that find tools.
 """
 
 ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+ID_PAIRS = tuple(first + second for first in ID_ALPHABET for second in ID_ALPHABET)
 
 
 def new_id(clock: Callable[[], float] = time.time) -> str:
@@ -49,7 +50,7 @@ def new_id(clock: Callable[[], float] = time.time) -> str:
         clock: says the seconds since the epoch.
     """
     number = (int(clock() * 1000) << 80) | int.from_bytes(os.urandom(10), "big")
-    return "".join([ID_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5)])
+    return "".join([ID_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
 
 
 class Attempt(Struct, frozen=True, kw_only=True):

@@ -5,8 +5,7 @@ that attempt is then put to this client and to no other, before or in place of t
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from isthmus.wire import ClientCapabilities, InputRequest, LogLevel, LogMessageParams
@@ -171,33 +170,27 @@ class CallingClients:
         """The client that an attempt is made for; None where it is made for nobody of a gateway."""
         return self._clients.get(attempt)
 
-    @contextmanager
-    def register(
-        self, attempt: str, client: CallingClient | None, isolation: str = ""
-    ) -> Iterator[None]:
-        """Let an attempt be made for a client, until the block is left.
+    def add(self, attempt: str, client: CallingClient, isolation: str = "") -> None:
+        """Let an attempt be made for a client, until :meth:`remove`.
 
         Args:
             attempt: its id.
-            client: the client; None for nobody of a gateway.
+            client: the client.
             isolation: the key of the connection that it uses; empty for the one that all share.
         """
-        if client is None:
-            yield
-            return
         self._clients[attempt] = client
         if isolation:
             self._at.setdefault(isolation, {})[attempt] = client
             self.keep_facts(isolation, client)
-        try:
-            yield
-        finally:
-            del self._clients[attempt]
-            if isolation:
-                there = self._at[isolation]
-                del there[attempt]
-                if not there:
-                    del self._at[isolation]
+
+    def remove(self, attempt: str, isolation: str = "") -> None:
+        """It is over."""
+        del self._clients[attempt]
+        if isolation:
+            there = self._at[isolation]
+            del there[attempt]
+            if not there:
+                del self._at[isolation]
 
     def list_at(self, isolation: str) -> list[CallingClient]:
         """The clients that attempts on a connection of their own are made for, the newest last."""

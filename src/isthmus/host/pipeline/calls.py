@@ -254,8 +254,11 @@ class HostCalls:
     async def _do(self, attempt: Attempt, act: Act[T], client: CallingClient | None = None) -> T:
         if client is None:
             return await self.pipeline.run(attempt, act)
-        with self.clients.register(attempt.id, client, attempt.isolation):
+        self.clients.add(attempt.id, client, attempt.isolation)
+        try:
             return await self.pipeline.run(attempt, act, client.proof)
+        finally:
+            self.clients.remove(attempt.id, attempt.isolation)
 
     def attempt(  # noqa: PLR0917 - an attempt is of these
         self,
