@@ -15,6 +15,7 @@ from isthmus.gateway.loops import MAX_HOPS, extend_trail, make_mark, read_trail
 from isthmus.host import Host
 from isthmus.host.model.entries import HostConfig, ServerEntry
 from isthmus.wire.jsonrpc import encode
+from support.clock import stretch_limit
 from support.gateway.small_gateway import ALLOW_ALL, make_allowing_host, make_gateway, make_shop
 
 MODERN, LEGACY = "2026-07-28", "2025-06-18"
@@ -49,7 +50,7 @@ async def test_a_gateway_that_names_itself_says_so_and_serves_the_others(revisio
         assert "3" == (await user.call_tool("shop__add", {"a": 1, "b": 2})).text
         with pytest.raises(Refused):
             await user.call_tool("self__shop__add", {"a": 1, "b": 2})
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < stretch_limit(5.0)
 
 
 async def test_the_reason_why_a_gateway_does_not_serve_itself_is_told():

@@ -2,12 +2,13 @@
 
 import asyncio
 import functools
+import os
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
 
 from isthmus.testing import VirtualLoop
 
-__all__ = ["ManualClock", "run_in_virtual_time"]
+__all__ = ["ManualClock", "run_in_virtual_time", "stretch_limit"]
 
 P = ParamSpec("P")
 
@@ -24,6 +25,13 @@ def run_in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callabl
             runner.run(test(*args, **kwargs))
 
     return run
+
+
+def stretch_limit(seconds: float) -> float:
+    """What a limit on the time of a process becomes where each core is shared by several."""
+    if not hasattr(os, "getloadavg"):  # Windows
+        return seconds
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 class ManualClock:

@@ -16,6 +16,7 @@ from isthmus import Client, Server
 from isthmus.errors import ConnectFailed, UsageError
 from isthmus.server.serve.run import has_other_port
 from isthmus.testing.faults import until
+from support.clock import stretch_limit
 from support.transports.line_wire import call_line
 
 SERVER = """
@@ -90,7 +91,7 @@ def test_a_process_that_listens_ends_soon_after_a_signal(tmp_path, way, told, to
         took = time.monotonic() - started
 
     assert 0 == status
-    assert took < 3.0
+    assert took < stretch_limit(3.0)
     assert not path.exists()
 
 
