@@ -5,11 +5,9 @@ model do, sees the form to sign in and nothing else.
 """
 
 import asyncio
-import hmac
 import json
 import time
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import UNSET, Struct
@@ -21,6 +19,7 @@ from isthmus.auth.authorization_server.pages.browser import (
     is_cross_site,
     read_browser_request,
 )
+from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
 from isthmus.auth.authorization_server.pages.templates import STYLE_SHEET
 from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import IsthmusError
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 LOGIN_PATH = "/approvals/login"
 STYLE_PATH = "/approvals/style.css"
-TOKEN_LIFE_S = 1800.0  # of a form
-MAX_USED_TOKENS = 10_000
 
 CSP = (
     "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; "
@@ -127,40 +124,6 @@ class PageSurface:
         del interaction
         decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         return await decision
-
-
-class FormTokens:
-    """Tokens of forms: each is bound to a session and an approval, and is taken once.
-
-    Args:
-        clock: says the seconds since the epoch.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._key = Secret.random()
-        self._clock = clock
-        self._used: dict[str, None] = {}
-
-    def make(self, session: str, about: str) -> str:
-        """A token for a form."""
-        head = f"{int(self._clock())}.{Secret.random(12).reveal()}"
-        return f"{head}.{self._sign(head, session, about)}"
-
-    def take(self, token: str, session: str, about: str) -> bool:
-        """Whether a form came from our page, to this person, about this, for the first time."""
-        head, _, signed = token.rpartition(".")
-        if not token.isascii() or not hmac.compare_digest(signed, self._sign(head, session, about)):
-            return False
-        if self._clock() - int(head.partition(".")[0]) > TOKEN_LIFE_S or head in self._used:
-            return False
-        self._used[head] = None
-        if len(self._used) > MAX_USED_TOKENS:
-            del self._used[next(iter(self._used))]
-        return True
-
-    def _sign(self, *parts: str) -> str:
-        text = json.dumps(parts).encode()
-        return hmac.new(self._key.reveal().encode(), text, sha256).hexdigest()
 
 
 class ApprovalPages:

@@ -143,8 +143,20 @@ def read_request_head(scope: Scope, fields: Mapping[str, str] | None = None) -> 
     return BrowserRequest(scope["method"], fields or {}, headers, cookies, peer_address(scope))
 
 
-async def read_browser_request(scope: Scope, receive: Receive) -> BrowserRequest:
+async def read_browser_request(
+    scope: Scope,
+    receive: Receive,
+    *,
+    max_bytes: int = MAX_FORM_BYTES,
+    max_fields: int = MAX_FORM_FIELDS,
+) -> BrowserRequest:
     """Read a request to one of the pages.
+
+    Args:
+        scope: of the request.
+        receive: the ASGI callable.
+        max_bytes: the longest form.
+        max_fields: the most fields of a form.
 
     Raises:
         RequestRefused: the method, the length, the type or the fields are no form's of ours.
@@ -158,22 +170,23 @@ async def read_browser_request(scope: Scope, receive: Receive) -> BrowserRequest
         return read_request_head(scope, _parse_fields(scope["query_string"]))
     if body_type(header_values(scope, b"content-type")) != FORM_TYPE:
         raise RequestRefused("This page takes its own form only.", status=415)
-    return read_request_head(scope, _parse_fields(await _read_form_body(scope, receive)))
+    body = await _read_form_body(scope, receive, max_bytes)
+    return read_request_head(scope, _parse_fields(body, max_fields))
 
 
-async def _read_form_body(scope: Scope, receive: Receive) -> bytes:
+async def _read_form_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     try:
-        return await read_body(scope, receive, MAX_FORM_BYTES)
+        return await read_body(scope, receive, max_bytes)
     except RequestRefused as flaw:  # the same, as people read it
         raise RequestRefused(BODY_REFUSALS[flaw.status], status=flaw.status) from None
 
 
-def _parse_fields(text: bytes) -> dict[str, str]:
+def _parse_fields(text: bytes, max_fields: int = MAX_FORM_FIELDS) -> dict[str, str]:
     from urllib.parse import parse_qsl  # slow to import
 
     try:
         pairs = parse_qsl(
-            text.decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict"
+            text.decode(), keep_blank_values=True, max_num_fields=max_fields, errors="strict"
         )
     except ValueError:
         raise RequestRefused("That form cannot be read.", status=400) from None

@@ -225,10 +225,19 @@ class HeaderUsers:
 
     async def begin(self, request: LoginRequest) -> User | LoginRefused:
         """The user whom the proxy names; asked for every page, as the proxy keeps the login."""
-        if not self._trusts(request.address):
-            self._warn_once(request.address)
+        return self.find(request.address, request.headers)
+
+    def find(self, address: str, headers: Mapping[str, str]) -> User | LoginRefused:
+        """The user whom the headers of a request name.
+
+        Args:
+            address: of the TCP peer.
+            headers: names in lower case; repeated ones joined by ``", "``.
+        """
+        if not self._trusts(address):
+            self._warn_once(address)
             return NOT_THE_PROXY_REFUSAL
-        user_id = request.headers.get(self._header, "").strip()
+        user_id = headers.get(self._header, "").strip()
         # a comma: the header is there twice, and one of the two is not the proxy's
         if (
             not user_id
@@ -237,7 +246,7 @@ class HeaderUsers:
             or not user_id.isprintable()
         ):
             return NO_USER_REFUSAL
-        name = request.headers.get(self._name_header, "") if self._name_header else ""
+        name = headers.get(self._name_header, "") if self._name_header else ""
         return User(id=user_id, name=name.strip()[:MAX_USER_ID_CHARS])
 
     async def submit(

@@ -1,0 +1,309 @@
+"""Console: an ASGI app by which people see and decide in a browser what a host does."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.auth.authorization_server.pages.browser import (
+    BrowserCookies,
+    BrowserRequest,
+    read_browser_request,
+)
+from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
+from isthmus.auth.tokens.secret import Secret
+from isthmus.console.guard import FOREVER, NO_STORE, SAFETY_HEADERS, ConsoleGuard
+from isthmus.console.layout import (
+    THEME_COOKIE,
+    THEMES,
+    load_static,
+    make_icon,
+    make_login_page,
+    make_message_page,
+    make_page,
+)
+from isthmus.console.live import MAX_TABS, LiveUpdates, list_tab_events
+from isthmus.console.login import ConsoleIdentity, ConsoleVisitor, LocalLogin
+from isthmus.console.pages.inbox import list_pending
+from isthmus.console.requests import (
+    NOT_HERE_TEXT,
+    ConsoleReply,
+    ConsoleRequest,
+    Download,
+    PageRedirect,
+    PageReply,
+)
+from isthmus.console.routes import find_route, split_path
+from isthmus.errors import IsthmusError
+from isthmus.transports.http.asgi_lifespan import serve_lifespan
+from isthmus.transports.http.reply import (
+    STREAM_HEADERS,
+    Header,
+    Receive,
+    Scope,
+    Send,
+    send_response,
+)
+
+if TYPE_CHECKING:
+    from isthmus.host.remote.view import HostView
+
+PREFIX = "/console"
+MAX_FORM_BYTES = 1024 * 1024  # arguments that a person has edited
+MAX_FORM_FIELDS = 500
+HTML: Header = (b"content-type", b"text/html; charset=utf-8")
+SIGN_IN_TEXT = "Sign in to see what waits."
+
+
+class Console:
+    """The console of a host, as an ASGI app.
+
+    Example::
+
+        console = Console(host.view, "http://127.0.0.1:8765")
+        print(console.login_address)
+
+    Args:
+        view: the host, in this process or in another one.
+        address: of the console, as browsers reach it: scheme, host and port.
+        identity: says who is at a browser; by default the user of this machine, who has a token.
+        prefix: the path below which the pages stand.
+        view_of: the host as one visitor sees it; by default operators see all of it.
+        now: says the seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        view: "HostView",
+        address: str,
+        *,
+        identity: ConsoleIdentity | None = None,
+        prefix: str = PREFIX,
+        view_of: "Callable[[ConsoleVisitor], HostView] | None" = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._view = view
+        self._address = address.rstrip("/")
+        self._prefix = prefix
+        self.identity: ConsoleIdentity = identity or LocalLogin(self._address)
+        self._guard = ConsoleGuard(self._address)
+        self._cookies = BrowserCookies(self._address)
+        self._tokens = FormTokens(now)
+        self._view_of = view_of or (lambda _visitor: view)
+        self._now = now
+        self.live = LiveUpdates(view)
+
+    @property
+    def login_address(self) -> str:
+        """The address that the user of this machine opens, with the token in its fragment."""
+        address = f"{self._address}{self._prefix}/login"
+        if isinstance(self.identity, LocalLogin):
+            return f"{address}#{self.identity.token.reveal()}"
+        return address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request of a browser."""
+        if scope["type"] == "lifespan":
+            await serve_lifespan(self, receive, send)
+            return
+        try:
+            request = await read_browser_request(
+                scope, receive, max_bytes=MAX_FORM_BYTES, max_fields=MAX_FORM_FIELDS
+            )
+            self._guard.check(request)
+            await self._serve(request, self._read_path(scope), receive, send)
+        except RequestRefused as refusal:
+            await self._send_message(send, refusal.status, "Not possible", refusal.text)
+        except IsthmusError as error:
+            await self._send_message(send, 503, "That did not work", str(error))
+
+    # As serve_lifespan asks
+
+    failure: str | None = None
+
+    async def start(self) -> None:
+        """Get ready."""
+
+    async def close(self, drain: float | None = None) -> None:  # noqa: ARG002 - of serve_lifespan
+        """End what is live."""
+        await self.live.close()
+
+    def _read_path(self, scope: Scope) -> tuple[str, ...]:
+        """The parts of the path below the prefix, decoded.
+
+        Raises:
+            RequestRefused: it is none of ours, or no text.
+        """
+        from urllib.parse import unquote_to_bytes  # slow to import
+
+        raw = scope.get("raw_path") or scope["path"].encode()
+        prefix = self._prefix.encode()
+        if not (raw + b"/").startswith(prefix + b"/"):
+            raise RequestRefused(NOT_HERE_TEXT, status=404)
+        try:
+            path = raw[len(prefix) :].partition(b"?")[0].decode("ascii")
+            return tuple(unquote_to_bytes(part).decode() for part in split_path(path))
+        except UnicodeDecodeError:
+            raise RequestRefused(NOT_HERE_TEXT, status=404) from None
+
+    async def _serve(
+        self,
+        request: BrowserRequest,
+        segments: tuple[str, ...],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if segments[:1] == ("static",):
+            await self._send_file(send, load_static().get("/".join(segments[1:])))
+        elif segments == ("icon.svg",):
+            await self._send_file(send, make_icon(request.fields.get("n", "")))
+        elif segments == ("login",):
+            await self._log_in(request, send)
+        elif (visitor := await self.identity.identify(request)) is None:
+            # The same words whether or not there is such a page.
+            page = make_login_page(self._prefix, SIGN_IN_TEXT)
+            await send_response(send, 401, [HTML, NO_STORE, *SAFETY_HEADERS], page)
+        elif segments == ("events",):
+            await self._serve_events(self._bind(request, segments, visitor), receive, send)
+        else:
+            asked = self._bind(request, segments, visitor)
+            await self._send_reply(send, asked, await self._answer(asked))
+
+    def _bind(
+        self, request: BrowserRequest, segments: tuple[str, ...], visitor: ConsoleVisitor
+    ) -> ConsoleRequest:
+        return ConsoleRequest(
+            browser=request,
+            segments=segments,
+            parameters={},
+            visitor=visitor,
+            view=self._view_of(visitor),
+            prefix=self._prefix,
+            tokens=self._tokens,
+            now=self._now,
+        )
+
+    # Signing in and out
+
+    async def _log_in(self, request: BrowserRequest, send: Send) -> None:
+        if not request.posted:
+            page = make_login_page(self._prefix, "")
+            await send_response(send, 200, [HTML, NO_STORE, *SAFETY_HEADERS], page)
+            return
+        cookie = self.identity.sign_in(request.fields.get("token", "").strip().lstrip("#"))
+        if cookie is None:
+            page = make_login_page(self._prefix, "That is not the token that was printed.")
+            await send_response(send, 403, [HTML, NO_STORE, *SAFETY_HEADERS], page)
+            return
+        await self._redirect(send, PageRedirect(f"{self._prefix}/", (cookie,)))
+
+    def _log_out(self, asked: ConsoleRequest) -> ConsoleReply:
+        cookie = self.identity.sign_out()
+        return PageRedirect(asked.link("login"), () if cookie is None else (cookie,))
+
+    def _set_theme(self, asked: ConsoleRequest) -> ConsoleReply:
+        theme = asked.fields.get("theme", "")
+        if theme not in THEMES:
+            raise RequestRefused("There is no such theme.")
+        cookie = self._cookies.set(THEME_COOKIE, Secret(theme), 365 * 24 * 3600)
+        return PageRedirect(asked.link(), (cookie,))
+
+    # Pages
+
+    async def _answer(self, asked: ConsoleRequest) -> ConsoleReply:
+        """The reply of a page; the token of a form is checked before its page is called.
+
+        Raises:
+            RequestRefused: there is no such page for this visitor, or the form is not of ours.
+        """
+        if asked.browser.posted:
+            asked.check_form()
+            if asked.segments == ("logout",):
+                return self._log_out(asked)
+            if asked.segments == ("theme",):
+                return self._set_theme(asked)
+        for route, parameters in find_route(asked.browser.method, asked.segments):
+            if route.operator and not asked.visitor.operator:
+                break
+            return await route.find_page()(structs.replace(asked, parameters=parameters))
+        raise RequestRefused(NOT_HERE_TEXT, status=404)
+
+    async def _serve_events(self, asked: ConsoleRequest, receive: Receive, send: Send) -> None:
+        """Tell a tab what has changed, until it is closed."""
+        if len(self.live) >= MAX_TABS:
+            raise RequestRefused("Too many tabs are open.", status=503)
+
+        async def is_signed_in() -> bool:
+            visitor = await self.identity.identify(asked.browser)
+            return visitor is not None and visitor.session == asked.visitor.session
+
+        def count() -> str:
+            waiting = list_pending(asked)
+            return f"{len(waiting)} {sum(one.risk == 'high' for one in waiting)}"
+
+        headers = [*STREAM_HEADERS, *SAFETY_HEADERS]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        with self.live.open_tab() as tab:
+            events = list_tab_events(tab, is_signed_in, count)
+            left = asyncio.ensure_future(wait_until_left(receive))
+            left.add_done_callback(lambda _: tab.end())
+            try:
+                async with aclosing(events):
+                    async for event in events:
+                        if left.done():
+                            return
+                        await send({"type": "http.response.body", "body": event, "more_body": True})
+            finally:
+                left.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    # Answers
+
+    async def _send_reply(self, send: Send, asked: ConsoleRequest, reply: ConsoleReply) -> None:
+        if isinstance(reply, PageRedirect):
+            await self._redirect(send, reply)
+        elif isinstance(reply, Download):
+            await self._send_file(send, reply)
+        else:
+            await self._send_page(send, asked, reply)
+
+    async def _send_page(self, send: Send, asked: ConsoleRequest, reply: PageReply) -> None:
+        page = make_page(asked, reply, len(list_pending(asked)))
+        verb = asked.browser.method
+        headers = [HTML, NO_STORE, *SAFETY_HEADERS]
+        await send_response(send, reply.status, headers, page, verb=verb)
+
+    async def _send_message(self, send: Send, status: int, heading: str, text: str) -> None:
+        page = make_message_page(self._prefix, heading, text)
+        await send_response(send, status, [HTML, NO_STORE, *SAFETY_HEADERS], page)
+
+    async def _send_file(self, send: Send, file: Download | None) -> None:
+        if file is None:
+            raise RequestRefused(NOT_HERE_TEXT, status=404)
+        headers = [
+            (b"content-type", file.kind.encode()),
+            FOREVER if file.forever else NO_STORE,
+            *SAFETY_HEADERS,
+        ]
+        if file.name:
+            headers.append((b"content-disposition", f'attachment; filename="{file.name}"'.encode()))
+        await send_response(send, 200, headers, file.content)
+
+    async def _redirect(self, send: Send, reply: PageRedirect) -> None:
+        headers = [
+            (b"location", reply.path.encode("ascii")),
+            *((b"set-cookie", value.encode()) for value in reply.cookies),
+            NO_STORE,
+            *SAFETY_HEADERS,
+        ]
+        await send_response(send, 303, headers)
+
+
+async def wait_until_left(receive: Receive) -> None:
+    """Wait until a browser has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

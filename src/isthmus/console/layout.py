@@ -1,0 +1,231 @@
+"""Frame of every page of the console: navigation, the count of what waits, the theme, who has signed in."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.cards.markup import Child, Markup, element, join_markup
+from isthmus.console.requests import ConsoleRequest, Download, PageReply
+from isthmus.console.routes import SECTIONS
+
+STATIC_FOLDER = Path(__file__).parent / "static"
+STATIC_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+THEMES = ("auto", "light", "dark")
+THEME_COOKIE = "isthmus-theme"
+NAME = "isthmus"
+
+
+@cache
+def load_static() -> dict[str, Download]:
+    """The files of the console, by a name that has a digest of all of them."""
+    files = {
+        path.name: path.read_bytes()
+        for path in sorted(STATIC_FOLDER.iterdir())
+        if path.suffix in STATIC_KINDS
+    }
+    # one digest for all: a module imports another one by its place beside it
+    digest = hashlib.sha256(b"\0".join(files.values())).hexdigest()[:12]
+    return {
+        f"{digest}/{name}": Download(
+            content=content, kind=STATIC_KINDS[Path(name).suffix], forever=True
+        )
+        for name, content in files.items()
+    }
+
+
+def find_static(prefix: str, name: str) -> str:
+    """The path of a file of the console."""
+    for path in load_static():
+        if path.endswith(f"/{name}"):
+            return f"{prefix}/static/{path}"
+    raise RequestRefused("There is no such file.", status=404)
+
+
+def make_icon(count: str) -> Download:
+    """The icon of a tab, with the number of questions that wait."""
+    number = int(count) if count.isdecimal() and len(count) < 4 else 0
+    shown = "99+" if number > 99 else str(number)
+    badge = (
+        [
+            element("circle", {"cx": 44, "cy": 20, "r": 20, "fill": "#c22f2f"}),
+            element(
+                "text",
+                {
+                    "x": 44, "y": 29, "font-size": 26 if number < 100 else 18, "fill": "#fff",
+                    "font-family": "sans-serif", "font-weight": 700, "text-anchor": "middle",
+                },
+                shown,
+            ),
+        ]
+        if number
+        else []
+    )  # fmt: skip
+    drawing = element(
+        "svg",
+        {"xmlns": "http://www.w3.org/2000/svg", "viewBox": "0 0 64 64"},
+        element("rect", {"x": 4, "y": 12, "width": 48, "height": 48, "rx": 12, "fill": "#2547c4"}),
+        element("rect", {"x": 24, "y": 24, "width": 8, "height": 24, "fill": "#fff"}),
+        badge,
+    )
+    return Download(content=drawing.encode(), kind="image/svg+xml")
+
+
+def find_theme(request: ConsoleRequest) -> str:
+    """The theme that this browser has chosen."""
+    theme = request.browser.cookies.get(THEME_COOKIE, "")
+    return theme if theme in THEMES else "auto"
+
+
+def make_document(
+    title: str, theme: str, prefix: str, *content: Child, count: int = 0, live: str = ""
+) -> bytes:
+    """A whole document around the content of its body."""
+    head = [
+        element("meta", {"charset": "utf-8"}),
+        element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+        element("meta", {"name": "robots", "content": "noindex"}),
+        element("title", {}, f"({count}) " if count else "", f"{title} · {NAME}"),
+        element("link", {"rel": "icon", "href": f"{prefix}/icon.svg?n={count}", "id": "icon"}),
+        element("link", {"rel": "stylesheet", "href": find_static(prefix, "console.css")}),
+        element("script", {"type": "module", "src": find_static(prefix, "console.js")}),
+    ]
+    body = {"data-prefix": prefix, "data-live": live or None}
+    page = element(
+        "html",
+        {"lang": "en", "dir": "ltr", "data-theme": theme},
+        element("head", {}, head),
+        element("body", body, *content),
+    )
+    return f"<!DOCTYPE html>\n{page}\n".encode("utf-8", "replace")
+
+
+def make_page(request: ConsoleRequest, reply: PageReply, count: int) -> bytes:
+    """A page within its frame.
+
+    Args:
+        request: what it answers.
+        reply: the page.
+        count: how many questions wait.
+    """
+    main = element(
+        "main",
+        {"id": "main", "tabindex": -1},
+        element("h1", {}, reply.title),
+        reply.body,
+    )
+    return make_document(
+        reply.title,
+        find_theme(request),
+        request.prefix,
+        element("a", {"class": "skip", "href": "#main"}, "Skip to the page"),
+        _make_header(request, reply.section, count),
+        main,
+        count=count,
+        live=" ".join(reply.live),
+    )
+
+
+def _make_header(request: ConsoleRequest, section: str, count: int) -> Markup:
+    entries = [
+        element(
+            "li",
+            {},
+            element(
+                "a",
+                {
+                    "href": request.link(one.name),
+                    "aria-current": "page" if one.name == section else None,
+                },
+                one.title,
+                _make_count(count) if one.name == "inbox" else None,
+            ),
+        )
+        for one in SECTIONS
+        if request.visitor.operator or not one.operator
+    ]
+    return element(
+        "header",
+        {"class": "frame"},
+        element("a", {"class": "brand", "href": request.link()}, NAME),
+        element("nav", {"aria-label": "Pages"}, element("ul", {}, entries)),
+        _make_visitor_part(request),
+    )
+
+
+def _make_count(count: int) -> Markup:
+    return element(
+        "span",
+        {"class": "count", "id": "count", "aria-live": "polite", "data-count": count},
+        element("span", {"aria-hidden": "true"}, str(count) if count else ""),
+        element("span", {"class": "unseen"}, f" {count} waiting" if count else ""),
+    )
+
+
+def _make_visitor_part(request: ConsoleRequest) -> Markup:
+    theme = find_theme(request)
+    after = THEMES[(THEMES.index(theme) + 1) % len(THEMES)]
+    switch = request.make_form(
+        request.link("theme"),
+        element("input", {"type": "hidden", "name": "theme", "value": after}),
+        element("button", {"type": "submit", "class": "plain"}, f"Theme: {theme}"),
+    )
+    leave = request.make_form(
+        request.link("logout"), element("button", {"type": "submit", "class": "plain"}, "Sign out")
+    )
+    who = element("span", {"class": "who"}, element("bdi", {}, request.visitor.name))
+    return element("div", {"class": "visitor"}, who, switch, leave)
+
+
+def make_login_page(prefix: str, notice: str) -> bytes:
+    """The form for the token that was printed."""
+    form = element(
+        "form",
+        {"method": "post", "action": f"{prefix}/login", "id": "login", "class": "login"},
+        element("label", {"for": "token"}, "Token that was printed, after #"),
+        element(
+            "input",
+            {
+                "id": "token", "name": "token", "type": "password", "autocomplete": "off",
+                "required": True, "autofocus": True,
+            },
+        ),
+        element("button", {"type": "submit", "class": "main"}, "Sign in"),
+    )  # fmt: skip
+    said = element("p", {"class": "warn", "role": "alert"}, notice) if notice else None
+    main = element("main", {"id": "main"}, element("h1", {}, "Sign in"), said, form)
+    return make_document("Sign in", "auto", prefix, main)
+
+
+def make_message_page(prefix: str, heading: str, text: str) -> bytes:
+    """A page that says why something is not possible."""
+    back = element("p", {}, element("a", {"href": f"{prefix}/"}, "To the Inbox"))
+    main = element("main", {"id": "main"}, element("h1", {}, heading), element("p", {}, text), back)
+    return make_document(heading, "auto", prefix, main)
+
+
+def make_notice(text: str, *, bad: bool = False) -> Markup:
+    """A sentence about what was done, or could not be."""
+    role = "alert" if bad else "status"
+    return element("p", {"class": "warn" if bad else "notice", "role": role}, text)
+
+
+def make_table(headings: tuple[str, ...], rows: list[list[Child]], caption: str) -> Markup:
+    """A table with a sticky head; it scrolls sideways by itself where the screen is narrow."""
+    head = element("tr", {}, [element("th", {"scope": "col"}, one) for one in headings])
+    body = [element("tr", {}, [element("td", {}, cell) for cell in row]) for row in rows]
+    table = element(
+        "table",
+        {},
+        element("caption", {"class": "unseen"}, caption),
+        element("thead", {}, head),
+        element("tbody", {}, body),
+    )
+    return element(
+        "div", {"class": "table", "tabindex": 0, "role": "region", "aria-label": caption}, table
+    )
+
+
+def join_parts(*parts: Child) -> Markup:
+    """Parts of a page one after the other."""
+    return join_markup(*parts)

@@ -1,0 +1,124 @@
+"""Logins of the console: who is at a browser, and what they may see.
+
+A login is a :class:`ConsoleIdentity`. :class:`LocalLogin` is for the user of this machine, who has the token
+that was printed; :class:`ProxyLogin` for users whom a trusted proxy names.
+"""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from msgspec import Struct
+
+from isthmus.auth.authorization_server.pages.browser import BrowserCookies, BrowserRequest
+from isthmus.auth.authorization_server.users.users import HeaderUsers, User
+from isthmus.auth.tokens.secret import Secret
+from isthmus.gateway.principals import LOCAL_PRINCIPAL, make_principal
+from isthmus.host.model.trace import Assurance
+
+
+class ConsoleVisitor(Struct, frozen=True, kw_only=True):
+    """A person who has signed in to the console.
+
+    Attributes:
+        name: as the audit log has it.
+        principal: who they are; what waits for this principal is theirs.
+        operator: whether they see and decide what is anybody's.
+        session: a name of their login, which forms are bound to.
+        assurance: how sure one can be that it was they.
+    """
+
+    name: str
+    principal: str
+    operator: bool
+    session: str
+    assurance: Assurance = "local_ui"
+
+
+class ConsoleIdentity(Protocol):
+    """Says who is at a browser."""
+
+    async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
+        """Whoever sends a request; None for nobody who may see anything."""
+        ...
+
+    def sign_in(self, token: str) -> str | None:
+        """The ``Set-Cookie`` for a token that was pasted or posted; None where it is none."""
+        ...
+
+    def sign_out(self) -> str | None:
+        """The ``Set-Cookie`` that ends a login; None where that is not ours to end."""
+        ...
+
+
+class LocalLogin:
+    """The user of this machine: the token stands in the fragment of the URL that is printed.
+
+    Args:
+        address: of the console, as browsers reach it.
+        token: in place of a random one.
+        name: of the cookie, before the port; a gateway's pages have the same one.
+    """
+
+    def __init__(
+        self, address: str, token: Secret | None = None, name: str = "isthmus-operator"
+    ) -> None:
+        self.token = token or Secret.random()
+        self._session = Secret.random()
+        self._cookies = BrowserCookies(address)
+        self.cookie = self._cookies.named(name)
+
+    async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
+        """The user of this machine, where the request has the cookie."""
+        value = request.cookies.get(self.cookie, "")
+        if not value or self._session != value:
+            return None
+        return ConsoleVisitor(
+            name="operator", principal=LOCAL_PRINCIPAL, operator=True, session=value
+        )
+
+    def sign_in(self, token: str) -> str | None:
+        """The cookie for whoever has the token."""
+        if self.token != token:
+            return None
+        # Lax (ADR 0109): links come from other sites, as clients are; forms have tokens of ours
+        return self._cookies.set(self.cookie, self._session)
+
+    def sign_out(self) -> str | None:
+        """Take the cookie away; every browser that had it is signed out."""
+        self._session = Secret.random()
+        return self._cookies.clear(self.cookie)
+
+
+class ProxyLogin:
+    """Users whom a header of a trusted proxy names.
+
+    Args:
+        users: the header, and the addresses of the proxy.
+        operators: the ids of those who see everything.
+    """
+
+    def __init__(self, users: HeaderUsers, *, operators: Collection[str] = ()) -> None:
+        self._users = users
+        self._operators = frozenset(operators)
+        self._key = Secret.random()
+
+    async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
+        """The user whom the proxy names."""
+        found = self._users.find(request.address, request.headers)
+        if not isinstance(found, User):
+            return None
+        return ConsoleVisitor(
+            name=found.id,
+            principal=make_principal(found.id),
+            operator=found.id in self._operators,
+            session=f"{self._key.reveal()} {found.id}",
+            assurance="authenticated_web",
+        )
+
+    def sign_in(self, token: str) -> str | None:  # noqa: ARG002 - ConsoleIdentity's shape
+        """Nothing is pasted here."""
+        return None
+
+    def sign_out(self) -> str | None:
+        """The proxy keeps the login."""
+        return None

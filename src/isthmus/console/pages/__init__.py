@@ -1,0 +1,1 @@
+"""Pages of the console: functions from a request to a reply, which :mod:`isthmus.console.routes` lists."""

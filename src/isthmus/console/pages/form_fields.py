@@ -1,0 +1,111 @@
+"""Form fields of an elicitation on a page: an input for each blank, and what its values mean."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from isthmus.cards.markup import Markup, Verbatim, element
+from isthmus.core.form_fields import FormField, format_answer, list_fields
+
+INPUT_TYPES = {"email": "email", "date": "date", "uri": "url"}
+
+
+def make_blanks(schema: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[Markup]:
+    """The blanks of a form.
+
+    Args:
+        schema: the form, in the subset that elicitation may ask with.
+        given: what was filled in before, by the name of its field.
+    """
+    for number, blank in enumerate(list_fields(schema)):
+        yield element(
+            "fieldset",
+            {"class": "blank"},
+            element("legend", {}, blank.title, " (needed)" if blank.required else ""),
+            [element("p", {"class": "soft"}, line) for line in _list_explanations(blank)],
+            _make_input(blank, f"field-{number}", given),
+        )
+
+
+def _list_explanations(blank: FormField) -> list[str]:
+    described = blank.schema.get("description")
+    bounds = [] if blank.choices else [", ".join(map(str, blank.describe_value()))]
+    return [*([str(described)] if described else []), *bounds]
+
+
+def _make_input(blank: FormField, name: str, given: Mapping[str, str]) -> Markup | list[Markup]:
+    default = "" if blank.default is None else format_answer(blank.default)
+    if blank.many and blank.choices:
+        return [*_list_ticks(blank, name, given)]
+    if blank.choices or blank.kind == "boolean":
+        return _make_select(blank, name, given.get(name))
+    kind = INPUT_TYPES.get(str(blank.schema.get("format")), "text")
+    value = given.get(name, default)
+    return element(
+        "input",
+        {"id": name, "name": name, "type": kind, "value": value, "aria-label": blank.title},
+    )
+
+
+def _make_select(blank: FormField, name: str, given: str | None) -> Markup:
+    pairs = [(str(at), one.title) for at, one in enumerate(blank.choices, 1)]
+    if not pairs:
+        pairs = [("y", "yes"), ("n", "no")]
+    chosen = given
+    if chosen is None and blank.default is not None:
+        values = [one.value for one in blank.choices]
+        if blank.default in values:
+            chosen = str(values.index(blank.default) + 1)
+        elif isinstance(blank.default, bool):
+            chosen = format_answer(blank.default)
+    options = [
+        element("option", {"value": value, "selected": value == chosen}, title)
+        for value, title in [("", "(choose)"), *pairs]
+    ]
+    return element("select", {"id": name, "name": name, "aria-label": blank.title}, options)
+
+
+def _list_ticks(blank: FormField, name: str, given: Mapping[str, str]) -> Iterator[Markup]:
+    begun = any(key.startswith(f"{name}-") for key in given)
+    default = blank.default if isinstance(blank.default, list) else []
+    for at, one in enumerate(blank.choices, 1):
+        field = f"{name}-{at}"
+        ticked = field in given if begun else one.value in default
+        box: dict[str, str | int | bool | None] = {
+            "type": "checkbox",
+            "id": field,
+            "name": field,
+            "value": "yes",
+            "checked": ticked,
+        }
+        yield element("p", {}, element("input", box), element("label", {"for": field}, one.title))
+    yield element("input", {"type": "hidden", "name": f"{name}-shown", "value": Verbatim("yes")})
+
+
+def read_blanks(schema: Mapping[str, Any], fields: Mapping[str, str]) -> tuple[Any, str]:
+    """The content that was filled in, and what is wrong with it; empty where nothing is."""
+    content: dict[str, Any] = {}
+    for number, blank in enumerate(list_fields(schema)):
+        try:
+            value = _read_blank(blank, f"field-{number}", fields)
+        except ValueError as error:
+            return None, f"{blank.title}: {error}"
+        if value is not None:
+            content[blank.name] = value
+    return content, ""
+
+
+def _read_blank(blank: FormField, name: str, fields: Mapping[str, str]) -> Any:
+    if blank.many and blank.choices:
+        chosen = [
+            one.value
+            for at, one in enumerate(blank.choices, 1)
+            if fields.get(f"{name}-{at}") == "yes"
+        ]
+        return blank.accept(chosen if chosen or blank.required else None)
+    text = fields.get(name, "")
+    # an empty field is left out: the page shows a default as its value, and somebody has emptied it
+    if not text.strip() and not blank.required:
+        return None
+    if not text.strip():
+        raise ValueError("an answer is needed here")
+    return blank.read(text)

@@ -1,0 +1,391 @@
+"""Inbox: what waits, by risk with its time left; the whole card of each; allow, edit, deny, remember.
+
+What may be remembered, whose yes counts, and what may be answered together is decided by
+:mod:`isthmus.cards`, as at a terminal.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from isthmus.auth.authorization_server.core.requests import RequestRefused
+from isthmus.cards.cards import explain_trace, format_question, list_editable, make_card
+from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
+from isthmus.cards.drafts import read_draft, to_editor_json
+from isthmus.cards.lines import pick_telling_argument
+from isthmus.cards.markup import Child, Markup, element, join_markup, make_lines_markup
+from isthmus.cards.queue import (
+    SHORT_QUESTIONS,
+    find_alike,
+    format_time_left,
+    has_words,
+    sort_questions,
+)
+from isthmus.console.layout import make_notice, make_table
+from isthmus.console.pages.form_fields import make_blanks, read_blanks
+from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
+from isthmus.host.model.interaction import Decision, FormAsked, Interaction, Verdict
+
+SECTION = "inbox"
+LIVE = ("inbox",)
+MAX_REASON_CHARS = 500
+RISKS = {"low": "low", "medium": "medium", "high": "high"}
+GONE_TEXT = "This does not wait any more: it was answered, or its time is over."
+CHANGED_TEXT = "This is not what you were shown. Nothing was decided; look at it again."
+TWICE_TEXT = "High risk: tick the box beside Allow as well. Nothing was decided."
+ALWAYS_TEXT = "A yes for always wants the box beside Allow, too. Nothing was decided."
+WEAK_TEXT = "The rule wants a surer yes than this login gives. It can be denied here."
+LACK_TEXT = (
+    "Your yes does not count: the rule wants a second person, or a surer sign-in. It still waits."
+)
+DONE_TEXTS = {"allow": "Allowed.", "deny": "Denied.", "cancel": "Cancelled."}
+
+
+class Attempted(Struct, frozen=True):
+    """What a form held that could not be taken, to be shown again.
+
+    Attributes:
+        notice: why not.
+        text: the draft of what is editable; None for how it is asked.
+        fields: what was filled in.
+    """
+
+    notice: str = ""
+    text: str | None = None
+    fields: Mapping[str, str] = {}
+
+
+def list_pending(request: ConsoleRequest) -> list[Interaction]:
+    """The questions that a visitor may see, in the order in which they are shown."""
+    visitor = request.visitor
+    waiting = [
+        one
+        for one in request.view.pending()
+        if visitor.operator or one.attempt.principal == visitor.principal
+    ]
+    return sort_questions(waiting)
+
+
+def digest_question(one: Interaction) -> str:
+    """A digest of all that a card shows: the version that its form is about."""
+    return sha256(msgspec.json.encode(one)).hexdigest()[:32]
+
+
+# The list
+
+
+async def show_inbox(request: ConsoleRequest) -> ConsoleReply:
+    """The list of what waits."""
+    waiting, words = list_pending(request), request.fields.get("q", "")
+    found = [one for one in waiting if has_words(one, words)]
+    search = element(
+        "form",
+        {"method": "get", "action": request.link("inbox"), "class": "search", "role": "search"},
+        element("label", {"for": "q"}, "Search"),
+        element("input", {"id": "q", "name": "q", "value": words, "type": "search"}),
+        element("button", {"type": "submit"}, "Search"),
+    )
+    said = DONE_TEXTS.get(request.fields.get("done", ""))
+    body = join_markup(
+        make_notice(said) if said else None,
+        search if waiting else None,
+        _make_list(request, found) if found else element("p", {"class": "empty"}, "Nothing waits."),
+        element("p", {"id": "notify-place"}),
+    )
+    return PageReply(title="Inbox", body=body, section=SECTION, live=LIVE)
+
+
+def _make_list(request: ConsoleRequest, found: Sequence[Interaction]) -> Markup:
+    rows = [_make_row(request, one, found) for one in found]
+    return make_table(("Risk", "Left", "Server", "Question", "For"), rows, "What waits")
+
+
+def _make_row(
+    request: ConsoleRequest, one: Interaction, others: Sequence[Interaction]
+) -> list[Child]:
+    attempt = one.attempt
+    short = f"{SHORT_QUESTIONS.get(attempt.action, '')} {attempt.object}".strip()
+    return [
+        element("span", {"class": f"risk {one.risk}"}, RISKS[one.risk]),
+        _make_clock(request, one),
+        element("bdi", {}, attempt.server),
+        join_markup(
+            element("a", {"href": request.link("inbox", one.id), "class": "open"}, short or "?"),
+            " ",
+            element("code", {}, pick_telling_argument(one, others)),
+        ),
+        element("bdi", {}, attempt.principal),
+    ]
+
+
+def _make_clock(request: ConsoleRequest, one: Interaction) -> Markup:
+    left = format_time_left(one.deadline, request.now())
+    return element("span", {"class": "left", "data-deadline": f"{one.deadline:.0f}"}, left)
+
+
+# One card
+
+
+def find_question(request: ConsoleRequest) -> Interaction | None:
+    """The question of a path, where it waits and this visitor may see it."""
+    id = request.parameters["id"]
+    return next((one for one in list_pending(request) if one.id == id), None)
+
+
+async def show_card(request: ConsoleRequest) -> ConsoleReply:
+    """The whole card of a question, with the forms that answer it."""
+    one = find_question(request)
+    if one is None:
+        return _say_gone(request)
+    return await make_card_page(request, one, Attempted())
+
+
+def _say_gone(request: ConsoleRequest) -> PageReply:
+    body = join_markup(
+        element("p", {"class": "empty"}, GONE_TEXT),
+        element("p", {}, element("a", {"href": request.link("inbox")}, "To the Inbox")),
+    )
+    return PageReply(title="Question", body=body, section=SECTION, status=404)
+
+
+async def make_card_page(
+    request: ConsoleRequest, one: Interaction, attempted: Attempted
+) -> PageReply:
+    """The page of a question.
+
+    Args:
+        request: who looks at it.
+        one: the question.
+        attempted: what could not be taken before.
+    """
+    card = make_card(one)
+    more = await request.view.explain(one.id)
+    body = element(
+        "article",
+        {"class": f"card {one.risk}", "data-card": one.id},
+        make_notice(attempted.notice, bad=True) if attempted.notice else None,
+        element("p", {"class": "meta"}, "Time left: ", _make_clock(request, one)),
+        _make_answers(request, one, attempted),
+        make_lines_markup(card.lines),
+        element(
+            "details",
+            {"id": "why"},
+            element("summary", {}, "Why: the whole decision of the policy"),
+            make_lines_markup(explain_trace(one.trace)),
+            [element("p", {}, line) for line in more],
+        ),
+    )
+    status = 409 if attempted.notice else 200
+    return PageReply(
+        title=format_question(one), body=body, section=SECTION, live=LIVE, status=status
+    )
+
+
+def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempted) -> Markup:
+    """The form that answers a question, and the way to those alike."""
+    counts = can_allow(one, request.visitor.assurance)
+    alike = len(find_alike(one, list_pending(request)))
+    return join_markup(
+        request.make_form(
+            request.link("inbox", one.id),
+            [*_list_yes_parts(one, attempted)]
+            if counts
+            else element("p", {"class": "warn"}, WEAK_TEXT),
+            *_list_no_parts(one),
+            version=digest_question(one),
+            attributes={"class": "answer", "data-guard": "answer"},
+        ),
+        element(
+            "p",
+            {},
+            element(
+                "a",
+                {"href": request.link("inbox", one.id, "batch"), "data-key": "g"},
+                f"All {alike} of this kind together",
+            ),
+        )
+        if alike > 1
+        else None,
+    )
+
+
+def _list_yes_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
+    editable = list_editable(one)
+    if isinstance(one.payload, FormAsked):
+        yield from make_blanks(one.payload.params.requested_schema or {}, attempted.fields)
+    elif editable is not UNSET:
+        text = to_editor_json(editable) if attempted.text is None else attempted.text
+        yield element(
+            "details",
+            {"class": "edit", "open": attempted.text is not None},
+            element("summary", {"data-key": "e"}, "Edit"),
+            element("label", {"for": "edited"}, "As JSON; what stands here is what is allowed"),
+            element(
+                "textarea",
+                {"id": "edited", "name": "edited", "rows": 12, "spellcheck": "false"},
+                text,
+            ),
+        )
+    choices = list_grant_choices(one)
+    if choices:
+        yield _make_choices(choices)
+    if one.risk == "high" or any(choice.remember == "tool_always" for choice in choices):
+        yield element(
+            "p",
+            {},
+            element("input", {"type": "checkbox", "id": "sure", "name": "sure", "value": "yes"}),
+            element("label", {"for": "sure"}, f"Yes, allow this ({one.risk} risk)"),
+        )
+    yield element(
+        "button",
+        {
+            "class": "main", "type": "submit", "name": "verdict", "value": "allow",
+            "data-key": "A" if one.risk == "high" else "a",
+        },
+        _name_yes(one),
+    )  # fmt: skip
+
+
+def _name_yes(one: Interaction) -> str:
+    if isinstance(one.payload, FormAsked):
+        return "Send"
+    return "Agree" if one.attempt.action.startswith("server.") else "Allow"
+
+
+def _make_choices(choices: Sequence[GrantChoice]) -> Markup:
+    options = [
+        element("option", {"value": "", "selected": True}, "once"),
+        *(
+            element(
+                "option",
+                {"value": str(number), "data-scope": choice.remember},
+                choice.label.replace(" (press it twice)", ""),
+            )
+            for number, choice in enumerate(choices)
+        ),
+    ]
+    return element(
+        "p",
+        {},
+        element("label", {"for": "remember"}, "Remember it for"),
+        element("select", {"id": "remember", "name": "remember", "data-key": "r"}, options),
+    )
+
+
+def _list_no_parts(one: Interaction) -> Iterator[Markup]:
+    yield element(
+        "button", {"type": "submit", "name": "verdict", "value": "deny", "data-key": "d"}, "Deny"
+    )
+    if one.attempt.action.startswith("elicit."):
+        yield element(
+            "button",
+            {"type": "submit", "name": "verdict", "value": "cancel", "data-key": "c"},
+            "Cancel",
+        )
+    yield element("label", {"for": "reason"}, "Why (for a no)")
+    yield element("input", {"id": "reason", "name": "reason", "maxlength": MAX_REASON_CHARS})
+
+
+# Deciding
+
+
+async def decide_question(request: ConsoleRequest) -> ConsoleReply:
+    """Take the answer to a question."""
+    one, fields = find_question(request), request.fields
+    if one is None:
+        return _say_gone(request)
+    verdict = read_verdict(fields, one)
+    if fields.get("version") != digest_question(one):
+        return await make_card_page(request, one, Attempted(CHANGED_TEXT))
+    choice, edited = GrantChoice("once", "once"), UNSET
+    if verdict == "allow":
+        found = read_yes(request, one)
+        if isinstance(found, Attempted):
+            return await make_card_page(request, one, found)
+        choice, edited = found
+    decision = make_decision(request, verdict, choice, edited)
+    if await request.view.decide(one.id, decision):
+        return PageRedirect(request.link("inbox", done=verdict))
+    still = find_question(request)
+    if still is None:
+        return _say_gone(request)
+    return await make_card_page(request, still, Attempted(LACK_TEXT))
+
+
+def read_verdict(fields: Mapping[str, str], one: Interaction) -> Verdict:
+    """The verdict of a form.
+
+    Raises:
+        RequestRefused: it has none that its page offers.
+    """
+    match fields.get("verdict", ""):
+        case "allow":
+            return "allow"
+        case "deny":
+            return "deny"
+        case "cancel" if one.attempt.action.startswith("elicit."):
+            return "cancel"
+    raise RequestRefused("Choose what this page offers.")
+
+
+def read_yes(
+    request: ConsoleRequest, one: Interaction
+) -> Attempted | tuple[GrantChoice, Any | UnsetType]:
+    """What a yes holds for, and what stands in place of what was asked; or why it cannot be taken."""
+    fields = request.fields
+    text, edited, error = _read_edit(one, fields)
+    if not can_allow(one, request.visitor.assurance):
+        return Attempted(WEAK_TEXT)
+    choices, number = list_grant_choices(one), fields.get("remember", "")
+    choice = GrantChoice("once", "once")
+    if number:
+        if not number.isdecimal() or len(number) > 3 or int(number) >= len(choices):
+            raise RequestRefused("Choose what this page offers.")
+        choice = choices[int(number)]
+    if error:
+        return Attempted(f"Nothing was decided: {error}.", text, fields)
+    if fields.get("sure") != "yes":
+        if one.risk == "high" and not isinstance(one.payload, FormAsked):
+            return Attempted(TWICE_TEXT, text, fields)
+        if choice.remember == "tool_always":
+            return Attempted(ALWAYS_TEXT, text, fields)
+    return choice, edited
+
+
+def _read_edit(
+    one: Interaction, fields: Mapping[str, str]
+) -> tuple[str | None, Any | UnsetType, str]:
+    """The text that was edited, what it means (unset where it is as it was), and what is wrong."""
+    if isinstance(one.payload, FormAsked):
+        content, error = read_blanks(one.payload.params.requested_schema or {}, fields)
+        return None, content, error
+    editable, text = list_editable(one), fields.get("edited", "")
+    if editable is UNSET or not text.strip():
+        return None, UNSET, ""
+    draft = read_draft(text, editable)
+    same = not draft.error and draft.value == json.loads(msgspec.json.encode(editable))
+    return (None, UNSET, "") if same else (text, draft.value, draft.error)
+
+
+def make_decision(
+    request: ConsoleRequest,
+    verdict: Verdict,
+    choice: GrantChoice,
+    edited: Any | UnsetType = UNSET,
+) -> Decision:
+    """The decision of a visitor."""
+    visitor = request.visitor
+    return Decision(
+        verdict=verdict,
+        edited=edited,
+        remember=choice.remember,
+        until=None if choice.seconds is None else request.now() + choice.seconds,
+        by=f"console ({visitor.name})",
+        assurance=visitor.assurance,
+        reason=request.fields.get("reason", "")[:MAX_REASON_CHARS],
+        principal=visitor.principal,
+    )

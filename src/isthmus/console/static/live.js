@@ -1,0 +1,126 @@
+// Live updates: the server tells which topics have changed, and the page is fetched again.
+import { noteChange, say } from "./guard.js";
+import { tellOf } from "./notify.js";
+
+const prefix = () => document.body.dataset.prefix;
+let loading = false;
+let again = false;
+
+// XMLHttpRequest parses a page without running anything of it, and without a string of HTML.
+function fetchPage(url) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("GET", url);
+    request.responseType = "document";
+    request.onload = () => resolve(request.response);
+    request.onerror = reject;
+    request.send();
+  });
+}
+
+function isChanged(main) {
+  return [...main.querySelectorAll("input, textarea, select")].some((one) => {
+    if (one.type === "hidden") return false;
+    if (one.type === "checkbox") return one.checked !== one.defaultChecked;
+    if (one.tagName === "SELECT") {
+      const given = [...one.options].find((option) => option.defaultSelected) ?? one.options[0];
+      return given !== undefined && one.value !== given.value;
+    }
+    return one.value !== one.defaultValue;
+  });
+}
+
+const version = (main) => main.querySelector("input[name=version]")?.value ?? "";
+
+function describe(main) {
+  const copy = main.cloneNode(true);
+  for (const one of copy.querySelectorAll("input[name=form], .left")) one.remove();
+  return copy.innerHTML;
+}
+
+function replace(before, after) {
+  const card = before.querySelector("[data-card]");
+  if (card && version(before) && version(before) === version(after)) return;
+  if (describe(before) === describe(after)) return;
+  if (isChanged(before) && !card) return;
+  const focused = document.activeElement?.getAttribute?.("href");
+  const opened = [...before.querySelectorAll("details[open][id]")].map((one) => one.id);
+  before.replaceWith(document.adoptNode(after));
+  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  if (focused) {
+    [...document.querySelectorAll("main a")].find((a) => a.getAttribute("href") === focused)?.focus();
+  }
+  noteChange();
+  document.dispatchEvent(new CustomEvent("console:replaced"));
+}
+
+async function refresh() {
+  if (loading) {
+    again = true;
+    return;
+  }
+  loading = true;
+  try {
+    do {
+      again = false;
+      const page = await fetchPage(location.href.replace(/#.*/, ""));
+      const main = page?.getElementById("main");
+      if (!main || page.getElementById("login")) {
+        location.reload();
+        return;
+      }
+      replace(document.getElementById("main"), main);
+    } while (again);
+  } catch {
+    say("The console cannot be reached.");
+  } finally {
+    loading = false;
+  }
+}
+
+function showCount(data) {
+  const [count, high] = data.split(" ").map(Number);
+  const place = document.getElementById("count");
+  if (!place) return;
+  const before = Number(place.dataset.count);
+  if (count === before) return;
+  place.dataset.count = String(count);
+  place.firstElementChild.textContent = count ? String(count) : "";
+  place.lastElementChild.textContent = count ? ` ${count} waiting` : "";
+  document.title = document.title.replace(/^\(\d+\) /, "");
+  if (count) document.title = `(${count}) ${document.title}`;
+  document.getElementById("icon").href = `${prefix()}/icon.svg?n=${count}`;
+  if (count > before) tellOf(count, high);
+}
+
+function showTimes() {
+  for (const one of document.querySelectorAll(".left[data-deadline]")) {
+    const deadline = Number(one.dataset.deadline);
+    if (!deadline) continue;
+    const left = Math.max(0, Math.round(deadline - Date.now() / 1000));
+    const text = left ? `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}` : "over";
+    if (one.textContent !== text) one.textContent = text;
+  }
+}
+
+export function begin() {
+  setInterval(showTimes, 1000);
+  const source = new EventSource(`${prefix()}/events`);
+  const topics = () => (document.body.dataset.live ?? "").split(" ").filter(Boolean);
+  let opened = false;
+  source.addEventListener("hello", () => {
+    // After a break anything may have changed.
+    if (opened && topics().length) refresh();
+    opened = true;
+  });
+  source.addEventListener("change", (event) => {
+    const told = event.data.split(" ");
+    if (topics().some((one) => told.includes(one))) refresh();
+  });
+  source.addEventListener("reload", refresh);
+  source.addEventListener("count", (event) => showCount(event.data));
+  source.addEventListener("end", () => {
+    source.close();
+    location.reload();
+  });
+}
