@@ -17,6 +17,8 @@ class HeldClient:
     """
 
     takes_progress = False
+    takes_task = False
+    proof = None
 
     def __init__(self, patience=None, page="https://gateway.example/approvals/1"):
         self.capabilities = ClientCapabilities()
