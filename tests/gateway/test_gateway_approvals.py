@@ -1,10 +1,12 @@
 """Approvals through a gateway: how each client is kept waiting, and told."""
 
 import asyncio
+import contextlib
 
 import pytest
 
 from isthmus import Accepted, Client, Server
+from isthmus.errors import Refused
 from isthmus.gateway import Gateway
 from isthmus.host import Host
 from isthmus.host.model.gateway_options import ApprovalOptions, GatewayOptions
@@ -29,18 +31,22 @@ class AskingGateway:
 
     def __init__(self, server=None, **approvals):
         self.bought = []
-        shop = Server("shop")
-
-        @shop.tool
-        async def buy(what: str) -> str:
-            self.bought.append(what)
-            return what
-
+        self.shop = shop = Server("shop")
+        self.offer("Buy something.")
         self.host = Host(policy=Policy.of(read_layers(ASKS, "user")))
         self.host.add("shop", shop)
         options = GatewayOptions(approvals=ApprovalOptions(**approvals))
         self.gateway = Gateway(self.host, options=options, **(server or {}))
         self.gateway.open_pages("https://gateway.example/")
+
+    def offer(self, description):
+        """Have the shop offer its tool, by another description than before."""
+
+        async def buy(what: str) -> str:
+            self.bought.append(what)
+            return what
+
+        self.shop.tool(buy, description=description)
 
     async def __aenter__(self):
         await self.gateway.open()
@@ -258,3 +264,66 @@ async def test_a_denial_is_told_with_its_reason():
         assert result.is_error
         assert "was not allowed (Bea): too dear" in result.text
         assert [] == asking.bought
+
+
+async def change_policy(asking):
+    """Have other rules ask."""
+    other = ASKS.replace('"calls"', '"others"')
+    asking.host.core.pipeline.policy = Policy.of(read_layers(other, "user"))
+
+
+async def change_definition(asking):
+    """Have the shop describe its tool otherwise, and the gateway know that."""
+    asking.shop.remove_tool("buy")
+    asking.offer("Buy something, and tell everybody.")
+
+    def is_known():
+        tools = asking.host.catalog.tools("")
+        return any("everybody" in (one.what.description or "") for one in tools)
+
+    await run_until(is_known)
+
+
+@pytest.mark.parametrize("revision", [*LEGACY, MODERN])
+@pytest.mark.parametrize("change", [change_policy, change_definition])
+async def test_what_changes_while_a_call_is_held_is_asked_about_anew(revision, change):
+    """Attack: a yes to a call counts for the rules and the definition that whoever said it has seen."""
+    async with AskingGateway() as asking, Client(asking.gateway.server, revision=revision) as user:
+        await user.list_tools()
+        call = asyncio.ensure_future(buy(user))
+        first = await asking.find_question()
+        await change(asking)
+        assert await asking.host.view.decide(first, YES)
+        await run_until(
+            lambda: any(one.id != first for one in asking.host.view.pending()) or call.done()
+        )
+        assert [] == asking.bought
+        for one in asking.host.view.pending():
+            await asking.host.view.decide(
+                one.id, Decision(verdict="deny", by="Bea", assurance="local_ui")
+            )
+        with contextlib.suppress(Refused):
+            assert (await call).is_error
+    assert [] == asking.bought
+
+
+@pytest.mark.parametrize("leaves", ["keep", "cancel"])
+async def test_a_client_over_http_that_leaves_has_nothing_dispatched(leaves):
+    """Ours: the question stays for the same call, or ends with its client, as the options say."""
+    async with AskingGateway(on_leave=leaves) as asking:
+        call = begin_plain_call(asking)
+        id = await asking.find_question()
+        await call.watched.wait()
+        call.leave()
+        await call.done()
+        if leaves == "cancel":
+            await run_until(lambda: not asking.host.view.pending())
+            assert asking.host.core.approvals.find(id) is None
+        else:
+            assert id == await asking.decide()
+        assert [] == asking.bought
+        again = begin_plain_call(asking)
+        if leaves == "cancel":
+            assert id != await asking.decide()
+        assert "tea" == (await again.done()).json["result"]["content"][0]["text"]
+    assert ["tea"] == asking.bought

@@ -80,13 +80,23 @@ def digest_binding(
     """
     bound = (
         *(attempt.principal, attempt.action, attempt.server, attempt.object, attempt.arguments),
-        *(identity, fingerprint, trace.policy, trace.rule, trace.obligations),
+        *(identity, fingerprint, *bind_trace(trace)),
     )
     try:
         text = msgspec.json.encode(bound, order="sorted")
     except (TypeError, ValueError, RecursionError):
         return None
     return hmac.new(secret, KEY_PURPOSE + b"\0" + text, sha256).hexdigest()
+
+
+def bind_trace(trace: Trace) -> tuple[object, ...]:
+    """The part of what policy said that an approval is bound to."""
+    return trace.policy, trace.rule, trace.obligations
+
+
+def is_bound_alike(one: Trace, other: Trace) -> bool:
+    """Whether an approval under one trace is one under another, too."""
+    return bind_trace(one) == bind_trace(other)
 
 
 class ApprovalStorage(Protocol):

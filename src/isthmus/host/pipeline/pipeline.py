@@ -12,6 +12,7 @@ from isthmus.client.model.questions import QUESTION_ORIGIN
 from isthmus.client.model.relay import RoundRelayed
 from isthmus.core.text import clean_text
 from isthmus.errors import IsthmusError, PeerError, Rejected
+from isthmus.host.approvals.approval_rows import is_bound_alike
 from isthmus.host.approvals.broker import Broker
 from isthmus.host.approvals.decisions import TaskQuestion, make_connection_key
 from isthmus.host.approvals.grant_matching import digest_arguments
@@ -445,11 +446,14 @@ class Pipeline(PolicyInForce):
                 facts = structs.replace(facts, attended=True, assurance=decision.assurance)
             elif proof is not None:
                 facts = add_approver(leave_out_counts(facts, proof.counted), proof)
-            passage.facts = facts
+            passage.facts, before = facts, passage.trace
             trace = self._judge(passage, again=True)
             if passage.is_proven:
                 return True
-            if decision is None and act.asks(passage.attempt, trace):
+            # an approval of a gateway's client counts for the rules that asked for it
+            swapped = bool(passage.approval) and not is_bound_alike(before, trace)
+            if (decision is None or swapped) and act.asks(passage.attempt, trace):
+                passage.waited = False
                 return False
         if passage.proof is not None and passage.is_proven:  # it was counted in its first round
             return True
