@@ -6,12 +6,13 @@ import contextlib
 import pytest
 from msgspec import structs
 
-from isthmus import Client, Server
+from isthmus import Accepted, Client, Server
 from isthmus.errors import IsthmusError
 from isthmus.gateway import Gateway
 from isthmus.host import Host
 from isthmus.host.model.entries import HostConfig, ServerEntry, ToolSelection
-from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile
+from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile, ParkingOptions
+from support.gateway.asking_shop import make_asker
 from support.gateway.small_gateway import make_allowing_host
 from support.http.uvicorn_server import serve_uvicorn
 
@@ -179,3 +180,52 @@ async def test_other_options_of_an_entry_and_of_the_gateway_count_at_once():
             assert "a" == (await user.call_tool("a__hello")).text
             with pytest.raises(IsthmusError, match="minute"):
                 await user.call_tool("a__hello")
+
+
+@BOTH
+async def test_other_instructions_are_given_to_whoever_connects(revision):
+    """Ours: at all endpoints; the name stays, since stores and caches of clients go by it."""
+    async with open_town() as town:
+        profile = GatewayProfile(servers=("a",), instructions="Say hello once.")
+        first = town.configure("a", instructions="Say hello.", profiles={"one": profile})
+        gateway = Gateway(make_allowing_host(config=first))
+        async with gateway:
+            assert ["Say hello.", "Say hello once."] == await read_instructions(gateway, revision)
+            other = structs.replace(profile, instructions="Say goodbye once.")
+            second = town.configure(
+                "a", name="other", instructions="Say goodbye.", profiles={"one": other}
+            )
+            await gateway.host.reload(second)
+            said = await read_instructions(gateway, revision)
+            assert ["Say goodbye.", "Say goodbye once."] == said
+            assert "isthmus-gateway" == gateway.server.info.name
+            await gateway.host.reload(town.configure("a", profiles={"one": other}))
+            assert "goodbye" not in str((await read_instructions(gateway, revision))[0])
+
+
+async def read_instructions(gateway, revision):
+    """The instructions that clients of all, and of a profile, get."""
+    said = []
+    for path in ("/mcp", "/mcp/p/one"):
+        async with Client(gateway.find_server(path), revision=revision) as user:
+            said.append(user.instructions)
+    return said
+
+
+async def test_other_limits_of_parked_calls_count_at_once():
+    """Ours: for the next call that asks."""
+    shop = make_asker("2025-11-25")
+    async with serve_uvicorn(shop.asgi(), "auto") as port:
+        entry = ServerEntry(name="shop", kind="http", url=f"http://127.0.0.1:{port}/mcp")
+        town = Town()
+        town.entries["shop"] = entry
+        gateway = Gateway(make_allowing_host(config=town.configure("shop")))
+        async with (
+            gateway,
+            Client(gateway.server, elicit=lambda _: Accepted({"value": "7"})) as user,
+        ):
+            assert "hat: 7" == (await user.call_tool("shop__order", {"item": "hat"})).text
+            none = town.configure("shop", parking=ParkingOptions(calls=0))
+            await gateway.host.reload(none)
+            with pytest.raises(IsthmusError, match="Too many calls wait"):
+                await user.call_tool("shop__order", {"item": "hat"})

@@ -326,10 +326,12 @@ class ParkedCalls:
     """
 
     def __init__(self, most: int, most_of_owner: int, ttl: float) -> None:
-        self._most = most
-        self._most_of_owner = most_of_owner
-        self._ttl = ttl
+        self.set_limits(most, most_of_owner, ttl)
         self._calls: dict[str, tuple[ForwardedCall, asyncio.TimerHandle]] = {}
+
+    def set_limits(self, most: int, most_of_owner: int, ttl: float) -> None:
+        """Set the limits of calls that are parked from now on."""
+        self._most, self._most_of_owner, self._ttl = most, most_of_owner, ttl
 
     def __len__(self) -> int:
         return len(self._calls)

@@ -23,12 +23,14 @@ from isthmus.gateway.traffic import AccessLog, GatewayTraffic
 from isthmus.host.host import Host
 from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile, SearchMode
 from isthmus.runtime.failures import log_warning
+from isthmus.runtime.inbound import Inbound
 from isthmus.server.server import Server
 
 if TYPE_CHECKING:
     from isthmus.gateway.accounts.pages import AccountPages, Visitors
     from isthmus.gateway.approvals.pages import ApprovalPages
     from isthmus.gateway.endpoints import GatewayApp
+    from isthmus.host.model.entries import HostConfig
 
 ENDPOINT = "/mcp"
 APPROVALS_PATH = "/approvals"
@@ -64,6 +66,8 @@ class Gateway:
         host.expect_callers()
         parking = self.options.parking
         self._rules = ProfileRules(host)
+        self._followed: GatewayOptions | None = None
+        self._followed_config: HostConfig | None = None
         self._parts = GatewayParts(
             host=host,
             connections=CallerConnections(host, lambda: self.options.limits),
@@ -77,7 +81,7 @@ class Gateway:
             ),
             answerers=lambda: self.options.answer,
             updates=ResourceUpdates(host),
-            follow_rules=self._follow_rules,
+            follow_options=self._follow_options,
         )
 
     @property
@@ -178,13 +182,9 @@ class Gateway:
         found, options = self._make_view(path), self.options
         if found is None:
             raise UsageError(f"no server and no profile of the gateway stands at {path}")
-        view, title, instructions = found
+        view, title, _ = found
         server: Server = Server(
-            options.name,
-            version=options.version,
-            title=title or None,
-            instructions=instructions or None,
-            **self._server_options,
+            options.name, version=options.version, title=title or None, **self._server_options
         )
         declared = server._declared  # noqa: SLF001 - its engine
         tasks = GatewayTasks(declared.offer_tasks())
@@ -202,11 +202,24 @@ class Gateway:
             is_open=self._server_options.get("auth") is None,
         )
         server.add_provider(provider)
-        server._handshake.compose = provider.compose_instructions  # noqa: SLF001 - as above
+
+        async def instruct(inbound: Inbound) -> str:
+            now = self._make_view(path)  # the options may be others by now
+            return (now and now[2]) or await provider.compose_instructions(inbound)
+
+        server._handshake.compose = instruct  # noqa: SLF001 - as above
         return server
 
-    def _follow_rules(self) -> None:
-        self._rules.follow(self.options)
+    def _follow_options(self) -> None:
+        """Have the options count that are in force now, where they are others than before."""
+        options = self.options
+        if options is self._followed and self.host.config is self._followed_config:
+            return
+        self._followed, self._followed_config = options, self.host.config
+        parking = options.parking
+        self._parts.parked.set_limits(parking.calls, parking.calls_of_principal, parking.ttl)
+        self.host.core.approvals.set_options(options.approvals)
+        self._rules.follow(options)
 
     # Serving
 
@@ -222,7 +235,7 @@ class Gateway:
     async def _open(self) -> None:
         await self.host.open()
         await self.host.core.approvals.open(self.options.approvals)
-        self._follow_rules()
+        self._follow_options()
         for fault in find_profile_faults(self.options, self.host.config):
             log_warning("%s", fault)
             self.host.notice("config", str(fault))

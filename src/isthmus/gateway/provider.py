@@ -91,7 +91,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
         approvals: keeps clients waiting while a person is asked; None tells them at once.
         answerers: says who may answer what servers ask, the first who can.
         updates: the resources that clients want to hear of.
-        follow_rules: sees that the rules of profiles are those of the configuration in force.
+        follow_options: sees that the options and rules in force are those of the configuration.
     """
 
     host: "Host"
@@ -103,7 +103,7 @@ class GatewayParts(Struct, frozen=True, kw_only=True):
     traffic: GatewayTraffic
     levels: "ConnectionLevels"
     updates: ResourceUpdates
-    follow_rules: Callable[[], None]
+    follow_options: Callable[[], None]
     approvals: ApprovalWaiting | None = None
 
 
@@ -189,7 +189,7 @@ class GatewayProvider:
 
     async def list(self, method: str, inbound: Inbound) -> Sequence[Wire]:
         """All items of a list, of all servers of the view that are known."""
-        self._parts.follow_rules()
+        self._parts.follow_options()
         viewer = self.lists.find_viewer(make_principal(inbound.principal))
         with passing_on(self._extend_trail(read_meta(inbound.params))):
             await self._load(viewer)
@@ -424,7 +424,7 @@ class GatewayProvider:
             Refuse: as it went.
         """
         principal, server = make_principal(call.inbound.principal), ""
-        self._parts.follow_rules()
+        self._parts.follow_options()
         try:
             if method == "resources/read" and self._finder.is_kept(name, principal):
                 return await self._read_kept(name, principal)

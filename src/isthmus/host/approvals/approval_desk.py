@@ -162,6 +162,10 @@ class ApprovalDesk:
         for row in await storage.load():
             self._ask_people(self._follow(row))
 
+    def set_options(self, options: ApprovalOptions) -> None:
+        """Set how long approvals wait that are asked for from now on."""
+        self._options = options
+
     async def close(self) -> None:
         """Put no questions any more; what waits is there for the next start."""
         if not self._is_open:

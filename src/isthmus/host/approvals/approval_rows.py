@@ -95,7 +95,7 @@ def bind_trace(trace: Trace) -> tuple[object, ...]:
 
 
 def is_bound_alike(one: Trace, other: Trace) -> bool:
-    """Whether an approval under one trace is one under another, too."""
+    """Whether an approval under one trace is one under another, too: it counts for the rules that asked."""
     return bind_trace(one) == bind_trace(other)
 
 

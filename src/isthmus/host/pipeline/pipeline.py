@@ -448,11 +448,8 @@ class Pipeline(PolicyInForce):
                 facts = add_approver(leave_out_counts(facts, proof.counted), proof)
             passage.facts, before = facts, passage.trace
             trace = self._judge(passage, again=True)
-            if passage.is_proven:
-                return True
-            # an approval of a gateway's client counts for the rules that asked for it
-            swapped = bool(passage.approval) and not is_bound_alike(before, trace)
-            if (decision is None or swapped) and act.asks(passage.attempt, trace):
+            asked = decision is not None and (not passage.approval or is_bound_alike(before, trace))
+            if not (asked or passage.is_proven) and act.asks(passage.attempt, trace):
                 passage.waited = False
                 return False
         if passage.proof is not None and passage.is_proven:  # it was counted in its first round
