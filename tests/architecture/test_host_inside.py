@@ -168,7 +168,7 @@ ROOM_FLOORS = (
     {"supervisor"},
     {"approvals", "config"},
     {"audit"},
-    {"pipeline", "remote"},
+    {"pipeline", "remote", "traffic"},
     {"questions", "context", "providers"},
     {"sampling", "confinement"},
     {"host", "assembly", "lifecycle", "reloading", "settings", "sharing", "visibility"},

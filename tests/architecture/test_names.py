@@ -18,6 +18,7 @@ ERA_FILES = {
     # which one a configuration says, and what is written down of an attempt
     "host/supervisor/targets.py",
     "host/pipeline/passage.py",
+    "host/pipeline/attempt_events.py",
     "host/audit/writer.py",
 }
 

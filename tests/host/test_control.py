@@ -71,7 +71,7 @@ class Small:
     def servers(self):
         return self.states
 
-    async def server_do(self, name, what):
+    async def server_do(self, name, what, *, by=""):
         if name == "slow":
             await self.gate.wait()
         if name == "broken":

@@ -13,6 +13,7 @@ from isthmus.client.connection import PASSED_LOG_LEVEL, PASSED_META
 from isthmus.client.model.questions import QUESTION_ORIGIN, BadQuestion
 from isthmus.client.model.relay import CONTINUED_ROUND
 from isthmus.gateway.logs import HOST_LEVEL, find_level
+from isthmus.gateway.traffic import shorten_name
 from isthmus.host.model.calling_client import Answerer, WaitingApproval
 from isthmus.host.policy.profiles import PROFILE
 from isthmus.wire import ClientCapabilities, InputRequest, LogLevel, ProgressParams
@@ -109,6 +110,14 @@ class GatewayCall(ForwardedCall):
     def capabilities(self) -> ClientCapabilities:
         """The capabilities that the client declared for this very call."""
         return self.inbound.caller.capabilities
+
+    @property
+    def introduction(self) -> tuple[str, str]:
+        """The name and version that the client gives itself, and the revision that it speaks."""
+        caller = self.inbound.caller
+        info = caller.info
+        said = "" if info is None else shorten_name(f"{info.name} {info.version}")
+        return said, caller.revision.name
 
     @property
     def session(self) -> object:

@@ -57,6 +57,7 @@ from isthmus.host.sharing import (
 from isthmus.host.state.database import HostState, find_user_folder
 from isthmus.host.supervisor.identity import identify_server
 from isthmus.host.supervisor.supervisor import Supervisor
+from isthmus.host.traffic.recorder import TrafficRecorder
 from isthmus.host.visibility import ToolSearch
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class HostCore:
     limits: CallLimits
     pipeline: Pipeline
     accounts: "Accounts"
+    traffic: TrafficRecorder
     shared: "SharedState | None" = None
 
 
@@ -140,6 +142,7 @@ def make_core(
         state=state, audit=audit, decisions=decisions, grants=grants, fingerprints=fingerprints,
         shared=shared, accounts=make_accounts(state, shared), broker=broker, clients=clients,
         approvals=desk, runs=runs, limits=limits, pipeline=pipeline,
+        traffic=TrafficRecorder(events, clients, pipeline.stopped, clock),
     )  # fmt: skip
 
 

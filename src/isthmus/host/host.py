@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from isthmus.host.catalog.catalog import HostCatalog
     from isthmus.host.context.builder import ContextBuilder
     from isthmus.host.context.skills import HostSkills
+    from isthmus.host.model.calling_client import Callers
     from isthmus.host.model.entries import ConfigDiff
     from isthmus.host.model.tokens import TokenEstimators
     from isthmus.host.pipeline.calls import HostCalls
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from isthmus.host.sampling.sampler import Sampler
     from isthmus.host.state.database import HostState
     from isthmus.host.supervisor.hosted_server import HostedServer
+    from isthmus.host.traffic.recorder import TrafficRecorder
     from isthmus.store.store import Store
     from isthmus.wire import Completion, GetPromptResult, ReadResourceResult, Reference
 
@@ -114,6 +116,9 @@ class Host:
         self._loaded = False
         self._closed = False
         self._followed: dict[str, Any] | None = None
+        self._read_again: Callable[[], HostConfig] | None = None
+        self._config_files: tuple[str | os.PathLike[str], ...] = ()
+        self.callers: Callers | None = None
         settings = HostSettings(
             policy=policy,
             models=models,
@@ -172,6 +177,10 @@ class Host:
         )
         work = os.path.abspath(folder or ".")  # noqa: PTH100 - as it is spelt
         host = cls(config, state=place, **{"workspace": work, **options})
+        host._config_files = paths
+        host._read_again = lambda: load_trusted_config(
+            paths or None, folder=folder, environ=environ, state=state
+        )[0]
         if watch:
             host._followed = {
                 "paths": paths or None,
@@ -273,6 +282,32 @@ class Host:
         added = {name: self._config.servers[name] for name in self._targets}
         whole = structs.replace(config, servers={**config.servers, **added})
         return await self.parts.configs.reload(whole)
+
+    def find_config_file(self) -> str:
+        """The file that a server is written into: the first that was named, or the user's own.
+
+        Raises:
+            ConfigError: the host was made of no files.
+        """
+        from isthmus.host.config.files import find_user_file
+
+        if self._read_again is None:
+            raise ConfigError(
+                "this host was made by a program, and of no file: add the server there, with host.add()"
+            )
+        return os.fspath(
+            self._config_files[0] if self._config_files else find_user_file(os.environ)
+        )
+
+    async def reread(self) -> None:
+        """Read the files of the configuration again, and follow them as they are now.
+
+        Raises:
+            ConfigError: the host was made of no files, or one cannot be read.
+        """
+        if self._read_again is None:
+            raise ConfigError("this host was made by a program, and of no file")
+        await self.reload(await asyncio.to_thread(self._read_again))
 
     # Opening and closing
 
@@ -562,6 +597,11 @@ class Host:
     def estimators(self) -> "TokenEstimators":
         """Estimators of tokens, by model: they learn from what providers report."""
         return self._core.estimators
+
+    @property
+    def traffic(self) -> "TrafficRecorder":
+        """The recorder of traffic: it has the calls that were made while somebody watched."""
+        return self._core.traffic
 
     @property
     def policy(self) -> HostPolicy:

@@ -19,7 +19,7 @@ from isthmus.cli.host_state import find_host_folder
 from isthmus.cli.options import AsJson, StateFolder
 from isthmus.cli.output import print_json, print_line, print_lines, print_note, print_text
 from isthmus.errors import UsageError
-from isthmus.host.audit.hash_chain import ChainVerdict, verify_chain
+from isthmus.host.audit.hash_chain import describe_verdict, verify_chain
 from isthmus.host.audit.head_file import HeadFile
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.queries import AuditFilters, AuditSum, open_log, read_lines, read_sums
@@ -206,21 +206,6 @@ def print_verdict(state: str | None, anchor: str, *, as_json: bool) -> Exit:
 
 
 EXIT_BY_VERDICT = {"good": Exit.OK, "unproved": Exit.UNPROVED, "bad": Exit.TOOL_FAILED}
-
-
-def describe_verdict(found: ChainVerdict) -> Iterable[str]:
-    """The verdict of a check, as lines."""
-    yield f"{found.rows} rows ({found.first} to {found.last}), {found.checkpoints} checkpoints"
-    if found.dropped:
-        yield f"rows up to {found.dropped} were dropped by retention, under a signature"
-    yield from (f"row {fault.seq}: {fault.what}: {fault.text}" for fault in found.faults)
-    yield from (f"unproved: {doubt.text}" for doubt in found.unproved)
-    if found.state == "unproved":
-        yield "no fault was found, and not everything is proved"
-    if found.good:
-        yield "nothing was changed, removed, inserted or put in another order"
-    if not found.faults:
-        yield f"anchor {found.last}:{found.head}"
 
 
 def print_tail(state: str | None, count: int, *, follow: bool, as_json: bool) -> Exit:

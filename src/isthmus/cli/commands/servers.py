@@ -20,7 +20,7 @@ from isthmus.cli.output import print_json, print_note, print_text
 from isthmus.cli.targets import URL_SCHEMES
 from isthmus.core.text import clean_text
 from isthmus.errors import UsageError
-from isthmus.host.config.files import get_config_folder
+from isthmus.host.config.files import find_user_file
 from isthmus.host.config.load import load_config
 from isthmus.host.config.write import add_server, remove_server, set_option
 from isthmus.host.model.entries import HostConfig
@@ -305,22 +305,13 @@ def find_source(name: str, file: str | None) -> str:
     return entry.source
 
 
-def find_user_file() -> Path:
-    """The user's own configuration: the one that is there, or the one to be made."""
-    folder = get_config_folder(os.environ)
-    for name in ("mcp.json", "mcp.jsonc", "mcp.toml"):
-        if (folder / name).is_file():
-            return folder / name
-    return folder / "mcp.json"
-
-
 def add_to_config(name: str, entry: dict[str, Any], file: str | None) -> Exit:
     """Write a server into the configuration.
 
     Raises:
         ConfigError: there is one of this name already, or it cannot be written.
     """
-    path = find_user_file() if file is None else Path(file)
+    path = find_user_file(os.environ) if file is None else Path(file)
     add_server(path, name, entry)
     print_note(f"{name} stands in {path}; the user is asked before it is first started")
     return Exit.OK

@@ -6,7 +6,7 @@ checkpoint, and the end against the head file.
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -97,6 +97,19 @@ class ChainVerdict(Struct, frozen=True, kw_only=True):
     def state(self) -> Literal["good", "unproved", "bad"]:
         """``bad`` where something is wrong; ``unproved`` where nothing is, and not all is proved."""
         return "bad" if self.faults else "unproved" if self.unproved else "good"
+
+
+def describe_verdict(found: ChainVerdict) -> Iterable[str]:
+    """The verdict of a verification, as lines."""
+    yield f"{found.rows} rows ({found.first} to {found.last}), {found.checkpoints} checkpoints"
+    if found.dropped:
+        yield f"rows up to {found.dropped} were dropped by retention, under a signature"
+    yield from (f"row {fault.seq}: {fault.what}: {fault.text}" for fault in found.faults)
+    yield from (f"unproved: {doubt.text}" for doubt in found.unproved)
+    if found.state == "unproved":
+        yield "no fault was found, and not everything is proved"
+    if found.good:
+        yield "nothing was changed, removed, inserted or put in another order"
 
 
 def hash_row(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from isthmus.core.redaction.values import Redactor
+from isthmus.errors import UsageError
 from isthmus.host.audit.hash_chain import ChainVerdict, verify_chain
 from isthmus.host.audit.head_file import HeadUpdate
 from isthmus.host.audit.keys import AuditKeys
@@ -161,8 +162,17 @@ class AuditLog:
         Raises:
             AuditUnavailable: the log cannot be read or written.
         """
+        return await self.read(lambda db: read_last_lines(db, count))
+
+    async def read(self, work: "Callable[[sqlite3.Connection], T]") -> T:
+        """Look something up in the log, with all that was noted before.
+
+        Raises:
+            AuditUnavailable: the log cannot be read or written.
+            UsageError: what is looked for cannot be.
+        """
         await self.flush()
-        return await self._await_store(self._state.read(lambda db: read_last_lines(db, count)))
+        return await self._await_store(self._state.read(work))
 
     async def verify(self, anchor: str = "") -> ChainVerdict:
         """Verify the whole log; see :func:`isthmus.host.audit.hash_chain.verify_chain`.
@@ -217,6 +227,8 @@ class AuditLog:
     async def _await_store(done: Coroutine[None, None, T]) -> T:
         try:
             return await done
+        except UsageError:
+            raise
         except Exception as error:
             raise AuditUnavailable(
                 f"the audit log cannot be written, so nothing is done: {error}"

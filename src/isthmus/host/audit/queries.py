@@ -46,7 +46,7 @@ class AuditFilters(Struct, frozen=True, kw_only=True):
         since, until: from this moment on, and before that one, in seconds since the epoch.
         text: words that stand in the object, the arguments or the detail.
         failed: only those that failed.
-        after: only those with a greater number.
+        after: only those with a greater number, and ``before`` with a smaller one; 0 for any.
     """
 
     server: str = ""
@@ -61,6 +61,7 @@ class AuditFilters(Struct, frozen=True, kw_only=True):
     text: str = ""
     failed: bool = False
     after: int = 0
+    before: int = 0
 
     def where(self) -> tuple[str, list[Any]]:
         """The filters as a condition of SQL, with its values."""
@@ -77,6 +78,9 @@ class AuditFilters(Struct, frozen=True, kw_only=True):
         if self.after:
             parts.append("event.seq > ?")
             values.append(self.after)
+        if self.before:
+            parts.append("event.seq < ?")
+            values.append(self.before)
         if self.failed:
             parts.append("event.is_error = 1")
         if self.text:

@@ -14,6 +14,7 @@ from isthmus.wire.struct import Wire
 if TYPE_CHECKING:
     from isthmus.client.tasks import ToolTask
     from isthmus.host.model.round_proof import RoundProof
+    from isthmus.host.model.view import PrincipalLine, ProfileLine
 
 Answerer: TypeAlias = Literal["client", "gateway"]
 """An answerer of what servers ask: the client that made the call, or the host's own surfaces."""
@@ -56,6 +57,11 @@ class CallingClient(Protocol):
     @property
     def capabilities(self) -> ClientCapabilities:
         """The capabilities that it declared for this very call."""
+        ...
+
+    @property
+    def introduction(self) -> tuple[str, str]:
+        """The name and version that it gives itself, and the revision that it speaks."""
         ...
 
     @property
@@ -152,6 +158,18 @@ class CallingClient(Protocol):
 
     def tell_edited(self, arguments: Mapping[str, Any]) -> None:
         """Tell it, with the result, of the arguments that a person put in place of its own."""
+        ...
+
+
+class Callers(Protocol):
+    """Whoever calls through a gateway: facts that a gateway tells the host, for surfaces."""
+
+    def principals(self) -> "Sequence[PrincipalLine]":
+        """The principals that have called, each with its clients."""
+        ...
+
+    def profiles(self) -> "Sequence[ProfileLine]":
+        """The profiles of the gateway."""
         ...
 
 

@@ -3,12 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.trace import Trace
 
 MAX_WAITING_EVENTS = 1_000  # of one listener that does not take them
 
@@ -24,6 +25,20 @@ class QuestionAnswered(Struct, frozen=True, kw_only=True, tag="answered"):
 
     id: str
     decision: Decision
+
+
+class AttemptJudged(Struct, frozen=True, kw_only=True, tag="judged"):
+    """Policy has decided about an attempt; it may be asked about, begun or denied now.
+
+    Attributes:
+        attempt: what is wanted, without what a rule hides.
+        trace: what policy says, and why.
+        revision: the revision that the server speaks; empty where it is not connected.
+    """
+
+    attempt: Attempt
+    trace: Trace
+    revision: str = ""
 
 
 class AttemptBegan(Struct, frozen=True, kw_only=True, tag="began"):
@@ -50,6 +65,8 @@ class AttemptEnded(Struct, frozen=True, kw_only=True, tag="ended"):
         error: the class of the error; empty where there is none.
         reason: why, in a sentence.
         seconds: how long it took.
+        tokens: what models read and wrote in it; None where none did.
+        attempt: what was wanted, where policy never decided about it.
     """
 
     id: str
@@ -57,6 +74,8 @@ class AttemptEnded(Struct, frozen=True, kw_only=True, tag="ended"):
     error: str = ""
     reason: str = ""
     seconds: float = 0.0
+    tokens: int | None = None
+    attempt: Attempt | None = None
 
 
 class ServerMoved(Struct, frozen=True, kw_only=True, tag="server"):
@@ -84,12 +103,25 @@ class HostNotice(Struct, frozen=True, kw_only=True, tag="noticed"):
 HostEvent: TypeAlias = (
     QuestionAsked
     | QuestionAnswered
+    | AttemptJudged
     | AttemptBegan
     | AttemptProgressed
     | AttemptEnded
     | ServerMoved
     | HostNotice
 )
+
+
+class EventListener(Protocol):
+    """Hears the events of a host, one by one, while they happen."""
+
+    def put(self, event: HostEvent) -> None:
+        """One more event."""
+        ...
+
+    def close(self) -> None:
+        """No more events come."""
+        ...
 
 
 class EventStream:
@@ -141,28 +173,32 @@ class HostEvents:
     """Tells whoever listens; costs nothing where nobody does."""
 
     def __init__(self) -> None:
-        self._streams: list[EventStream] = []
+        self._listeners: list[EventListener] = []
 
     def __bool__(self) -> bool:
-        return bool(self._streams)
+        return bool(self._listeners)
 
     def tell(self, event: HostEvent) -> None:
         """Tell everybody."""
-        for stream in self._streams:
-            stream.put(event)
+        for listener in self._listeners:
+            listener.put(event)
 
     def listen(self) -> EventStream:
         """The events from now on."""
         stream = EventStream(self)
-        self._streams.append(stream)
+        self.attach(stream)
         return stream
 
-    def leave(self, stream: EventStream) -> None:
+    def attach(self, listener: EventListener) -> None:
+        """Tell this one, too, at once and without a queue."""
+        self._listeners.append(listener)
+
+    def leave(self, listener: EventListener) -> None:
         """Tell this one no more."""
-        if stream in self._streams:
-            self._streams.remove(stream)
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
     def close(self) -> None:
         """The end: every listener is told that nothing follows."""
-        for stream in list(self._streams):
-            stream.close()
+        for listener in list(self._listeners):
+            listener.close()

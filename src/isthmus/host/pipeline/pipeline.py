@@ -1,5 +1,6 @@
 """Pipeline: the one way to a server, through policy, consent, limits and the audit log."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,26 +11,31 @@ from msgspec import UNSET, structs
 
 from isthmus.client.model.questions import QUESTION_ORIGIN
 from isthmus.client.model.relay import RoundRelayed
-from isthmus.core.text import clean_text
-from isthmus.errors import IsthmusError, PeerError, Rejected
+from isthmus.errors import PeerError, Rejected
 from isthmus.host.approvals.approval_rows import is_bound_alike
 from isthmus.host.approvals.broker import Broker
 from isthmus.host.approvals.decisions import TaskQuestion, make_connection_key
 from isthmus.host.approvals.grant_matching import digest_arguments
 from isthmus.host.model.attempt import Action, Attempt, new_id
 from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDeclined
-from isthmus.host.model.events import AttemptBegan, AttemptEnded, HostEvents
+from isthmus.host.model.events import AttemptBegan, HostEvents
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import ASSURANCES, Assurance, Trace, rank_assurance
 from isthmus.host.pipeline.acts.act import Act, ActOutcome
 from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
+from isthmus.host.pipeline.attempt_events import (
+    StoppedAttempts,
+    make_ended,
+    make_failed,
+    make_judged,
+)
 from isthmus.host.pipeline.attempts_in_flight import AttemptsInFlight
 from isthmus.host.pipeline.later_rounds import add_approver, end_round, leave_out_counts
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
 from isthmus.host.pipeline.passage import Passage, rate_risk, restore_hidden
 from isthmus.host.pipeline.policy_in_force import PolicyInForce
-from isthmus.host.pipeline.runs import Runs
+from isthmus.host.pipeline.runs import Runs, find_counted_rules
 from isthmus.host.policy.policy import Policy
 from isthmus.store.store import StoreUnavailable
 
@@ -52,7 +58,6 @@ SERVER_ACTIONS: frozenset[Action] = frozenset({
     "tool.call", "resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel",
 })  # fmt: skip
 
-MAX_REASON_CHARS = 2_000  # of an error, for those who watch
 MAX_EDIT_ROUNDS = 5  # a person may edit an attempt so often that it is asked anew
 
 
@@ -96,6 +101,7 @@ class Pipeline(PolicyInForce):
 
     Attributes:
         flying: what is under way at each server.
+        stopped: the attempts that a person has stopped.
         limits: how much each server is given.
     """
 
@@ -121,6 +127,7 @@ class Pipeline(PolicyInForce):
         self.shadow = shadow
         self.mode: Mode = mode
         self.flying = AttemptsInFlight()
+        self.stopped = StoppedAttempts()
         self.broker = broker
         self.audit = audit
         self.runs = runs
@@ -194,6 +201,15 @@ class Pipeline(PolicyInForce):
                 raise declined from error
             finally:
                 del declined  # it keeps this frame, and must not be kept by it
+        except asyncio.CancelledError as error:
+            stopped = self.stopped.find_error(passage)
+            self._record_failure(passage, stopped or error)
+            if stopped is None:
+                raise
+            try:
+                raise stopped from None
+            finally:
+                del stopped  # as above
         except OutcomeUnknown as error:
             error.call = passage.attempt.id
             self._record_failure(passage, error)
@@ -348,6 +364,8 @@ class Pipeline(PolicyInForce):
         passage.judged = self._policy, self._so_far(passage)
         policy = self.find_policy(attempt) if attempt.profile else self._policy
         trace = passage.trace = policy.decide(attempt, facts, self.grants)
+        if self.events and not again:
+            self.events.tell(make_judged(passage))
         if self.shadow is not None and not again:
             self._compare(passage, self.shadow.decide(attempt, facts, self.grants))
         if trace.effect == "deny":
@@ -578,11 +596,7 @@ class Pipeline(PolicyInForce):
         if passage.approval and self._consents is not None:
             self._consents.leave(passage)
         if self.events:
-            self.events.tell(
-                AttemptEnded(
-                    id=passage.attempt.id, failed=outcome.failed, seconds=passage.seconds()
-                )
-            )
+            self.events.tell(make_ended(passage, outcome))
 
     @staticmethod
     def _take_over(passage: Passage) -> None:
@@ -598,21 +612,4 @@ class Pipeline(PolicyInForce):
         if passage.approval and self._consents is not None:
             self._consents.leave(passage, error)
         if self.events:
-            said = str(error) if isinstance(error, IsthmusError) else ""
-            self.events.tell(
-                AttemptEnded(
-                    id=passage.attempt.id,
-                    failed=True,
-                    error=type(error).__name__,
-                    reason=clean_text(said[:MAX_REASON_CHARS]),
-                    seconds=passage.seconds(),
-                )
-            )
-
-
-def find_counted_rules(trace: Trace) -> list[str]:
-    """The rules that an attempt counts for: the deciding one, and where it asks all that ask."""
-    if not trace.matches or trace.matches[0].effect != "ask":
-        return [trace.rule]
-    others = (match.rule for match in trace.matches if match.effect == "ask")
-    return list(dict.fromkeys((trace.rule, *others)))
+            self.events.tell(make_failed(passage, error))

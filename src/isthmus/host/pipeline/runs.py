@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 
 from isthmus.host.model.attempt import Attempt, new_id
 from isthmus.host.model.errors import Exhausted, Unknown
+from isthmus.host.model.trace import Trace
 from isthmus.host.pipeline.acts.act import ActOutcome
 from isthmus.host.policy.flow_labels import RunLabels
 from isthmus.wire import CallToolResult, ResourceLink
@@ -91,6 +93,11 @@ class Run:
         """The sources of its labels, a line each."""
         return self.taken.chain
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is done in it."""
+        return self._ended
+
     def end(self) -> None:
         """Nothing more is done in it."""
         self._ended = True
@@ -171,6 +178,11 @@ class Runs:
             self._runs.move_to_end(id)
         return run
 
+    def list_open(self, count: int) -> list[Run]:
+        """The runs that go on, the one that was used last first; at most so many."""
+        going = (run for run in reversed(self._runs.values()) if not run.has_ended)
+        return list(islice(going, count))
+
     def find_id(self, run: Run | str | None) -> str:
         """The id of a run that somebody has; empty for none.
 
@@ -221,6 +233,14 @@ class Runs:
             run = self._runs.get(id)
             found |= frozenset() if run is None else run.labels
         return found
+
+
+def find_counted_rules(trace: Trace) -> list[str]:
+    """The rules that an attempt counts for: the deciding one, and where it asks all that ask."""
+    if not trace.matches or trace.matches[0].effect != "ask":
+        return [trace.rule]
+    others = (match.rule for match in trace.matches if match.effect == "ask")
+    return list(dict.fromkeys((trace.rule, *others)))
 
 
 MAX_LINKED_RUNS = 1_000

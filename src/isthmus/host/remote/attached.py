@@ -46,6 +46,7 @@ from isthmus.host.remote.protocol import (
     StateMessage,
     encode_line,
 )
+from isthmus.host.remote.requests import AskWatch
 from isthmus.host.remote.view import NONE_TYPE, HostView
 from isthmus.wire import CallToolResult
 from isthmus.wire.reading import reader
@@ -167,12 +168,24 @@ class AttachedHost(HostView):
     async def attend(self, name: str, assurance: Assurance = "local_ui") -> AsyncIterator[None]:
         """Look and answer questions here, as long as this lasts."""
         number = self.number_request()
-        await self.ask(AskAttend(id=number, name=name, assurance=assurance), NONE_TYPE)
+        async with self._stay(AskAttend(id=number, name=name, assurance=assurance)):
+            yield
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[None]:
+        """Have traffic recorded there, as long as this lasts."""
+        async with self._stay(AskWatch(id=self.number_request())):
+            yield
+
+    @asynccontextmanager
+    async def _stay(self, request: AskAttend | AskWatch) -> AsyncIterator[None]:
+        """Ask for what lasts until it is left."""
+        await self.ask(request, NONE_TYPE)
         try:
             yield
         finally:
             with suppress(HostGone):  # then nobody attends there anyway
-                await self.ask(AskLeave(id=self.number_request(), attended=number), NONE_TYPE)
+                await self.ask(AskLeave(id=self.number_request(), attended=request.id), NONE_TYPE)
 
     def events(self) -> AsyncIterator[HostEvent]:
         """Events from now on; they end when the host does."""

@@ -32,7 +32,6 @@ from isthmus.host.remote.protocol import (
     AskLog,
     AskPrompt,
     AskRead,
-    AskRevoke,
     AskServer,
     AskStop,
     AskTools,
@@ -45,6 +44,7 @@ from isthmus.host.remote.protocol import (
     StateMessage,
     encode_line,
 )
+from isthmus.host.remote.requests import AskWatch
 from isthmus.host.remote.view import HostView
 from isthmus.host.state.database import make_private_folder
 from isthmus.host.state.presence import try_lock
@@ -223,10 +223,10 @@ class AttachedSurface:
             AskAttend: self._attend,
             AskLeave: self._leave,
             AskDecide: self._decide,
-            AskServer: lambda ask: view.server_do(ask.server, ask.what),
+            AskServer: self._change_server,
+            AskWatch: self._watch,
             AskLog: lambda ask: view.log_tail(ask.server),
             AskGrants: lambda _: view.grants(),
-            AskRevoke: lambda ask: view.revoke(ask.grant),
             AskAudit: lambda ask: view.audit_tail(max(1, min(ask.count, MAX_AUDIT_ROWS))),
             AskExplain: lambda ask: view.explain(ask.question),
             AskTools: self._tools,
@@ -312,7 +312,7 @@ class AttachedSurface:
     async def _do(self, ask: HostRequest) -> None:
         try:
             self._see_to(ask)
-            result = await self._does[type(ask)](ask)
+            result = await self._does.get(type(ask), self._operate)(ask)
             answer: RequestDone | RequestFailed = RequestDone(
                 id=ask.id, result=msgspec.Raw(msgspec.json.encode(result))
             )
@@ -412,13 +412,35 @@ class AttachedSurface:
                 run=self._run(principal),
             )
 
-    async def _attend(self, ask: AskAttend) -> None:
-        if ask.id in self._attending:
-            raise ControlUnavailable(f"somebody looks here under {ask.id} already: take another id")
+    async def _operate(self, ask: HostRequest) -> object:
+        """What an operator wants: answered by the view, in the name of whoever the surface says."""
+        by = getattr(ask, "by", None)
+        if by is not None:
+            ask = msgspec.structs.replace(ask, by=clean_name(by))
+        return await self._view.ask(ask, object)
+
+    async def _change_server(self, ask: AskServer) -> None:
+        await self._view.server_do(ask.server, ask.what, by=clean_name(ask.by))
+
+    def _stay(self, id: int) -> AsyncExitStack:
+        """What lasts until it is left under this id.
+
+        Raises:
+            ControlUnavailable: too much lasts already, or under the same id.
+        """
+        if id in self._attending:
+            raise ControlUnavailable(f"somebody looks here under {id} already: take another id")
         if len(self._attending) >= MAX_ATTENDING:
             raise ControlUnavailable(f"{MAX_ATTENDING} look here already from this process")
-        stack = self._attending[ask.id] = AsyncExitStack()
-        name = clean_text(ask.name)[:MAX_NAME_CHARS] or "attached"
+        stack = self._attending[id] = AsyncExitStack()
+        return stack
+
+    async def _watch(self, ask: AskWatch) -> None:
+        await self._stay(ask.id).enter_async_context(self._view.watch())
+
+    async def _attend(self, ask: AskAttend) -> None:
+        stack = self._stay(ask.id)
+        name = clean_name(ask.name)
         await stack.enter_async_context(self._view.attend(name, limit_assurance(ask.assurance)))
 
     async def _leave(self, ask: AskLeave) -> None:
@@ -429,11 +451,16 @@ class AttachedSurface:
     async def _decide(self, ask: AskDecide) -> bool:
         decision = msgspec.structs.replace(
             ask.decision,
-            by=clean_text(ask.decision.by)[:MAX_NAME_CHARS] or "attached",
+            by=clean_name(ask.decision.by),
             assurance=limit_assurance(ask.decision.assurance),
             principal="",  # nobody has authenticated them
         )
         return await self._view.decide(ask.question, decision)
+
+
+def clean_name(name: str) -> str:
+    """The name that a surface gives somebody, as the audit log may have it."""
+    return clean_text(name)[:MAX_NAME_CHARS] or "attached"
 
 
 def make_error_detail(error: IsthmusError) -> ErrorDetail:

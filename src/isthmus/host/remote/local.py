@@ -1,15 +1,13 @@
 """Local view: a host as surfaces in the same process see it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import structs
 
 from isthmus.errors import UsageError
 from isthmus.host.catalog.names import Viewer
-from isthmus.host.model.entries import HostConfig
-from isthmus.host.model.errors import Unknown
 from isthmus.host.model.interaction import Interaction
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Assurance
@@ -21,6 +19,11 @@ from isthmus.host.model.view import (
     ToolLine,
     WatchingApprover,
 )
+from isthmus.host.remote.local_access import AccessRequests
+from isthmus.host.remote.local_audit import AuditRequests
+from isthmus.host.remote.local_policy import PolicyRequests
+from isthmus.host.remote.local_servers import ServerRequests
+from isthmus.host.remote.local_traffic import TrafficRequests
 from isthmus.host.remote.protocol import (
     AskAudit,
     AskCall,
@@ -38,40 +41,10 @@ from isthmus.host.remote.protocol import (
 from isthmus.host.remote.view import HostView
 
 if TYPE_CHECKING:
-    from isthmus.host.approvals.broker import Broker
     from isthmus.host.approvals.grant_matching import Grant
-    from isthmus.host.approvals.grants import Grants
-    from isthmus.host.audit.log import AuditLog
-    from isthmus.host.catalog.catalog import HostCatalog
-    from isthmus.host.pipeline.calls import HostCalls
-    from isthmus.host.pipeline.runs import Run
-    from isthmus.host.supervisor.hosted_server import HostedServer
+    from isthmus.host.remote.viewed_host import ViewedHost
 
 T = TypeVar("T")
-
-
-class _ViewedHost(Protocol):
-    """The part of a host that a view needs."""
-
-    @property
-    def config(self) -> HostConfig: ...
-    @property
-    def servers(self) -> "Mapping[str, HostedServer]": ...
-    @property
-    def strikes(self) -> Mapping[str, int]: ...
-    @property
-    def catalog(self) -> "HostCatalog": ...
-    @property
-    def broker(self) -> "Broker": ...
-    @property
-    def grants(self) -> "Grants": ...
-    @property
-    def audit(self) -> "AuditLog": ...
-    @property
-    def calls(self) -> "HostCalls": ...
-
-    def events(self) -> AsyncIterator[HostEvent]: ...
-    def run(self, principal: str) -> "Run": ...
 
 
 class LocalView(HostView):
@@ -83,7 +56,7 @@ class LocalView(HostView):
 
     principal = "user:local"
 
-    def __init__(self, host: _ViewedHost) -> None:
+    def __init__(self, host: "ViewedHost") -> None:
         super().__init__()
         self._host = host
         self._answers: dict[type, Callable[[Any], Awaitable[object]]] = {
@@ -95,6 +68,15 @@ class LocalView(HostView):
             AskAudit: self._tail_audit,
             AskExplain: self._explain,
         }
+        self._servers = ServerRequests(host)
+        for requests in (
+            self._servers,
+            AuditRequests(host),
+            PolicyRequests(host),
+            AccessRequests(host),
+            TrafficRequests(host),
+        ):
+            self._answers |= requests.answers
 
     def pending(self) -> Sequence[Interaction]:
         """The questions that wait, those that matter most first."""
@@ -109,6 +91,12 @@ class LocalView(HostView):
             yield
         finally:
             broker.detach(watching)
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[None]:
+        """Have traffic recorded, as long as this lasts."""
+        with self._host.traffic.watch():
+            yield
 
     def events(self) -> AsyncIterator[HostEvent]:
         """Events from now on; they end when the host does."""
@@ -184,10 +172,12 @@ class LocalView(HostView):
         return await self._host.broker.decide(request.question, request.decision)
 
     async def _change_server(self, request: AskServer) -> None:
-        server = self._host.servers.get(request.server)
-        if server is None:
-            known = ", ".join(self._host.servers) or "none"
-            raise Unknown(f"there is no server {request.server!r}; there are: {known}")
+        server = self._servers.find(request.server)
+        row = AuditRow(
+            kind="server", action=f"server.{request.what}", server=request.server,
+            object=request.server, approver=request.by,
+        )  # fmt: skip
+        self._host.audit.note(row)
         await getattr(server, request.what)()
 
     async def _tail_log(self, request: AskLog) -> Sequence[str]:
@@ -204,7 +194,10 @@ class LocalView(HostView):
         id, host = request.grant, self._host
         ended = await host.grants.revoke(id)
         if ended:
-            row = AuditRow(kind="grant", action="grant.revoke", grant=id, effect="deny", object=id)
+            row = AuditRow(
+                kind="grant", action="grant.revoke", grant=id, effect="deny", object=id,
+                approver=request.by,
+            )  # fmt: skip
             host.audit.note(row)
         return ended
 

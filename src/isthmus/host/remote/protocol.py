@@ -10,9 +10,10 @@ from isthmus.host.model.events import HostEvent
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import ServerDo, ServerStatus
+from isthmus.host.remote.requests import AskWatch, OperatorRequest
 
 SOCKET_NAME = "host.sock"
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 Part: TypeAlias = Literal["surface", "program"]
 """Roles on the control socket. A ``program`` calls, and neither sees nor answers questions: it cannot
@@ -65,6 +66,7 @@ class AskServer(Struct, frozen=True, kw_only=True, tag="server", tag_field="do")
     id: int
     server: str
     what: ServerDo
+    by: str = ""
 
 
 class AskLog(Struct, frozen=True, kw_only=True, tag="log", tag_field="do"):
@@ -85,6 +87,7 @@ class AskRevoke(Struct, frozen=True, kw_only=True, tag="revoke", tag_field="do")
 
     id: int
     grant: str
+    by: str = ""
 
 
 class AskAudit(Struct, frozen=True, kw_only=True, tag="audit", tag_field="do"):
@@ -162,6 +165,8 @@ HostRequest: TypeAlias = (
     | AskRead
     | AskPrompt
     | AskStop
+    | AskWatch
+    | OperatorRequest
 )
 
 

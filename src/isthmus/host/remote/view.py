@@ -12,12 +12,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import (
+    AccountLine,
+    AttemptDraft,
     AuditLine,
+    AuditQuery,
+    AuditVerdict,
+    CallRecord,
     GrantLine,
     HostEvent,
+    PolicyAnswer,
+    PolicyLayerLine,
+    PrincipalLine,
+    ProfileLine,
+    ReplayReport,
+    RunLine,
+    ServerAddress,
     ServerDo,
     ServerStatus,
     ToolLine,
+    ToolState,
+    TrafficFigures,
+    TrafficQuery,
+    WireMessage,
 )
 from isthmus.host.remote.protocol import (
     AskAudit,
@@ -33,6 +49,33 @@ from isthmus.host.remote.protocol import (
     AskTools,
     HostRequest,
 )
+from isthmus.host.remote.requests import (
+    AskAccounts,
+    AskAddress,
+    AskAddServer,
+    AskAuditRow,
+    AskAuditRows,
+    AskCallRecord,
+    AskCallRows,
+    AskConnect,
+    AskFigures,
+    AskForget,
+    AskLayers,
+    AskMessages,
+    AskPrincipals,
+    AskProfiles,
+    AskPromote,
+    AskRelease,
+    AskRemoveServer,
+    AskReplay,
+    AskRuns,
+    AskStopCall,
+    AskStopRun,
+    AskToolStates,
+    AskTraffic,
+    AskTry,
+    AskVerify,
+)
 from isthmus.wire import GetPromptResult, ReadResourceResult
 
 if TYPE_CHECKING:
@@ -41,6 +84,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NONE_TYPE = type(None)
+NO_AUDIT_QUERY = AuditQuery()
+NO_TRAFFIC_QUERY = TrafficQuery()
 
 
 class HostView(ABC):
@@ -83,6 +128,13 @@ class HostView(ABC):
         """
 
     @abstractmethod
+    def watch(self) -> AbstractAsyncContextManager[None]:
+        """Have traffic recorded, as long as this lasts: calls, their steps and messages.
+
+        Where nobody watches, nothing is recorded, and :meth:`traffic` has what was recorded before.
+        """
+
+    @abstractmethod
     def begin_run(self, principal: str = "") -> str:
         """A run for what belongs together: its id, for :meth:`call`; labels of results collect there."""
 
@@ -111,14 +163,20 @@ class HostView(ABC):
         number = self.number_request()
         return await self.ask(AskDecide(id=number, question=id, decision=decision), bool)
 
-    async def server_do(self, name: str, what: ServerDo) -> None:
+    async def server_do(self, name: str, what: ServerDo, *, by: str = "") -> None:
         """Have something done with a server.
+
+        Args:
+            name: which.
+            what: what is to be done.
+            by: who wants that, for the audit log.
 
         Raises:
             Unknown: there is none of this name.
             ServerUnavailable: it did not start.
         """
-        await self.ask(AskServer(id=self.number_request(), server=name, what=what), NONE_TYPE)
+        request = AskServer(id=self.number_request(), server=name, what=what, by=by)
+        await self.ask(request, NONE_TYPE)
 
     async def log_tail(self, server: str) -> Sequence[str]:
         """The last lines that a server's process wrote for people."""
@@ -128,9 +186,9 @@ class HostView(ABC):
         """Every yes that lasts, the newest first."""
         return await self.ask(AskGrants(id=self.number_request()), list[GrantLine])
 
-    async def revoke(self, id: str) -> bool:
+    async def revoke(self, id: str, *, by: str = "") -> bool:
         """End a grant; False where there is none."""
-        return await self.ask(AskRevoke(id=self.number_request(), grant=id), bool)
+        return await self.ask(AskRevoke(id=self.number_request(), grant=id, by=by), bool)
 
     async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
         """The last rows of the audit log, the oldest first."""
@@ -196,3 +254,198 @@ class HostView(ABC):
             principal=principal or self.principal,
         )
         return await self.ask(request, GetPromptResult, run=run)
+
+    # Servers
+
+    async def server_tools(self, server: str) -> Sequence[ToolState]:
+        """The tools of a server, those kept from models included; empty where it has said none yet.
+
+        Raises:
+            Unknown: there is none of this name.
+        """
+        return await self.ask(
+            AskToolStates(id=self.number_request(), server=server), list[ToolState]
+        )
+
+    async def release_tool(
+        self, server: str, tool: str, *, fingerprint: str = "", by: str = ""
+    ) -> bool:
+        """Take a tool out of quarantine; False where it is in none.
+
+        Args:
+            server: the server's name.
+            tool: the tool's name there.
+            fingerprint: of the definition that was looked at: one that has changed since is not
+                released. Empty for the one that there is now.
+            by: who releases it, for the audit log.
+
+        Raises:
+            Unknown: there is no such server, or no such tool.
+        """
+        request = AskRelease(
+            id=self.number_request(), server=server, tool=tool, fingerprint=fingerprint, by=by
+        )
+        return await self.ask(request, bool)
+
+    async def add_server(
+        self, name: str, entry: Mapping[str, Any], *, by: str = ""
+    ) -> ServerStatus:
+        """Write a server into the configuration, and follow that; a person is asked before it starts.
+
+        Args:
+            name: lower case, digits, ``.`` and ``-``.
+            entry: as it stands in ``mcpServers``.
+            by: who adds it, for the audit log.
+
+        Raises:
+            ConfigError: there is one of this name already, or it cannot be written or read.
+        """
+        request = AskAddServer(id=self.number_request(), name=name, entry=dict(entry), by=by)
+        return await self.ask(request, ServerStatus)
+
+    async def remove_server(self, name: str, *, by: str = "") -> None:
+        """Take a server out of the configuration, and end it.
+
+        Raises:
+            Unknown: there is none of this name, or it stands in no file.
+            ConfigError: the file cannot be written.
+        """
+        await self.ask(AskRemoveServer(id=self.number_request(), name=name, by=by), NONE_TYPE)
+
+    async def server_address(self, server: str) -> ServerAddress:
+        """The address of a server, without secrets.
+
+        Raises:
+            Unknown: there is none of this name.
+        """
+        return await self.ask(AskAddress(id=self.number_request(), server=server), ServerAddress)
+
+    # Audit
+
+    async def audit_rows(self, query: AuditQuery = NO_AUDIT_QUERY) -> Sequence[AuditLine]:
+        """Rows of the audit log that fit, the newest first.
+
+        Raises:
+            UsageError: what is searched for are no words.
+        """
+        return await self.ask(AskAuditRows(id=self.number_request(), query=query), list[AuditLine])
+
+    async def audit_row(self, seq: int) -> AuditLine | None:
+        """The row of this number; None where there is none."""
+        # what reads the answer takes a union, which no type parameter can say
+        kind: Any = AuditLine | None
+        found: AuditLine | None = await self.ask(
+            AskAuditRow(id=self.number_request(), seq=seq), kind
+        )
+        return found
+
+    async def call_rows(self, call: str) -> Sequence[AuditLine]:
+        """The rows of a call, the oldest first."""
+        return await self.ask(AskCallRows(id=self.number_request(), call=call), list[AuditLine])
+
+    async def verify_audit(self) -> AuditVerdict:
+        """Verify the whole audit log."""
+        return await self.ask(AskVerify(id=self.number_request()), AuditVerdict)
+
+    # Traffic
+
+    async def traffic(self, query: TrafficQuery = NO_TRAFFIC_QUERY) -> Sequence[CallRecord]:
+        """Recorded calls that fit, the newest first."""
+        return await self.ask(AskTraffic(id=self.number_request(), query=query), list[CallRecord])
+
+    async def call_record(self, call: str) -> CallRecord | None:
+        """The recorded call of this id; None where there is none, or none any more."""
+        kind: Any = CallRecord | None
+        found: CallRecord | None = await self.ask(
+            AskCallRecord(id=self.number_request(), call=call), kind
+        )
+        return found
+
+    async def wire_messages(self, call: str) -> Sequence[WireMessage]:
+        """The messages of a recorded call, in order; empty where they are kept no more."""
+        return await self.ask(AskMessages(id=self.number_request(), call=call), list[WireMessage])
+
+    async def figures(self, minutes: int = 60) -> TrafficFigures:
+        """Figures of the last minutes."""
+        return await self.ask(AskFigures(id=self.number_request(), minutes=minutes), TrafficFigures)
+
+    # Policy
+
+    async def policy_layers(self) -> Sequence[PolicyLayerLine]:
+        """The layers of the policy in force, then the policy that is tried beside it."""
+        return await self.ask(AskLayers(id=self.number_request()), list[PolicyLayerLine])
+
+    async def try_policy(self, draft: AttemptDraft) -> PolicyAnswer:
+        """Say what policy would answer to an attempt; nothing is done, and nothing written.
+
+        Raises:
+            Unknown, BadArguments: it could not be done at all.
+        """
+        return await self.ask(AskTry(id=self.number_request(), draft=draft), PolicyAnswer)
+
+    async def replay_policy(self, policy: str, since: float | None = None) -> ReplayReport:
+        """Decide the attempts of the audit log anew.
+
+        Args:
+            policy: the name of a policy that comes with isthmus, or rules as they stand in a file.
+            since: from then on, in seconds since the epoch.
+
+        Raises:
+            PolicyError: there is no such policy, or the rules cannot be read.
+        """
+        request = AskReplay(id=self.number_request(), policy=policy, since=since)
+        return await self.ask(request, ReplayReport)
+
+    async def promote_shadow(self, *, by: str = "") -> bool:
+        """Put the policy in force that is tried beside; False where none is."""
+        return await self.ask(AskPromote(id=self.number_request(), by=by), bool)
+
+    # Access
+
+    async def accounts(self, principal: str = "") -> Sequence[AccountLine]:
+        """The accounts of a principal at servers; of all who have called, for nobody in particular."""
+        request = AskAccounts(id=self.number_request(), principal=principal)
+        return await self.ask(request, list[AccountLine])
+
+    async def connect_account(self, server: str, principal: str = "") -> str:
+        """The URL of the page on which a principal connects an account.
+
+        Raises:
+            Unknown: there is no such server.
+            UsageError: there are no such pages.
+        """
+        request = AskConnect(
+            id=self.number_request(), server=server, principal=principal or self.principal
+        )
+        return await self.ask(request, str)
+
+    async def forget_account(self, server: str, principal: str = "", *, by: str = "") -> bool:
+        """Forget an account; False where there is none.
+
+        Raises:
+            Unknown: there is no such server.
+        """
+        request = AskForget(
+            id=self.number_request(), server=server, principal=principal or self.principal, by=by
+        )
+        return await self.ask(request, bool)
+
+    async def principals(self) -> Sequence[PrincipalLine]:
+        """Who has called, those that were last seen first."""
+        return await self.ask(AskPrincipals(id=self.number_request()), list[PrincipalLine])
+
+    async def profiles(self) -> Sequence[ProfileLine]:
+        """The profiles of the gateway."""
+        return await self.ask(AskProfiles(id=self.number_request()), list[ProfileLine])
+
+    async def runs(self) -> Sequence[RunLine]:
+        """The runs that go on, the newest first."""
+        return await self.ask(AskRuns(id=self.number_request()), list[RunLine])
+
+    async def stop_call(self, id: str, *, by: str = "") -> bool:
+        """Cancel a call that is under way; False where none of this id is."""
+        return await self.ask(AskStopCall(id=self.number_request(), call=id, by=by), bool)
+
+    async def stop_run(self, run: str, *, by: str = "") -> bool:
+        """End a run and cancel what is under way in it; False where there is no such run."""
+        return await self.ask(AskStopRun(id=self.number_request(), run=run, by=by), bool)

@@ -1,0 +1,1 @@
+"""Traffic of a host: records of calls, kept while somebody watches."""
