@@ -4,11 +4,30 @@ import asyncio
 
 import pytest
 
+from isthmus.core.redaction.values import Redactor
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.calling_client import CallingClients
 from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, Unknown
-from isthmus.host.model.view import AttemptDraft, AuditQuery, TrafficQuery
+from isthmus.host.model.events import (
+    AttemptJudged,
+    AttemptProgressed,
+    HostEvents,
+    QuestionAsked,
+)
+from isthmus.host.model.interaction import Decision
+from isthmus.host.model.trace import Trace
+from isthmus.host.model.view import MAX_QUERY_ROWS, AttemptDraft, AuditQuery, TrafficQuery
+from isthmus.host.pipeline.attempt_events import StoppedAttempts
 from isthmus.host.remote.attached import AttachedHost
 from isthmus.host.remote.control import Control
-from support.host.console_hosts import CANARY, make_console_host, view_host, wait_for_call
+from isthmus.host.traffic.recorder import MAX_CALLS, TrafficRecorder
+from support.host.console_hosts import (
+    ALLOW_ALL,
+    CANARY,
+    make_console_host,
+    view_host,
+    wait_for_call,
+)
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -133,6 +152,89 @@ async def test_a_run_can_be_stopped(host, view):
 
     assert not await view.stop_run(run.id)
     assert run.id not in [one.run for one in await view.runs()]
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_call_with_its_questions_is_one_conversation(tmp_path, era):
+    """Ours: in each era the call has the question, the answer, and every message of both."""
+    async with make_console_host(tmp_path / "state", era=era) as host:
+        view = host.view
+        await host.call("calc__add", {"a": 1, "b": 2})  # it is connected before anybody watches
+        async with view.watch(), view.attend("test"):
+            events = view.events()
+            calling = asyncio.ensure_future(host.call("calc__book", {}))
+            async for event in events:
+                if isinstance(event, QuestionAsked):
+                    said = Decision(verdict="allow", by="ada", edited={"row": 3})
+                    assert await view.decide(event.interaction.id, said)
+                    break
+            assert "row 3" == (await calling).text
+            (found,) = await view.traffic(TrafficQuery(text="book"))
+            (asked,) = await view.traffic(TrafficQuery(server="calc", text="Which seat"))
+            messages = await view.wire_messages(found.id)
+
+    kinds = [step.kind for step in found.steps]
+    texts = " ".join(message.text for message in messages)
+    assert ["question", "answer"] == [one for one in kinds if one in {"question", "answer"}]
+    assert (era == "modern") == ("retry" in kinds)
+    assert [event.interaction.id] == list(found.questions)
+    assert found.id == asked.parent
+    assert ["sent", "received", "sent", "received"] == [one.direction for one in messages]
+    assert "Which seat?" in texts
+    assert "row 3" in texts
+
+
+async def test_messages_are_recorded_without_secrets(host, view):
+    """Ours: a connection that was open before is listened to, and let go afterwards."""
+    await host.call("calc__add", {"a": 1, "b": 2})
+    peer = host.servers["calc"].connections[""].client.connection.peer
+    channel, known = peer.channel, dict(vars(peer))
+    async with view.watch():
+        await host.call("calc__login", {"password": CANARY})
+        (found,) = await view.traffic()
+        messages = await view.wire_messages(found.id)
+    await host.call("calc__add", {"a": 1, "b": 2})
+
+    assert ["sent", "received"] == [one.direction for one in messages]
+    assert "tools/call" in messages[0].text
+    assert not [one for one in messages if CANARY in one.text]
+    assert channel is peer.channel
+    assert set(known) == set(vars(peer))
+    assert 2 == len(await view.wire_messages(found.id))
+
+
+async def test_what_a_rule_hides_is_in_no_record(tmp_path):
+    """Ours: neither in the arguments nor on the wire."""
+    rules = ALLOW_ALL + 'obligations = { redact = ["/a"] }\n'
+    async with make_console_host(tmp_path / "state", rules) as host, host.view.watch():
+        await host.call("calc__add", {"a": 987654321, "b": 2})
+        (found,) = await host.view.traffic()
+        messages = await host.view.wire_messages(found.id)
+
+    assert messages
+    assert "987654321" not in str(found) + str(messages)
+
+
+async def test_the_recorder_is_bounded():
+    """Ours: the oldest calls make room, however many there are."""
+    events = HostEvents()
+    recorder = TrafficRecorder(events, CallingClients(), StoppedAttempts(), Redactor())
+    trace = Trace(effect="allow", rule="r")
+    with recorder.watch(dict):
+        for number in range(MAX_CALLS + 5):
+            attempt = Attempt(
+                id=f"{number:06}", action="tool.call", principal=f"user:{number}", server="s"
+            )
+            events.tell(AttemptJudged(attempt=attempt, trace=trace))
+            for step in range(3):
+                events.tell(AttemptProgressed(id=attempt.id, progress=float(step)))
+
+    assert recorder.find("000004") is None
+    assert recorder.find("000005") is not None
+    assert MAX_QUERY_ROWS == len(recorder.list(TrafficQuery(count=10_000)))
+    assert MAX_CALLS == sum(recorder.count_running().values())
+    assert len(recorder.list_principals()) < MAX_CALLS
+    assert not events
 
 
 # Audit

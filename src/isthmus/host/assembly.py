@@ -142,7 +142,7 @@ def make_core(
         state=state, audit=audit, decisions=decisions, grants=grants, fingerprints=fingerprints,
         shared=shared, accounts=make_accounts(state, shared), broker=broker, clients=clients,
         approvals=desk, runs=runs, limits=limits, pipeline=pipeline,
-        traffic=TrafficRecorder(events, clients, pipeline.stopped, clock),
+        traffic=TrafficRecorder(events, clients, pipeline.stopped, audit.redactor, clock),
     )  # fmt: skip
 
 

@@ -2,13 +2,18 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.wire.jsonrpc import Frame
 from isthmus.wire.struct import Id
 
-__all__ = ["WireLog", "Wiretap"]
+if TYPE_CHECKING:
+    from isthmus.runtime.inbound import Inbound
+    from isthmus.runtime.peer import Peer
+    from isthmus.wire.meta import Envelope
+
+__all__ = ["HeardChannel", "PeerTap", "WireLog", "Wiretap"]
 
 Sink: TypeAlias = Callable[[Delivery, Frame], None]
 
@@ -61,3 +66,66 @@ class Wiretap:
             sink(delivery, frame)
 
         attach(heard)
+
+
+Hear: TypeAlias = Callable[[Literal["sent", "received"], bytes, Outgoing | None], None]
+"""Told of each message, and of a sent one what a transport is told."""
+
+
+class HeardChannel:
+    """A channel of a peer that is listened to for a while: it tells what is sent."""
+
+    def __init__(self, channel: Channel, hear: Hear) -> None:
+        self.channel = channel
+        self._hear = hear
+
+    async def receive(self) -> Delivery | None:
+        """As the channel listened to: what is received is told where the peer takes it in."""
+        return await self.channel.receive()
+
+    async def send(self, out: Outgoing) -> None:
+        """Send a message, and tell of it before."""
+        self._hear("sent", out.data if not out.rest else b"".join((out.data, *out.rest)), out)
+        await self.channel.send(out)
+
+    def abandon(self, id: Id) -> bool:
+        """As the channel listened to."""
+        return self.channel.abandon(id)
+
+    async def close(self) -> None:
+        """Close the channel listened to."""
+        await self.channel.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the channel can do."""
+        return getattr(self.channel, name)
+
+
+class PeerTap:
+    """Listens to a peer that is at work, from now on until it is let go; others are as they were.
+
+    Args:
+        peer: our side of a conversation.
+        hear: told of each message; it must not raise.
+    """
+
+    def __init__(self, peer: "Peer", hear: Hear) -> None:
+        self._peer = peer
+        self._heard = HeardChannel(peer.channel, hear)
+        take = peer.take
+
+        def take_heard(
+            delivery: Delivery, frame: Frame | None = None, envelope: "Envelope | None" = None
+        ) -> "list[Inbound]":
+            hear("received", delivery.data, None)
+            return take(delivery, frame, envelope)
+
+        peer.channel = self._heard
+        # every way in looks this up at the peer; the class is not touched
+        peer.take = take_heard  # type: ignore[method-assign]  # of this one peer, for a while
+
+    def release(self) -> None:
+        """Listen no more."""
+        if self._peer.channel is self._heard:
+            self._peer.channel = self._heard.channel
+        vars(self._peer).pop("take", None)

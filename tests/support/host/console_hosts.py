@@ -3,7 +3,10 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from isthmus import Server
+from msgspec import Struct
+
+from isthmus import Context, Server
+from isthmus.core.answers import Accepted
 from isthmus.host.host import Host
 from isthmus.host.policy.policy import Policy, PolicyLayer
 from isthmus.host.policy.rule_file import read_layers
@@ -13,6 +16,12 @@ from isthmus.host.remote.control import Control
 CANARY = "correct-horse-battery-staple-9431"
 
 ALLOW_ALL = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = { action = "*" }\n'
+
+
+class Seat(Struct):
+    """Where to sit."""
+
+    row: int
 
 
 def make_calculator():
@@ -40,14 +49,20 @@ def make_calculator():
         """Log in."""
         return f"password={password}"
 
+    @server.tool
+    async def book(ctx: Context) -> str:
+        """Ask where to sit."""
+        seat = await ctx.elicit("Which seat?", Seat)
+        return f"row {seat.value.row}" if isinstance(seat, Accepted) else "none"
+
     return server
 
 
-def make_console_host(state, rules=ALLOW_ALL):
+def make_console_host(state, rules=ALLOW_ALL, **options):
     """A host with a calculator, whose policy allows everything."""
     layers: list[PolicyLayer] = read_layers(rules, "user")
     host = Host(state=state, policy=Policy(layers))
-    host.add("calc", make_calculator())
+    host.add("calc", make_calculator(), **options)
     return host
 
 

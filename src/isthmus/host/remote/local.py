@@ -95,7 +95,7 @@ class LocalView(HostView):
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
         """Have traffic recorded, as long as this lasts."""
-        with self._host.traffic.watch():
+        with self._host.traffic.watch(lambda: self._host.servers):
             yield
 
     def events(self) -> AsyncIterator[HostEvent]:

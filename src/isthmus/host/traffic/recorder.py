@@ -8,6 +8,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +24,7 @@ from isthmus.host.model.events import (
     HostEvents,
     QuestionAnswered,
     QuestionAsked,
+    ServerMoved,
 )
 from isthmus.host.model.interaction import Interaction
 from isthmus.host.model.view import (
@@ -38,6 +40,10 @@ from isthmus.host.model.view import (
 )
 from isthmus.host.pipeline.attempt_events import StoppedAttempts
 from isthmus.host.traffic.figures import TrafficCounts
+from isthmus.host.traffic.messages import MessageRecorder
+
+if TYPE_CHECKING:
+    from isthmus.host.supervisor.hosted_server import HostedServer
 
 MAX_CALLS = 2_000
 MAX_STEPS = 200  # of one call
@@ -103,6 +109,7 @@ class TrafficRecorder:
         events: of the host.
         clients: say for whom of a gateway an attempt is made.
         stopped: ends attempts that a person stops.
+        redactor: takes out what is secret.
         clock: says the seconds since the epoch.
     """
 
@@ -111,6 +118,7 @@ class TrafficRecorder:
         events: HostEvents,
         clients: CallingClients,
         stopped: StoppedAttempts,
+        redactor: Redactor,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._events = events
@@ -118,10 +126,12 @@ class TrafficRecorder:
         self._stopped = stopped
         self._clock = clock
         self._watchers = 0
-        self._redactor = Redactor()
+        self._redactor = redactor
+        self._servers: Callable[[], Mapping[str, HostedServer]] = dict
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()
+        self._running: dict[str, RecordedCall] = {}
         self._questions: OrderedDict[str, list[str]] = OrderedDict()
-        self._messages: dict[str, list[WireMessage]] = {}
+        self._messages = MessageRecorder(redactor, clock, self._find_lone_call, self._take_retry)
         self._counts = TrafficCounts()
         self._hits: Counter[str] = Counter()
         self._callers: OrderedDict[str, CallerCounts] = OrderedDict()
@@ -132,21 +142,28 @@ class TrafficRecorder:
         return self._watchers > 0
 
     @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Record what goes on, as long as this lasts for anybody."""
+    def watch(self, servers: "Callable[[], Mapping[str, HostedServer]]") -> Iterator[None]:
+        """Record what goes on, as long as this lasts for anybody.
+
+        Args:
+            servers: gives the servers of now, whose connections are listened to.
+        """
         self._watchers += 1
         if self._watchers == 1:
+            self._servers = servers
             self._events.attach(self)
+            self._messages.listen(servers())
         try:
             yield
         finally:
             self._watchers -= 1
             if not self._watchers:
-                self._events.leave(self)
+                self.close()
 
     def close(self) -> None:
-        """The host ends: nothing more comes."""
+        """Record nothing more."""
         self._events.leave(self)
+        self._messages.release()
 
     # Events
 
@@ -159,7 +176,10 @@ class TrafficRecorder:
                 self._take_question(interaction)
             case QuestionAnswered():
                 self._take_answer(event)
+            case ServerMoved():
+                self._messages.listen(self._servers())
             case AttemptBegan(attempt=attempt):
+                self._messages.listen(self._servers())
                 self._add_step(attempt.id, "sent", f"sent to {attempt.server or 'nobody'}")
             case AttemptProgressed():
                 self._take_progress(event)
@@ -178,6 +198,8 @@ class TrafficRecorder:
             reason=trace.reason,
             revision=event.revision,
         )
+        if trace.obligations.redact:
+            self._messages.hidden.add(attempt.id)
         call.add_step("rule", now, f"{trace.effect} by {trace.rule}: {trace.reason}")
         self._counts.count_decision(now, trace.rule, trace.effect)
         if trace.rule in self._hits or len(self._hits) < MAX_RULES:
@@ -193,13 +215,14 @@ class TrafficRecorder:
             action=attempt.action, object=attempt.object, parent=attempt.parent, run=attempt.run,
             arguments=self._redact(attempt.arguments),
         )  # fmt: skip
-        call = self._calls[attempt.id] = RecordedCall(attempt, record)
+        call = self._calls[attempt.id] = self._running[attempt.id] = RecordedCall(attempt, record)
         whose = attempt.asker or attempt.principal
         call.add_step(
             "attempt", now, f"{whose} wants {attempt.action} {attempt.object} of {attempt.server}"
         )
         if len(self._calls) > MAX_CALLS:
-            self._calls.popitem(last=False)
+            old, _ = self._calls.popitem(last=False)
+            self._running.pop(old, None)
         self._count_caller(attempt.principal, f"{name} {revision}".strip(), now)
         return call
 
@@ -255,6 +278,7 @@ class TrafficRecorder:
         call.change(outcome=outcome, error=error, seconds=event.seconds, tokens=event.tokens)
         call.add_step("outcome", now, f"{outcome}{f': {error}' if error else ''}")
         call.task = None
+        self._running.pop(event.id, None)
         failed = outcome != "ok"
         self._counts.count_call(now, call.record.server, event.seconds, failed=failed)
 
@@ -262,6 +286,20 @@ class TrafficRecorder:
         call = self._calls.get(id)
         if call is not None:
             call.add_step(kind, self._clock(), text)
+
+    def _take_retry(self, id: str) -> None:
+        """The request of a call is sent once more, since 2026-07-28 with what was answered."""
+        self._add_step(id, "retry", "sent again, with the answers")
+
+    def _find_lone_call(self, server: str, isolation: str) -> str:
+        """The one call under way at a connection; empty where there are none or several."""
+        at = [
+            id
+            for id, call in self._running.items()
+            if (call.attempt.server, call.attempt.isolation) == (server, isolation)
+            and not call.attempt.action.startswith(("elicit.", "sampling.", "roots."))
+        ]
+        return at[0] if len(at) == 1 else ""
 
     def _redact(self, arguments: object) -> object:
         """Arguments without secrets; of very large ones their size."""
@@ -288,7 +326,7 @@ class TrafficRecorder:
 
     def list_messages(self, id: str) -> Sequence[WireMessage]:
         """The messages of a recorded call, in order."""
-        return self._messages.get(id, ())
+        return self._messages.list(id)
 
     def count(self, minutes: int) -> TrafficFigures:
         """The figures of the last minutes."""
@@ -300,11 +338,11 @@ class TrafficRecorder:
 
     def count_running(self) -> Mapping[str, int]:
         """The number of calls under way, by run."""
-        return Counter(c.attempt.run for c in self._calls.values() if c.task is not None)
+        return Counter(call.attempt.run for call in self._running.values())
 
     def list_principals(self) -> Sequence[PrincipalLine]:
         """The principals of the recorded calls."""
-        running = Counter(c.attempt.principal for c in self._calls.values() if c.task is not None)
+        running = Counter(call.attempt.principal for call in self._running.values())
         return [
             PrincipalLine(
                 principal=principal,
@@ -320,7 +358,7 @@ class TrafficRecorder:
 
     def list_running(self, *, run: str) -> Sequence[str]:
         """The ids of the calls of a run that are under way."""
-        return [id for id, c in self._calls.items() if c.attempt.run == run and c.task is not None]
+        return [id for id, call in self._running.items() if call.attempt.run == run]
 
     def stop(self, id: str, by: str) -> bool:
         """Cancel a call; False where it is not under way.

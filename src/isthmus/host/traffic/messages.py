@@ -1,0 +1,192 @@
+"""Messages of recorded calls: what goes over the wire between the host and a server, without secrets.
+
+Connections are listened to while traffic is recorded, and let go afterwards. A message belongs to the
+call whose request it is, or answers; what a server asks by itself belongs to the one call under way.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from isthmus.core.redaction.values import Redactor
+from isthmus.host.model.view import WireMessage
+from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
+from isthmus.runtime.wiretap import PeerTap
+
+if TYPE_CHECKING:
+    from isthmus.host.supervisor.hosted_server import HostedServer
+    from isthmus.runtime.channel import Outgoing
+    from isthmus.runtime.peer import Peer
+
+MAX_CALLS_WITH_MESSAGES = 200
+MAX_MESSAGES = 200  # of one call
+MAX_MESSAGE_BYTES = 64 * 1024
+MAX_OPEN_IDS = 4_096
+HIDDEN = "[hidden by a rule]"
+
+Direction: TypeAlias = Literal["sent", "received"]
+RequestKey: TypeAlias = tuple[int, Direction, str]
+"""A connection, who asked, and the id of the request."""
+
+
+class HeardConnection(NamedTuple):
+    """A connection that is listened to.
+
+    Attributes:
+        number: of its peer.
+        server, isolation: where it leads, and whose it is.
+    """
+
+    number: int
+    server: str
+    isolation: str
+
+
+class MessageRecorder:
+    """Records messages of calls.
+
+    Args:
+        redactor: takes out what is secret.
+        clock: says the seconds since the epoch.
+        find_lone_call: finds the one call that is under way at a connection; empty where there are none
+            or several.
+        on_retry: told of a call whose request is sent once more.
+    """
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        clock: Callable[[], float],
+        find_lone_call: Callable[[str, str], str],
+        on_retry: Callable[[str], None],
+    ) -> None:
+        self._redactor = redactor
+        self._clock = clock
+        self._find_lone_call = find_lone_call
+        self._on_retry = on_retry
+        self._of: OrderedDict[str, list[WireMessage]] = OrderedDict()
+        self._requests: dict[str, str] = {}
+        self._open: OrderedDict[RequestKey, str] = OrderedDict()
+        self._taps: dict[int, tuple[Peer, PeerTap]] = {}
+        self.hidden: set[str] = set()
+
+    # Taps
+
+    def listen(self, servers: "Mapping[str, HostedServer]") -> None:
+        """Listen to every connection that is open now."""
+        for number, (peer, _) in list(self._taps.items()):
+            if peer.lost is not None:
+                del self._taps[number]
+        for name, hosted in servers.items():
+            for isolation, connection in list(hosted.connections.items()):
+                client = connection.client
+                used = None if client is None else client.connection.peer
+                if used is not None and id(used) not in self._taps and used.lost is None:
+                    hear = partial(self._hear, HeardConnection(id(used), name, isolation))
+                    self._taps[id(used)] = used, PeerTap(used, hear)
+
+    def release(self) -> None:
+        """Listen to none any more."""
+        for _, tap in self._taps.values():
+            tap.release()
+        self._taps.clear()
+        self._open.clear()
+
+    # Messages
+
+    def list(self, call: str) -> Sequence[WireMessage]:
+        """The messages of a call, in order."""
+        return tuple(self._of.get(call, ()))
+
+    def _hear(
+        self,
+        heard: HeardConnection,
+        direction: Direction,
+        data: bytes,
+        out: "Outgoing | None",
+    ) -> None:
+        """Take down a message, for the call that it belongs to."""
+        try:
+            value = msgspec.json.decode(data)
+        except (ValueError, RecursionError):
+            return
+        members = value if isinstance(value, list) else [value]
+        for member in members:
+            if isinstance(member, dict):
+                call = self._find_call(member, heard, direction)
+                if call:
+                    self._take(call, direction, member, is_request=out is not None)
+
+    def _find_call(
+        self, message: Mapping[str, Any], heard: HeardConnection, direction: Direction
+    ) -> str:
+        """The call that a message belongs to; empty where nobody can tell."""
+        number, method = message.get("id"), message.get("method")
+        other: Direction = "received" if direction == "sent" else "sent"
+        if method is None:  # an answer to what the other side asked
+            return self._open.pop((heard.number, other, repr(number)), "")
+        call = ""
+        if direction == "sent":
+            attempt = CURRENT_ATTEMPT.get()
+            call = "" if attempt is None else attempt.id
+        elif number is None:
+            params = message.get("params")
+            token = params.get("progressToken") if isinstance(params, dict) else None
+            call = self._open.get((heard.number, "sent", repr(token)), "")
+        call = call or self._find_lone_call(heard.server, heard.isolation)
+        if call and number is not None:
+            self._open[heard.number, direction, repr(number)] = call
+            if len(self._open) > MAX_OPEN_IDS:
+                self._open.popitem(last=False)
+        return call
+
+    def _take(
+        self, call: str, direction: Direction, message: dict[str, Any], *, is_request: bool
+    ) -> None:
+        found = self._of.get(call)
+        if found is None:
+            found = self._of[call] = []
+            if len(self._of) > MAX_CALLS_WITH_MESSAGES:
+                old, _ = self._of.popitem(last=False)
+                self._requests.pop(old, None)
+                self.hidden.discard(old)
+        method = message.get("method")
+        if is_request and method == "tools/call":
+            if call in self._requests:
+                self._on_retry(call)
+            self._requests[call] = method
+        if len(found) < MAX_MESSAGES:
+            text = self._spell(call, message)
+            found.append(WireMessage(at=self._clock(), direction=direction, text=text))
+
+    def _spell(self, call: str, message: dict[str, Any]) -> str:
+        """A message as JSON, without what is secret and what a rule hides, and not too long."""
+        if call in self.hidden or self._redactor.has_pointers:
+            message = hide_contents(message)
+        text = msgspec.json.encode(self._redactor.redact(message)).decode()
+        if len(text) <= MAX_MESSAGE_BYTES:
+            return text
+        return f"{text[:MAX_MESSAGE_BYTES]}… ({len(text) - MAX_MESSAGE_BYTES:,} more characters)"
+
+
+def id_of(peer: "Peer") -> int:
+    """A number for a peer that is kept."""
+    return id(peer)
+
+
+def hide_contents(message: dict[str, Any]) -> dict[str, Any]:
+    """A message without its arguments and its result, where rules name places in them."""
+    shown = dict(message)
+    params = shown.get("params")
+    if isinstance(params, dict):
+        shown["params"] = {
+            name: value if name in {"name", "uri", "progressToken"} else HIDDEN
+            for name, value in params.items()
+        }
+    for name in ("result", "error"):
+        if name in shown:
+            shown[name] = HIDDEN
+    return shown
