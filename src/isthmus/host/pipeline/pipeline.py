@@ -22,14 +22,9 @@ from isthmus.host.model.events import AttemptBegan, HostEvents
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import ASSURANCES, Assurance, Trace, rank_assurance
+from isthmus.host.pipeline import attempt_events
 from isthmus.host.pipeline.acts.act import Act, ActOutcome
 from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
-from isthmus.host.pipeline.attempt_events import (
-    StoppedAttempts,
-    make_ended,
-    make_failed,
-    make_judged,
-)
 from isthmus.host.pipeline.attempts_in_flight import AttemptsInFlight
 from isthmus.host.pipeline.later_rounds import add_approver, end_round, leave_out_counts
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
@@ -127,7 +122,7 @@ class Pipeline(PolicyInForce):
         self.shadow = shadow
         self.mode: Mode = mode
         self.flying = AttemptsInFlight()
-        self.stopped = StoppedAttempts()
+        self.stopped = attempt_events.StoppedAttempts()
         self.broker = broker
         self.audit = audit
         self.runs = runs
@@ -365,7 +360,7 @@ class Pipeline(PolicyInForce):
         policy = self.find_policy(attempt) if attempt.profile else self._policy
         trace = passage.trace = policy.decide(attempt, facts, self.grants)
         if self.events and not again:
-            self.events.tell(make_judged(passage))
+            self.events.tell(attempt_events.make_judged(passage))
         if self.shadow is not None and not again:
             self._compare(passage, self.shadow.decide(attempt, facts, self.grants))
         if trace.effect == "deny":
@@ -596,7 +591,7 @@ class Pipeline(PolicyInForce):
         if passage.approval and self._consents is not None:
             self._consents.leave(passage)
         if self.events:
-            self.events.tell(make_ended(passage, outcome))
+            self.events.tell(attempt_events.make_ended(passage, outcome))
 
     @staticmethod
     def _take_over(passage: Passage) -> None:
@@ -612,4 +607,4 @@ class Pipeline(PolicyInForce):
         if passage.approval and self._consents is not None:
             self._consents.leave(passage, error)
         if self.events:
-            self.events.tell(make_failed(passage, error))
+            self.events.tell(attempt_events.make_failed(passage, error))
