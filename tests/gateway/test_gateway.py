@@ -1,9 +1,13 @@
 """The gateway: lists, calls, reads, prompts and completion, from every revision to every other."""
 
+import json
+
 import pytest
 
 from isthmus import Client, Context, Server
 from isthmus.errors import ResourceNotFound
+from isthmus.gateway import Gateway
+from isthmus.host import Host
 from isthmus.wire import PromptReference
 from support.gateway.small_gateway import REVISION_NAMES, make_gateway, make_shop
 
@@ -79,3 +83,30 @@ async def test_an_unknown_resource_is_refused_as_the_revision_of_the_client_has_
 
     assert (-32602 if client > "2026" else -32002) == refused.value.code
     assert {"uri": uri} == refused.value.data
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ({"servers": ["shp"]}, "no server is called 'shp'"),
+        ({"include": ["store__*"]}, "'store__*' is no name of a tool of its servers"),
+        ({"include": ["store__*"]}, "it names no tool, so that it offers none"),
+    ],
+)
+async def test_a_profile_that_offers_nothing_is_warned_of_at_the_start(
+    profile, words, tmp_path, caplog
+):
+    """Ours (A8): by file and line, and the other endpoints are served."""
+    shop = {"url": "http://127.0.0.1:1/mcp"}
+    config = {"mcpServers": {"shop": shop}, "host": {"gateway": {"profiles": {"empty": profile}}}}
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps(config, indent=1), encoding="utf-8")
+    line = path.read_text(encoding="utf-8").splitlines().index('    "empty": {') + 1
+    async with (
+        Gateway(Host.from_config(str(path), state=tmp_path / "state")) as gateway,
+        Client(gateway.find_server("/mcp/p/empty")) as user,
+    ):
+        assert [] == await user.list_tools()
+        assert gateway.has_endpoint("/mcp/shop")
+    told = [row.getMessage() for row in caplog.records if words in row.getMessage()]
+    assert [f"{path}:{line}"] == [one.partition(": ")[0] for one in told]
