@@ -52,7 +52,7 @@ class CallerConnections:
 
     @asynccontextmanager
     async def borrow(self, server: str, inbound: "Inbound", principal: str) -> AsyncIterator[str]:
-        """The isolation key for one call.
+        """The isolation key for one call that does not share a connection.
 
         Args:
             server: the server's name.
@@ -61,16 +61,9 @@ class CallerConnections:
 
         Raises:
             Unknown: there is no such server.
-            ServerUnavailable: it cannot be reached.
             Exhausted: there is no place for one more connection.
         """
-        hosted = self._host.parts.supervisor.server(server)
-        instance = hosted.entry.options.instance
-        if instance == "shared" or (
-            instance != "per-user" and await self._shares(hosted, inbound, principal)
-        ):
-            yield ""
-            return
+        instance = self._host.parts.supervisor.server(server).entry.options.instance
         pooled: PoolKey | None = None
         if instance == "per-user":
             key = principal
@@ -87,6 +80,19 @@ class CallerConnections:
                 self._pools.setdefault(pooled, []).append(key)
                 self._pool_of[key] = pooled
             self.places.leave(place)
+
+    async def shares(self, server: str, inbound: "Inbound", principal: str) -> bool:
+        """Whether one call uses the connection of all, under the key that is empty; else see :meth:`borrow`.
+
+        Raises:
+            Unknown: there is no such server.
+            ServerUnavailable: it cannot be reached.
+        """
+        hosted = self._host.parts.supervisor.server(server)
+        instance = hosted.entry.options.instance
+        if instance in {"shared", "per-user"}:
+            return instance == "shared"
+        return await self._shares(hosted, inbound, principal)
 
     async def _shares(self, hosted: "HostedServer", inbound: "Inbound", principal: str) -> bool:
         """Whether a caller may share the connection of all, or of all who show the same account."""

@@ -465,8 +465,11 @@ class GatewayProvider:
             check_relayed_round(call.left, self.view.label, (server, own))
         if method == "tools/call":
             self._mirrored.check((server, own), Viewer(principal), params, call.inbound)
+        connections = self._parts.connections
         with CallContext(call, self.view.profile_name):
-            async with self._parts.connections.borrow(server, call.inbound, principal) as key:
+            if await connections.shares(server, call.inbound, principal):
+                return await self._dispatch(call, method, params, server, own, principal, "")
+            async with connections.borrow(server, call.inbound, principal) as key:
                 return await self._dispatch(call, method, params, server, own, principal, key)
 
     async def _find(self, method: str, params: Any, name: str, principal: str) -> Owned:
