@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import aclosing
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -96,6 +96,8 @@ class Console:
         self._view_of = view_of or (lambda _visitor: view)
         self._now = now
         self.live = LiveUpdates(view)
+        self._states: dict[type, Any] = {}
+        self._watching: AbstractAsyncContextManager[None] | None = None
 
     @property
     def login_address(self) -> str:
@@ -129,8 +131,13 @@ class Console:
         """Get ready."""
 
     async def close(self, drain: float | None = None) -> None:  # noqa: ARG002 - of serve_lifespan
-        """End what is live."""
+        """End what is live, and what pages have begun."""
         await self.live.close()
+        for state in self._states.values():
+            await state.close()
+        if self._watching is not None:
+            watching, self._watching = self._watching, None
+            await watching.__aexit__(None, None, None)
 
     def _read_path(self, scope: Scope) -> tuple[str, ...]:
         """The parts of the path below the prefix, decoded.
@@ -170,8 +177,15 @@ class Console:
         elif segments == ("events",):
             await self._serve_events(self._bind(request, segments, visitor), receive, send)
         else:
+            await self._watch()
             asked = self._bind(request, segments, visitor)
             await self._send_reply(send, asked, await self._answer(asked))
+
+    async def _watch(self) -> None:
+        """Have calls recorded from now on; they are not before anybody looks, and cost nothing then."""
+        if self._watching is None:
+            self._watching = self._view.watch()
+            await self._watching.__aenter__()
 
     def _bind(
         self, request: BrowserRequest, segments: tuple[str, ...], visitor: ConsoleVisitor
@@ -185,6 +199,7 @@ class Console:
             prefix=self._prefix,
             tokens=self._tokens,
             now=self._now,
+            states=self._states,
         )
 
     # Signing in and out
@@ -291,7 +306,14 @@ class Console:
         ]
         if file.name:
             headers.append((b"content-disposition", f'attachment; filename="{file.name}"'.encode()))
-        await send_response(send, 200, headers, file.content)
+        if isinstance(file.content, bytes):
+            await send_response(send, 200, headers, file.content)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async with aclosing(file.content) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _redirect(self, send: Send, reply: PageRedirect) -> None:
         headers = [

@@ -11,6 +11,8 @@ from isthmus.console.routes import SECTIONS
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 STATIC_KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
+STYLES = ("console.css", "pages.css", "plots.css")
+SCRIPTS = ("console.js", "copy.js")
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "isthmus-theme"
 NAME = "isthmus"
@@ -87,8 +89,14 @@ def make_document(
         element("meta", {"name": "robots", "content": "noindex"}),
         element("title", {}, f"({count}) " if count else "", f"{title} · {NAME}"),
         element("link", {"rel": "icon", "href": f"{prefix}/icon.svg?n={count}", "id": "icon"}),
-        element("link", {"rel": "stylesheet", "href": find_static(prefix, "console.css")}),
-        element("script", {"type": "module", "src": find_static(prefix, "console.js")}),
+        [
+            element("link", {"rel": "stylesheet", "href": find_static(prefix, name)})
+            for name in STYLES
+        ],
+        [
+            element("script", {"type": "module", "src": find_static(prefix, name)})
+            for name in SCRIPTS
+        ],
     ]
     body = {"data-prefix": prefix, "data-live": live or None}
     page = element(

@@ -17,6 +17,7 @@ from isthmus.core.http.sse import encode_comment, encode_event
 from isthmus.host.model.events import (
     AttemptBegan,
     AttemptEnded,
+    AttemptJudged,
     AttemptProgressed,
     HostEvent,
     HostNotice,
@@ -39,6 +40,7 @@ TOPICS: Mapping[type, Callable[[Any], tuple[str, ...]]] = {
     QuestionAsked: lambda _: ("inbox",),
     QuestionAnswered: lambda _: ("inbox",),
     ServerMoved: lambda event: ("servers", f"server:{event.server}"),
+    AttemptJudged: lambda event: ("traffic", f"call:{event.attempt.id}"),
     AttemptBegan: lambda event: ("traffic", f"call:{event.attempt.id}"),
     AttemptProgressed: lambda event: ("traffic", f"call:{event.id}"),
     AttemptEnded: lambda event: ("traffic", f"call:{event.id}"),

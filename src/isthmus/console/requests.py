@@ -6,8 +6,8 @@ gives a :class:`PageReply`, whose body is made with :func:`isthmus.cards.markup.
 :class:`PageRedirect` after a form. :mod:`isthmus.console.routes` says how it is listed.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,8 @@ from isthmus.console.login import ConsoleVisitor
 
 if TYPE_CHECKING:
     from isthmus.host.remote.view import HostView
+
+T = TypeVar("T")
 
 NOT_HERE_TEXT = "There is no such page."
 
@@ -57,13 +59,13 @@ class Download(Struct, frozen=True, kw_only=True):
     """A file, which the browser keeps or shows.
 
     Attributes:
-        content: its bytes.
+        content: its bytes, or where it is long its pieces as they come.
         kind: its media type.
         name: the name it is kept under; empty where it is shown.
         forever: whether it never changes under its URL.
     """
 
-    content: bytes
+    content: bytes | AsyncGenerator[bytes, None]
     kind: str
     name: str = ""
     forever: bool = False
@@ -84,6 +86,7 @@ class ConsoleRequest(Struct, frozen=True, kw_only=True):
         prefix: the console's path.
         tokens: of forms.
         now: says the seconds since the epoch.
+        states: what the pages of a console keep from one request to the next, by its class.
     """
 
     browser: BrowserRequest
@@ -94,11 +97,19 @@ class ConsoleRequest(Struct, frozen=True, kw_only=True):
     prefix: str
     tokens: FormTokens
     now: Callable[[], float]
+    states: dict[type, Any] = {}
 
     @property
     def fields(self) -> Mapping[str, str]:
         """What a form holds, or the query where there is none."""
         return self.browser.fields
+
+    def find_state(self, kind: type[T]) -> T:
+        """The one object of a class that a console keeps for its pages; made when it is first wanted."""
+        if kind not in self.states:
+            self.states[kind] = kind()
+        found: T = self.states[kind]
+        return found
 
     def link(self, *parts: str, **query: str | int) -> str:
         """The path of a page of the console: ``request.link("servers", name, page=2)``."""

@@ -70,7 +70,14 @@ class Section(Struct, frozen=True):
     operator: bool = False
 
 
-SECTIONS: tuple[Section, ...] = (Section("inbox", "Inbox"),)
+SECTIONS: tuple[Section, ...] = (
+    Section("inbox", "Inbox"),
+    Section("servers", "Servers", operator=True),
+    Section("traffic", "Traffic"),
+    Section("access", "Access"),
+    Section("audit", "Audit", operator=True),
+    Section("doctor", "Doctor", operator=True),
+)
 
 ROUTES: tuple[PageRoute, ...] = (
     PageRoute("GET", "/", "inbox.show_inbox"),
@@ -79,6 +86,36 @@ ROUTES: tuple[PageRoute, ...] = (
     PageRoute("POST", "/inbox/{id}", "inbox.decide_question"),
     PageRoute("GET", "/inbox/{id}/batch", "batch.show_batch"),
     PageRoute("POST", "/inbox/{id}/batch", "batch.decide_batch"),
+    PageRoute("GET", "/servers", "servers.show_servers", operator=True),
+    PageRoute("POST", "/servers", "servers.add_servers", operator=True),
+    PageRoute("GET", "/servers/{name}", "servers.show_server", operator=True),
+    PageRoute("POST", "/servers/{name}", "servers.change_server", operator=True),
+    PageRoute("GET", "/servers/{name}/tools/{tool}", "tools.show_tool", operator=True),
+    PageRoute("POST", "/servers/{name}/tools/{tool}", "tools.use_tool", operator=True),
+    PageRoute("GET", "/traffic", "traffic.show_traffic"),
+    PageRoute("GET", "/traffic/{call}", "calls.show_call"),
+    PageRoute("POST", "/traffic/{call}", "calls.stop_call"),
+    PageRoute("GET", "/access", "access.show_principals"),
+    PageRoute("POST", "/access/runs/{run}", "access.stop_run", operator=True),
+    PageRoute("GET", "/access/grants", "access.show_grants"),
+    PageRoute("POST", "/access/grants/{grant}", "access.revoke_grant"),
+    PageRoute("GET", "/access/accounts", "access.show_accounts"),
+    PageRoute("POST", "/access/accounts/{server}", "access.change_account"),
+    PageRoute("GET", "/access/policy", "policy.show_policy", operator=True),
+    PageRoute("GET", "/access/policy/try", "policy.show_policy", operator=True),
+    PageRoute("POST", "/access/policy/try", "policy.try_attempt", operator=True),
+    PageRoute("GET", "/access/policy/replay", "policy.show_policy", operator=True),
+    PageRoute("POST", "/access/policy/replay", "policy.replay_text", operator=True),
+    PageRoute("POST", "/access/policy/promote", "policy.promote_shadow", operator=True),
+    PageRoute("GET", "/audit", "audit.show_audit", operator=True),
+    PageRoute("GET", "/audit/export", "audit.export_audit", operator=True),
+    PageRoute("GET", "/audit/verify", "audit.show_audit", operator=True),
+    PageRoute("POST", "/audit/verify", "audit.verify_chain", operator=True),
+    PageRoute("GET", "/audit/{seq}", "audit.show_row", operator=True),
+    PageRoute("GET", "/doctor", "doctor.show_doctor", operator=True),
+    PageRoute("POST", "/doctor", "doctor.examine_servers", operator=True),
+    PageRoute("GET", "/doctor/{name}", "doctor.show_examination", operator=True),
+    PageRoute("POST", "/doctor/{name}", "doctor.examine_servers", operator=True),
 )
 
 

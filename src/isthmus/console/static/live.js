@@ -3,6 +3,9 @@ import { noteChange, say } from "./guard.js";
 import { tellOf } from "./notify.js";
 
 const prefix = () => document.body.dataset.prefix;
+const topics = () => (document.body.dataset.live ?? "").split(" ").filter(Boolean);
+// What waits is shown at once; a page of calls under load is fetched once in a while.
+const pause = () => (topics().includes("inbox") ? 0 : 1000);
 let loading = false;
 let again = false;
 
@@ -70,6 +73,7 @@ async function refresh() {
         return;
       }
       replace(document.getElementById("main"), main);
+      await new Promise((resolve) => setTimeout(resolve, pause()));
     } while (again);
   } catch {
     say("The console cannot be reached.");
@@ -106,7 +110,6 @@ function showTimes() {
 export function begin() {
   setInterval(showTimes, 1000);
   const source = new EventSource(`${prefix()}/events`);
-  const topics = () => (document.body.dataset.live ?? "").split(" ").filter(Boolean);
   let opened = false;
   source.addEventListener("hello", () => {
     // After a break anything may have changed.

@@ -1,0 +1,1 @@
+"""Drawing: pieces of pages as pure functions from values to markup."""

@@ -1,0 +1,180 @@
+"""Page of a call: its timeline, conversation and arguments; copy it, make a rule of it, stop it."""
+
+from isthmus.cards.markup import Markup, Verbatim, element
+from isthmus.console.drawing.call_line import write_call_line
+from isthmus.console.drawing.call_timeline import draw_conversation, draw_timeline
+from isthmus.console.drawing.page_parts import (
+    INLINE,
+    NOTHING,
+    draw_badge,
+    draw_block,
+    draw_code,
+    draw_command,
+    draw_empty,
+    draw_facts,
+    draw_fold,
+    draw_link,
+    draw_notice,
+    draw_section,
+    draw_time,
+    draw_value,
+    name_actor,
+)
+from isthmus.console.drawing.plots import format_seconds
+from isthmus.console.drawing.rule_text import write_rule
+from isthmus.console.pages.servers import make_missing
+from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
+from isthmus.host.catalog.names import make_name
+from isthmus.host.model.trace import Effect
+from isthmus.host.model.view import CallRecord
+
+RULE_EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
+
+
+async def show_call(request: ConsoleRequest) -> PageReply:
+    """One call, as it went."""
+    record = await request.view.call_record(request.parameters["call"])
+    if record is None:
+        return make_missing(
+            "There is no such call, or it is kept no longer: the audit log has it still."
+        )
+    wire = NOTHING
+    if request.fields.get("wire"):
+        messages = await request.view.wire_messages(record.id)
+        wire = draw_conversation(record, messages)
+    body = draw_call(request, record, wire)
+    running = record.outcome == "running"
+    return PageReply(
+        title=record.object or record.action,
+        body=body,
+        section="traffic",
+        live=(f"call:{record.id}", "inbox") if running else (),
+    )
+
+
+async def stop_call(request: ConsoleRequest) -> ConsoleReply:
+    """Stop a call that is under way."""
+    id = request.parameters["call"]
+    if await request.view.call_record(id) is None:
+        return make_missing("There is no such call.")
+    if not await request.view.stop_call(id, by=name_actor(request.visitor.name)):
+        notice = draw_notice("It is over already: nothing was stopped.")
+        return PageReply(title="Not stopped", body=notice, status=409, section="traffic")
+    return PageRedirect(request.link("traffic", id))
+
+
+def draw_call(request: ConsoleRequest, record: CallRecord, wire: Markup) -> Markup:
+    """The page of a call.
+
+    Args:
+        request: of the browser.
+        record: the call.
+        wire: its conversation, where that was asked for.
+    """
+    return element(
+        "div",
+        {},
+        element(
+            "div",
+            {},
+            _draw_head(request, record),
+            draw_timeline(record),
+        ),
+        draw_section(
+            "Arguments",
+            draw_value(record.arguments) if record.arguments else draw_empty("It has none."),
+        ),
+        draw_section("Conversation", wire or _draw_wire_link(request, record), key="wire"),
+        draw_section("Do it again", _draw_copy(record), key="copy"),
+        draw_section("Make a rule of it", _draw_rules(request, record), key="rule"),
+    )
+
+
+def _draw_head(request: ConsoleRequest, record: CallRecord) -> Markup:
+    stop = NOTHING
+    if record.outcome == "running":
+        button = element("button", {"type": "submit", "class": "danger"}, "Stop it")
+        stop = request.make_form(request.link("traffic", record.id), button, attributes=INLINE)
+    waiting = [
+        draw_link(request.link("inbox", one), "The question that it waits for")
+        for one in record.questions
+        if record.outcome == "running"
+    ]
+    error = draw_notice(record.error, "bad") if record.error else NOTHING
+    client = " ".join(part for part in (record.client, record.client_revision) if part)
+    decided = (
+        element("span", {}, draw_badge(record.effect), " ", draw_code(record.rule))
+        if record.effect
+        else ""
+    )
+    facts = draw_facts(
+        [
+            ("outcome", draw_badge(record.outcome)),
+            ("took", format_seconds(record.seconds) if record.seconds is not None else ""),
+            ("at", draw_time(record.at)),
+            (
+                "server",
+                draw_link(request.link("servers", record.server), record.server)
+                if record.server
+                else "",
+            ),
+            ("action", record.action),
+            ("for", record.principal),
+            ("asked by", record.asker),
+            ("client", client),
+            ("came by", record.origin),
+            ("upstream speaks", record.revision),
+            ("decided", decided),
+            ("because", record.reason),
+            ("waits", element("span", {}, waiting) if waiting else ""),
+            ("tokens", f"{record.tokens:,}" if record.tokens else ""),
+            ("audit", draw_link(request.link("audit", call=record.id), "its rows")),
+        ]
+    )
+    return element("div", {}, error, facts, stop)
+
+
+def _draw_wire_link(request: ConsoleRequest, record: CallRecord) -> Markup:
+    link = draw_link(
+        request.link("traffic", record.id, wire="1") + "#wire", "Show the messages on the wire"
+    )
+    return element("p", {}, link, ", without secrets.")
+
+
+def _draw_copy(record: CallRecord) -> Markup:
+    if record.action != "tool.call":
+        return draw_empty("Only calls of tools are made again by a command.")
+    arguments = record.arguments if isinstance(record.arguments, dict) else {}
+    line = write_call_line(make_name(record.server, record.object), arguments)
+    note = ""
+    if "[redacted]" in line:
+        note = "What was secret is not kept: put it in place of [redacted]."
+    said = element("p", {"class": "note"}, note) if note else NOTHING
+    return element("div", {}, draw_command("command", line), said)
+
+
+def _draw_rules(request: ConsoleRequest, record: CallRecord) -> Markup:
+    arguments = record.arguments if isinstance(record.arguments, dict) else {}
+    offers = []
+    for effect in RULE_EFFECTS:
+        text = write_rule(
+            effect,
+            action=record.action,
+            server=record.server,
+            object=record.object,
+            principal=record.principal,
+            arguments=arguments,
+        )
+        button = element("button", {"type": "submit"}, "Hold it against the past")
+        form = request.make_form(
+            request.link("access", "policy", "replay"),
+            element("input", {"type": "hidden", "name": "text", "value": Verbatim(text)}),
+            button,
+        )
+        offers.append(draw_fold(f"{effect} such calls", draw_block(text), form))
+    note = element(
+        "p",
+        {"class": "note"},
+        "Take out the conditions that shall not matter, and put it into your policy file.",
+    )
+    return element("div", {}, note, *offers)

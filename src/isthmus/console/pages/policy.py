@@ -1,0 +1,267 @@
+"""Policy page: layers with their rules and hits, a dry run of an attempt, a replay against the past."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from isthmus.cards.markup import Markup, element
+from isthmus.console.drawing.page_parts import (
+    NOTHING,
+    TableColumn,
+    draw_badge,
+    draw_choice,
+    draw_code,
+    draw_empty,
+    draw_facts,
+    draw_field,
+    draw_fold,
+    draw_notice,
+    draw_section,
+    draw_table,
+    name_actor,
+)
+from isthmus.console.pages.access import draw_tabs
+from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
+from isthmus.errors import IsthmusError
+from isthmus.host.model.attempt import Action
+from isthmus.host.model.view import AttemptDraft, PolicyAnswer, PolicyLayerLine, ReplayReport
+
+RULE_COLUMNS = (
+    TableColumn("rule", "name"),
+    TableColumn("effect"),
+    TableColumn("hits", "number"),
+    TableColumn("says", "wide"),
+)
+MATCH_COLUMNS = (TableColumn("rule", "name"), TableColumn("layer"), TableColumn("effect"))
+CHANGE_COLUMNS = (
+    TableColumn("was"),
+    TableColumn("would be"),
+    TableColumn("by"),
+    TableColumn("what", "wide"),
+    TableColumn("times", "number"),
+)
+ACTIONS: tuple[Action, ...] = get_args(Action)
+SINCE_SPANS = (
+    ("1h", "the last hour"),
+    ("1d", "the last day"),
+    ("7d", "the last 7 days"),
+    ("30d", "the last 30 days"),
+)
+SINCE_SECONDS = {"1h": 3600.0, "1d": 86400.0, "7d": 7 * 86400.0, "30d": 30 * 86400.0}
+
+
+async def show_policy(request: ConsoleRequest) -> PageReply:
+    """The layers of the policy in force, and forms to question it."""
+    return await _make_page(request, NOTHING)
+
+
+async def _make_page(
+    request: ConsoleRequest, answer: Markup, faults: Mapping[str, str] | None = None
+) -> PageReply:
+    layers = await request.view.policy_layers()
+    body = element(
+        "div",
+        {},
+        draw_tabs(request, "policy"),
+        answer,
+        draw_section("Rules in force", *_draw_layers(request, layers), key="rules"),
+        draw_section(
+            "Dry run",
+            _draw_attempt_form(request, faults or {}),
+            key="try",
+            note="What would be decided about an attempt, by which rule and why. Nothing is done.",
+        ),
+        draw_section(
+            "Replay",
+            _draw_replay_form(request, faults or {}),
+            key="replay",
+            note="What another policy would have said to the attempts in the audit log. Nothing is done.",
+        ),
+    )
+    return PageReply(title="Policy", body=body, status=400 if faults else 200, section="access")
+
+
+def _draw_layers(request: ConsoleRequest, layers: Sequence[PolicyLayerLine]) -> list[Markup]:
+    return [_draw_layer(request, layer) for layer in layers] or [
+        draw_empty("There are no rules: every attempt is asked about.")
+    ]
+
+
+def _draw_layer(request: ConsoleRequest, layer: PolicyLayerLine) -> Markup:
+    head = element("h3", {}, layer.layer, " ", draw_code(layer.source))
+    broken = draw_notice(layer.broken, "bad") if layer.broken else NOTHING
+    table = draw_table(
+        f"Rules of the layer {layer.layer}",
+        RULE_COLUMNS,
+        [
+            [
+                draw_code(rule.name),
+                draw_badge(rule.effect),
+                f"{rule.hits:,}",
+                element("span", {"class": "rule-text"}, rule.text),
+            ]
+            for rule in layer.rules
+        ],
+        empty="It has no rules.",
+    )
+    promote = NOTHING
+    if layer.layer == "shadow":
+        button = element("button", {"type": "submit", "class": "danger"}, "Put it in force")
+        promote = draw_fold(
+            "Let this shadow policy decide from now on",
+            request.make_form(request.link("access", "policy", "promote"), button),
+        )
+    return element("div", {"class": "layer"}, head, broken, table, promote)
+
+
+# Dry run
+
+
+def _draw_attempt_form(request: ConsoleRequest, faults: Mapping[str, str]) -> Markup:
+    fields = request.fields
+    servers = [(one.name, one.name) for one in request.view.servers()]
+    actions = [(action, action) for action in ACTIONS]
+    return request.make_form(
+        request.link("access", "policy", "try"),
+        element(
+            "div",
+            {"class": "columns"},
+            draw_choice("action", "Action", actions, fields.get("action", "tool.call")),
+            draw_choice("server", "Server", servers, fields.get("server", "")),
+            draw_field("object", "Tool, URI or prompt", fields.get("object", "")),
+            draw_field(
+                "principal", "Principal", fields.get("principal", request.visitor.principal)
+            ),
+        ),
+        draw_field(
+            "arguments",
+            "Arguments as JSON",
+            fields.get("arguments", "{}"),
+            rows=3,
+            fault=faults.get("arguments", ""),
+        ),
+        element("button", {"type": "submit", "class": "main"}, "What would happen?"),
+        attributes={"class": "stack"},
+    )
+
+
+async def try_attempt(request: ConsoleRequest) -> PageReply:
+    """Say what would be decided about an attempt."""
+    fields = request.fields
+    arguments, fault = _read_arguments(fields.get("arguments", ""))
+    if fault:
+        return await _make_page(request, NOTHING, {"arguments": fault})
+    action = next((one for one in ACTIONS if one == fields.get("action")), None)
+    if action is None:
+        return await _make_page(request, draw_notice("Choose an action from the list.", "bad"))
+    draft = AttemptDraft(
+        action=action,
+        server=fields.get("server", ""),
+        object=fields.get("object", ""),
+        principal=fields.get("principal", ""),
+        arguments=arguments,
+    )
+    try:
+        answer = await request.view.try_policy(draft)
+    except IsthmusError as error:
+        return await _make_page(request, draw_notice(str(error), "bad"))
+    return await _make_page(request, draw_answer(answer))
+
+
+def _read_arguments(text: str) -> tuple[dict[str, Any], str]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        return {}, f"this is not JSON: {error}"
+    return (value, "") if isinstance(value, dict) else ({}, "arguments are a JSON object")
+
+
+def draw_answer(answer: PolicyAnswer) -> Markup:
+    """What would be decided, and every rule that fits."""
+    return element(
+        "div",
+        {"class": "answer", "id": "answer"},
+        draw_facts(
+            [
+                ("decision", draw_badge(answer.effect)),
+                ("rule", draw_code(answer.rule)),
+                ("because", answer.reason),
+                ("grant", draw_code(answer.grant)),
+                ("demands", ", ".join(answer.obligations)),
+                ("flow of data", "; ".join(answer.chain)),
+            ]
+        ),
+        draw_table(
+            "Rules that fit",
+            MATCH_COLUMNS,
+            [[draw_code(one.rule), one.layer, draw_badge(one.effect)] for one in answer.matches],
+            empty="No rule fits: a person is asked.",
+        ),
+    )
+
+
+# Replay
+
+
+def _draw_replay_form(request: ConsoleRequest, faults: Mapping[str, str]) -> Markup:
+    fields = request.fields
+    return request.make_form(
+        request.link("access", "policy", "replay"),
+        draw_field(
+            "text",
+            "A policy file, or the name of one that comes with isthmus",
+            fields.get("text", ""),
+            rows=8,
+            fault=faults.get("text", ""),
+            hint="developer, or [[rule]] tables as in a policy file",
+        ),
+        draw_choice("since", "Attempts of", SINCE_SPANS, fields.get("since", "7d")),
+        element("button", {"type": "submit", "class": "main"}, "Hold it against the past"),
+        attributes={"class": "stack"},
+    )
+
+
+async def replay_text(request: ConsoleRequest) -> PageReply:
+    """Say what another policy would have decided in the past."""
+    text = request.fields.get("text", "").replace("\r\n", "\n")
+    if not text.strip():
+        return await _make_page(request, NOTHING, {"text": "write a policy, or a name"})
+    since = time.time() - SINCE_SECONDS.get(request.fields.get("since", ""), SINCE_SECONDS["7d"])
+    try:
+        report = await request.view.replay_policy(
+            text.strip() if "\n" not in text.strip() else text, since
+        )
+    except IsthmusError as error:
+        return await _make_page(request, NOTHING, {"text": str(error)})
+    return await _make_page(request, draw_report(report))
+
+
+def draw_report(report: ReplayReport) -> Markup:
+    """What would be different, the most frequent first."""
+    said = draw_notice(
+        f"{report.attempts:,} attempts were decided anew; {report.changed:,} of them differently."
+    )
+    table = draw_table(
+        "What would be different",
+        CHANGE_COLUMNS,
+        [
+            [
+                draw_badge(one.before),
+                draw_badge(one.after),
+                draw_code(one.rule),
+                f"{one.server}: {one.object}",
+                f"{one.times:,}",
+            ]
+            for one in report.changes
+        ],
+        empty="Every attempt would be decided as it was.",
+    )
+    return element("div", {"class": "answer", "id": "answer"}, said, table)
+
+
+async def promote_shadow(request: ConsoleRequest) -> ConsoleReply:
+    """Put the shadow policy in force."""
+    if not await request.view.promote_shadow(by=name_actor(request.visitor.name)):
+        return await _make_page(request, draw_notice("There is no shadow policy.", "bad"))
+    return PageRedirect(request.link("access", "policy"))

@@ -1,0 +1,163 @@
+"""Access pages: principals, grants, accounts, and the policy questioned."""
+
+import asyncio
+
+import pytest
+
+from isthmus.host.model.interaction import Decision
+from support.console.page_browser import HOSTILE, WatchedHost
+from support.event_loop import run_until
+
+POLICY = "/console/access/policy"
+
+
+async def test_principals_and_runs_are_listed():
+    """Ours: who has called, how often, and the way to their calls."""
+    async with WatchedHost() as watched:
+        await watched.browser.get("/console/access")
+        await watched.call("look", what="it")
+        answer = await watched.browser.get("/console/access")
+
+    assert "user:local" in answer.text
+    assert any("traffic?principal=user%3Alocal" in link for link in answer.page.links)
+    assert "There are no profiles" in answer.text
+
+
+async def test_empty_pages_say_so():
+    """Ours: no grants, no accounts, nobody yet."""
+    async with WatchedHost(servers=False) as watched:
+        pages = [
+            await watched.browser.get(f"/console/access{part}")
+            for part in ("", "/grants", "/accounts")
+        ]
+
+    for page, text in zip(
+        pages, ("Nobody has asked", "Nothing was allowed for longer", "No server here"), strict=True
+    ):
+        assert page.status == 200
+        assert text in page.text
+
+
+async def test_a_grant_is_shown_and_revoked():
+    """Ours: after that the same call is asked about again, and a row says who revoked."""
+    async with WatchedHost() as watched, watched.host.view.attend("test"):
+        call = asyncio.ensure_future(watched.call("buy", what=HOSTILE))
+        await run_until(watched.host.view.pending)
+        yes = Decision(verdict="allow", by="test", remember="session")
+        await watched.host.view.decide(watched.host.view.pending()[0].id, yes)
+        await call
+        page = await watched.browser.get("/console/access/grants")
+        grant = (await watched.host.view.grants())[0].id
+        answer = await watched.browser.submit(page, f"/console/access/grants/{grant}")
+        rows = await watched.host.view.audit_tail(50)
+
+    assert "session" in page.text
+    assert not any(form.action.endswith(grant) for form in answer.page.forms)
+    assert any("console (operator)" in row.approver for row in rows)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/console/access/grants/none", "/console/access/runs/none", "/console/access/accounts/no"],
+)
+async def test_what_is_not_there_cannot_be_changed(path):
+    """Ours: not found, whatever was asked."""
+    async with WatchedHost() as watched:
+        await watched.browser.get("/console/access")
+        answer = await watched.forge(path, what="forget")
+
+    assert answer.status in {404, 503}
+
+
+# Policy
+
+
+async def test_rules_are_shown_with_their_hits():
+    """Ours: each layer with its rules, and how often each has decided since somebody watched."""
+    async with WatchedHost() as watched:
+        await watched.browser.get(POLICY)
+        await watched.call("look", what="it")
+        await watched.call("look", what="it")
+        answer = await watched.browser.get(POLICY)
+
+    for word in ("user", "reads", "never", "buys"):
+        assert word in answer.text
+    row = answer.body.partition(">reads<")[2].partition("</tr>")[0]
+    assert ">2<" in row
+
+
+@pytest.mark.parametrize(
+    ("tool", "effect", "rule"), [("look", "allow", "reads"), ("sell", "deny", "never")]
+)
+async def test_an_attempt_is_tried_without_doing_it(tool, effect, rule):
+    """Ours: decision, rule and reason; nothing is called, and no row is written."""
+    async with WatchedHost() as watched:
+        await watched.host.view.tools("shop")
+        page = await watched.browser.get(POLICY)
+        before = len(await watched.host.view.audit_tail(500))
+        answer = await watched.browser.submit(
+            page,
+            f"{POLICY}/try",
+            object=tool,
+            server="shop",
+            arguments='{"what": "x"}',
+            action="tool.call",
+        )
+        after = len(await watched.host.view.audit_tail(500))
+
+    assert answer.status == 200
+    said = answer.body.partition('id="answer"')[2]
+    assert effect in said
+    assert rule in said
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    ("filled", "told"),
+    [
+        ({"arguments": "{"}, "not JSON"),
+        ({"arguments": "[]"}, "JSON object"),
+        ({"action": "explode"}, "from the list"),
+        ({"object": "nothing", "server": "shop"}, "nothing"),
+    ],
+)
+async def test_a_dry_run_of_nonsense_is_told(filled, told):
+    """Ours: at its field where there is one."""
+    async with WatchedHost() as watched:
+        page = await watched.browser.get(POLICY)
+        given = {"action": "tool.call", "server": "shop", "arguments": "{}"} | filled
+        answer = await watched.browser.submit(page, f"{POLICY}/try", **given)
+
+    assert told in answer.text
+
+
+async def test_a_policy_is_held_against_the_past():
+    """Ours: by its text or by its name; faults with their line stand at the field."""
+    async with WatchedHost() as watched:
+        await watched.call("look", what="it")
+        page = await watched.browser.get(POLICY)
+        deny = '[[rule]]\nid = "no"\neffect = "deny"\nwhen = { action = "tool.call" }\n'
+        changed = await watched.browser.submit(page, f"{POLICY}/replay", text=deny, since="1d")
+        page = await watched.browser.get(POLICY)
+        named = await watched.browser.submit(
+            page, f"{POLICY}/replay", text="locked-down", since="1d"
+        )
+        page = await watched.browser.get(POLICY)
+        broken = await watched.browser.submit(
+            page, f"{POLICY}/replay", text=f"x = '{HOSTILE}'", since=""
+        )
+        page = await watched.browser.get(POLICY)
+        empty = await watched.browser.submit(page, f"{POLICY}/replay", text=" ", since="1d")
+
+    assert "1 of them differently" in changed.text
+    assert "were decided anew" in named.text
+    assert broken.status == empty.status == 400
+
+
+async def test_without_a_shadow_policy_none_can_be_promoted():
+    """Ours: a sentence, and nothing changes."""
+    async with WatchedHost() as watched:
+        await watched.browser.get(POLICY)
+        answer = await watched.forge(f"{POLICY}/promote")
+
+    assert "There is no shadow policy" in answer.text
