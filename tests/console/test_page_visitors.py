@@ -1,11 +1,15 @@
 """Who sees which page: operators all, users their own, and strangers none."""
 
+import asyncio
+
 import pytest
 
 from isthmus.auth.authorization_server.users.users import HeaderUsers
 from isthmus.console import ProxyLogin
 from isthmus.console.routes import ROUTES
+from isthmus.host.model.interaction import Decision
 from support.console.page_browser import WatchedHost
+from support.event_loop import run_until
 
 USER = {"x_user": "ada"}
 OPERATOR = {"x_user": "root"}
@@ -69,3 +73,39 @@ async def test_a_user_has_the_pages_of_their_own():
     assert "/console/access/policy" not in grants.page.links
     assert "Calls per minute" not in traffic.text
     assert "Calls per minute" in own.text
+
+
+async def test_a_user_sees_and_changes_what_is_theirs_only():
+    """Ours: calls, grants and accounts of others are not there, neither listed nor by their ids."""
+    async with make_watched() as watched, watched.host.view.attend("test"):
+        await watched.browser.send("GET", "/console/traffic", **OPERATOR)
+        visitor = await watched.console.identity.identify(watched.browser.make_request("ada"))
+        ada, bob = visitor.principal, "user:bob"
+        for principal in (ada, bob):
+            await watched.call("look", principal, what=f"thing of {principal}")
+            buying = asyncio.ensure_future(watched.call("buy", principal, what="tea"))
+            await run_until(watched.host.view.pending)
+            yes = Decision(verdict="allow", by="test", remember="session")
+            await watched.host.view.decide(watched.host.view.pending()[0].id, yes)
+            await buying
+        traffic = await watched.browser.send("GET", "/console/traffic?principal=user:bob", **USER)
+        grants = await watched.browser.send("GET", "/console/access/grants", **USER)
+        everything = await watched.host.view.traffic()
+        foreign = next(one.id for one in everything if one.principal == bob)
+        own = next(one.id for one in everything if one.principal == ada)
+        given = {one.principal: one.id for one in await watched.host.view.grants()}
+        shown = await watched.browser.send("GET", f"/console/traffic/{own}", **USER)
+        hidden = [
+            await watched.browser.send("GET", f"/console/traffic/{foreign}?wire=1", **USER),
+            await watched.forge(f"/console/traffic/{foreign}", **USER),
+            await watched.forge(f"/console/access/grants/{given[bob]}", **USER),
+        ]
+        revoked = await watched.forge(f"/console/access/grants/{given[ada]}", **USER)
+        left = [one.principal for one in await watched.host.view.grants() if not one.ended]
+
+    assert ada in traffic.text
+    assert bob not in traffic.text + grants.text
+    assert shown.status == 200
+    assert [one.status for one in hidden] == [404, 404, 404]
+    assert revoked.status == 303
+    assert left == [bob]

@@ -254,9 +254,9 @@ class WatchedHost:
         await self.host.view.tools("shop")
         return await self.browser.get(f"/console/servers/shop/tools/{tool}")
 
-    async def call(self, tool, **arguments):
+    async def call(self, tool, principal="user:local", /, **arguments):
         """Call a tool of the shop, as a program does."""
-        return await self.host.view.call(f"shop__{tool}", arguments, principal="user:local")
+        return await self.host.view.call(f"shop__{tool}", arguments, principal=principal)
 
     async def forge(self, path, *, x_user="", **fields):
         """Send a form that no page has, with a right token.

@@ -99,7 +99,7 @@ def draw_conversation(record: CallRecord, messages: Sequence[WireMessage]) -> Ma
         "ol",
         {"class": "wire"},
         _draw_lanes(record),
-        *(_draw_message(message, begin) for message in messages),
+        *(_draw_message(n, message, begin) for n, message in enumerate(messages)),
     )
 
 
@@ -118,7 +118,7 @@ def _draw_lane(name: str, revision: str) -> Markup:
     return element("span", {"class": "lane"}, name, spoken)
 
 
-def _draw_message(message: WireMessage, begin: float) -> Markup:
+def _draw_message(number: int, message: WireMessage, begin: float) -> Markup:
     summary, body = describe_message(message.text)
     side = "client" if message.side == "client" else "server"
     # the client's lane is on the left of ours, and the server's on the right
@@ -132,7 +132,9 @@ def _draw_message(message: WireMessage, begin: float) -> Markup:
         element("code", {}, summary),
     )
     look = f"message message-{side} message-{message.direction}"
-    return element("li", {"class": look}, draw_fold(head, draw_block(body)))
+    return element(
+        "li", {"class": look}, draw_fold(head, draw_block(body), key=f"message-{number}")
+    )
 
 
 def describe_message(text: str) -> tuple[str, str]:

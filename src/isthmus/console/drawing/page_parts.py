@@ -147,9 +147,18 @@ def draw_command(key: str, line: str) -> Markup:
     return element("div", {"class": "block command-line"}, code, button)
 
 
-def draw_fold(title: Markup | str, *children: Markup | str, opened: bool = False) -> Markup:
-    """What is shown when it is opened."""
-    state = {"open": "open"} if opened else {}
+def draw_fold(
+    title: Markup | str, *children: Markup | str, opened: bool = False, key: str = ""
+) -> Markup:
+    """What is shown when it is opened.
+
+    Args:
+        title: what it is opened by.
+        *children: what is shown then.
+        opened: whether it is open from the beginning.
+        key: its id, by which it stays open when the page is loaded again.
+    """
+    state = ({"id": key} if key else {}) | ({"open": "open"} if opened else {})
     return element("details", {"class": "fold", **state}, element("summary", {}, title), *children)
 
 

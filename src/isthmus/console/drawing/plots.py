@@ -450,7 +450,7 @@ def _make_figures_table(plot: TimePlot) -> Markup:
     )
     return element(
         "details",
-        {"class": "plot-table"},
+        {"class": "plot-table", "id": f"plot-{plot.key}-table"},
         element("summary", {}, "As a table"),
         table if rows else element("p", {"class": "empty"}, "Nothing was measured yet."),
     )

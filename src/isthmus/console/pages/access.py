@@ -189,14 +189,21 @@ def _draw_button(
 # Grants
 
 
+def choose_principal(request: ConsoleRequest) -> str:
+    """The principal whose lines are shown: for an operator the chosen one or all, else one's own."""
+    if request.visitor.operator:
+        return request.fields.get("principal", "")
+    return request.visitor.principal
+
+
 async def show_grants(request: ConsoleRequest) -> PageReply:
     """Every yes that lasts."""
-    principal = request.fields.get("principal", "")
+    principal = choose_principal(request)
     grants = [
         one for one in await request.view.grants() if not principal or one.principal == principal
     ]
     said = NOTHING
-    if principal:
+    if principal and request.visitor.operator:
         said = element(
             "p",
             {"class": "note"},
@@ -250,10 +257,11 @@ def _list_grant_cells(request: ConsoleRequest, one: GrantLine) -> list[Markup | 
 
 
 async def revoke_grant(request: ConsoleRequest) -> ConsoleReply:
-    """Revoke a grant."""
-    if not await request.view.revoke(
-        request.parameters["grant"], by=name_actor(request.visitor.name)
-    ):
+    """Revoke a grant; one's own, where the visitor is no operator."""
+    id, visitor = request.parameters["grant"], request.visitor
+    found = next((one for one in await request.view.grants() if one.id == id), None)
+    own = found is not None and (visitor.operator or found.principal == visitor.principal)
+    if not own or not await request.view.revoke(id, by=name_actor(visitor.name)):
         return make_missing("There is no such grant any more.")
     return PageRedirect(request.link("access", "grants"))
 
@@ -263,7 +271,7 @@ async def revoke_grant(request: ConsoleRequest) -> ConsoleReply:
 
 async def show_accounts(request: ConsoleRequest) -> PageReply:
     """Accounts at the servers behind, and their states."""
-    principal = request.fields.get("principal", "") if request.visitor.operator else ""
+    principal = choose_principal(request)
     accounts = await request.view.accounts(principal)
     body = element(
         "div",

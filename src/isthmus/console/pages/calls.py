@@ -33,7 +33,7 @@ RULE_EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
 
 async def show_call(request: ConsoleRequest) -> PageReply:
     """One call, as it went."""
-    record = await request.view.call_record(request.parameters["call"])
+    record = await find_call(request)
     if record is None:
         return make_missing(
             "There is no such call, or it is kept no longer: the audit log has it still."
@@ -52,10 +52,19 @@ async def show_call(request: ConsoleRequest) -> PageReply:
     )
 
 
+async def find_call(request: ConsoleRequest) -> CallRecord | None:
+    """The call that an address names; None where there is none, or it is none of the visitor's."""
+    visitor = request.visitor
+    record = await request.view.call_record(request.parameters["call"])
+    if record is None or (not visitor.operator and record.principal != visitor.principal):
+        return None
+    return record
+
+
 async def stop_call(request: ConsoleRequest) -> ConsoleReply:
     """Stop a call that is under way."""
     id = request.parameters["call"]
-    if await request.view.call_record(id) is None:
+    if await find_call(request) is None:
         return make_missing("There is no such call.")
     if not await request.view.stop_call(id, by=name_actor(request.visitor.name)):
         notice = draw_notice("It is over already: nothing was stopped.")
@@ -171,7 +180,9 @@ def _draw_rules(request: ConsoleRequest, record: CallRecord) -> Markup:
             element("input", {"type": "hidden", "name": "text", "value": Verbatim(text)}),
             button,
         )
-        offers.append(draw_fold(f"{effect} such calls", draw_block(text), form))
+        offers.append(
+            draw_fold(f"{effect} such calls", draw_block(text), form, key=f"rule-{effect}")
+        )
     note = element(
         "p",
         {"class": "note"},

@@ -491,4 +491,4 @@ def draw_add_forms(
         "The first start of a program, and the first connection to an address, are asked about in the Inbox.",
     )
     both = element("div", {"class": "columns"}, single, pasted)
-    return draw_fold("Add a server", note, both, opened=opened)
+    return draw_fold("Add a server", note, both, opened=opened, key="add")

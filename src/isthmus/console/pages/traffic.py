@@ -59,6 +59,8 @@ def read_query(request: ConsoleRequest) -> TrafficQuery:
     given = {key: request.fields.get(key, "").strip()[:MAX_FILTER_CHARS] for key in FILTERS}
     if given["outcome"] not in OUTCOMES:
         given["outcome"] = ""
+    if not request.visitor.operator:
+        given["principal"] = request.visitor.principal
     before = request.fields.get("before", "")[:MAX_FILTER_CHARS]
     return TrafficQuery(**given, before=before, count=PAGE_CALLS)
 
@@ -67,12 +69,18 @@ def draw_filters(request: ConsoleRequest, query: TrafficQuery) -> Markup:
     """The form that narrows the list."""
     servers = [("", "all servers"), *((one.name, one.name) for one in request.view.servers())]
     outcomes = [("", "all outcomes"), *((one, one) for one in OUTCOMES)]
+    operator = request.visitor.operator
+    server = (  # which servers there are is no business of everybody's
+        draw_choice("server", "Server", servers, query.server)
+        if operator
+        else draw_field("server", "Server", query.server)
+    )
     fields = [
-        draw_choice("server", "Server", servers, query.server),
+        server,
         draw_choice("outcome", "Outcome", outcomes, query.outcome),
         draw_field("text", "Text", query.text, kind="search"),
     ]
-    if request.visitor.operator:
+    if operator:
         fields.insert(1, draw_field("principal", "Principal", query.principal))
     return draw_search(request.link("traffic"), *fields, label="Filter of calls")
 
