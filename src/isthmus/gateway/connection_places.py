@@ -7,7 +7,8 @@ waits a moment, or is told when to come back.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -98,6 +99,12 @@ class ConnectionPlaces:
         """The counts of now."""
         used = sum(place.users > 0 for place in self._places.values())
         return PlaceCounts(len(self._places), used, self._evicted, self._refused)
+
+    def count_by_principal(self) -> Mapping[str, int]:
+        """The number of sessions that have connections of their own, by principal."""
+        return Counter(
+            principal for principal, _ in {(o.principal, o.key) for o in self._places.values()}
+        )
 
     # Taking and leaving
 

@@ -76,11 +76,11 @@ async def view_host(host, way, state):
         yield view
 
 
-async def wait_for_call(view, kind):
-    """The newest recorded call, once it has a step of this kind."""
+async def wait_for_call(view, kind, tool="hang"):
+    """The newest recorded call of a tool, once it has a step of this kind."""
     for _ in range(10_000):
         for one in await view.traffic():
-            if kind in [step.kind for step in one.steps]:
+            if one.object == tool and kind in [step.kind for step in one.steps]:
                 return one
         await asyncio.sleep(0.001)
     raise AssertionError(f"no call has got as far as {kind}")

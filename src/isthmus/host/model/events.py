@@ -202,3 +202,10 @@ class HostEvents:
         """The end: every listener is told that nothing follows."""
         for listener in list(self._listeners):
             listener.close()
+
+
+async def close_events(events: AsyncIterator[HostEvent]) -> None:
+    """Listen to a stream no more, so that the host tells it nothing."""
+    close = getattr(events, "aclose", None)
+    if close is not None:
+        await close()

@@ -14,7 +14,12 @@ from isthmus.core.text import clean_text
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.host.model.attempt import asked_by
 from isthmus.host.model.errors import Exhausted, HostError
-from isthmus.host.model.events import AttemptProgressed, HostNotice
+from isthmus.host.model.events import (
+    AttemptProgressed,
+    HostEvent,
+    HostNotice,
+    close_events,
+)
 from isthmus.host.model.trace import Assurance
 from isthmus.host.remote.protocol import (
     MAX_REQUEST_BYTES,
@@ -250,14 +255,20 @@ class AttachedSurface:
                 await stack.aclose()
 
     async def _tell(self) -> None:
-        async for event in self._view.events():
-            if self._part != "surface":  # what others want is nothing that a program is told
-                continue
-            if not isinstance(event, AttemptProgressed):
-                await self._stand()
-            await self._send(EventMessage(event=event))
-            if isinstance(event, HostNotice) and event.about == "lost":
-                await self._stand(pending=True)
+        events = self._view.events()
+        try:
+            async for event in events:
+                if self._part == "surface":  # what others want is nothing that a program is told
+                    await self._tell_event(event)
+        finally:
+            await close_events(events)
+
+    async def _tell_event(self, event: HostEvent) -> None:
+        if not isinstance(event, AttemptProgressed):
+            await self._stand()
+        await self._send(EventMessage(event=event))
+        if isinstance(event, HostNotice) and event.about == "lost":
+            await self._stand(pending=True)
 
     async def _stand(self, *, pending: bool = False) -> None:
         """Say how things stand, as far as that has changed."""
