@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from isthmus import Client, Server
+from isthmus import Client, Context, Server
 from isthmus.errors import Refused
 from isthmus.gateway import Gateway, GatewayOptions
 from isthmus.gateway.offers.lists import STATES_KEY, ViewLists
@@ -97,6 +97,29 @@ async def test_a_changed_list_of_a_server_is_told_to_clients_of_the_view(client,
             assert "tools" == (await next_change(changes)).kind
         names = [tool.name for tool in await user.list_tools(fresh=True)]
         assert "shop__weigh" in names
+
+
+@pytest.mark.parametrize("client", REVISION_NAMES)
+async def test_a_change_that_only_the_session_of_a_call_is_told_of_is_told_to_clients(client):
+    """Ours: servers up to 2025-11-25 may say it on the connection of the call, not on the one that lists are from."""
+    shop, opened = make_shop("2025-11-25"), []
+    shop.visibility(lambda item, _: item.name != "order" or bool(opened), sessions=True)
+
+    @shop.tool
+    async def unlock(ctx: Context) -> str:
+        """Offer more to everybody, and say so to one session."""
+        opened.append(True)
+        await ctx.session.disable("nothing")
+        return "open"
+
+    gateway = make_gateway(shop=shop)
+    asked = {"sample": lambda _: "x"}  # a client that can be asked has a connection of its own
+    async with gateway, Client(gateway.server, revision=client, **asked) as user:
+        assert "shop__order" not in [tool.name for tool in await user.list_tools()]
+        async with user.listen(tools=True) as changes:
+            assert "open" == (await user.call_tool("shop__unlock")).text
+            assert "tools" == (await next_change(changes)).kind
+        assert "shop__order" in [tool.name for tool in await user.list_tools(fresh=True)]
 
 
 async def test_another_policy_is_told_of_where_it_changes_a_list():

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import AuthRefused, IsthmusError
-from isthmus.host.accounts.ownership import read_owner
+from isthmus.host.accounts.ownership import LOCAL_PRINCIPAL, read_owner
 from isthmus.host.model.errors import ConfigError
 from isthmus.host.model.row import AuditRow
 from isthmus.host.supervisor.identity import identify_server
@@ -96,8 +96,13 @@ class ServerLifecycle:
         self._servers.forget_connection(server, isolation)
 
     def on_changed(self, server: str, kind: str, isolation: str = "") -> None:
-        """A list of the server is another one."""
-        self._catalog.changed(server, kind, isolation)
+        """A list of the server is another one.
+
+        It may say so only on the connection of a call, and not on the one that lists are read from.
+        """
+        owner = read_owner(isolation)
+        for key in {isolation, "" if owner == LOCAL_PRINCIPAL else owner}:
+            self._catalog.changed(server, kind, key)
 
     def on_switched(self, server: str, on: bool) -> None:
         """Somebody has switched the server on or off."""
