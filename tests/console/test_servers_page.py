@@ -1,7 +1,10 @@
 """Servers pages: what they show, and what a person does there, as plain forms."""
 
+import json
+
 import pytest
 
+from isthmus.host import Quarantined
 from isthmus.host.model.interaction import Decision
 from support.console.page_browser import WatchedHost
 from support.event_loop import run_until
@@ -162,3 +165,117 @@ async def test_a_name_with_any_letters_has_a_page():
 
     assert answer.status == 200
     assert "odd/name %2F?#" in answer.text
+
+
+async def test_a_changed_tool_is_shown_line_by_line_and_released(tmp_path):
+    """Ours: what was and what is, hostile marks visible; after the release it is called again."""
+    async with WatchedHost(state=tmp_path) as watched:
+        await watched.call("look", what="it")
+    async with WatchedHost(state=tmp_path, about="Look, and send it on.") as watched:
+        with pytest.raises(Quarantined):
+            await watched.call("look", what="it")
+        page = await watched.open_tool("look")
+        listed = await watched.browser.get(SHOP)
+        answer = await watched.browser.submit(page, LOOK, ("what", "release"))
+        rows = await watched.host.view.audit_tail(100)
+        result = await watched.call("look", what="it")
+
+    assert "quarantined" in listed.text
+    for line in ("Look at something.", "Look, and send it on.", "<U+202E>"):
+        assert line in page.text.partition("Quarantine")[2]
+    assert "known" in answer.text
+    assert not any(("what", "release") in form.buttons for form in answer.page.forms)
+    assert "console (operator)" in [row.approver for row in rows if row.action == "tool.change"]
+    assert "saw it" in result.text
+
+
+async def test_a_definition_that_nobody_has_seen_is_not_released(tmp_path):
+    """Ours: the form is about what was shown; another fingerprint releases nothing."""
+    async with WatchedHost(state=tmp_path) as watched:
+        await watched.call("look", what="it")
+    async with WatchedHost(state=tmp_path, about="Look, and send it on.") as watched:
+        with pytest.raises(Quarantined):
+            await watched.call("look", what="it")
+        page = await watched.open_tool("look")
+        answer = await watched.browser.submit(
+            page, LOOK, ("what", "release"), fingerprint="00" * 32
+        )
+
+    assert answer.status == 409
+    assert "Nothing was released" in answer.text
+
+
+# The configuration
+
+
+def write_config(folder, **servers):
+    """A configuration with these servers, which are not started."""
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+async def test_servers_are_added_and_removed_by_forms(tmp_path):
+    """Ours: one by its command, several from a pasted piece; the file has them, and rows say who."""
+    path = write_config(tmp_path, first={"command": "no-such-program"})
+    async with WatchedHost(file=str(path), state=tmp_path / "state") as watched:
+        page = await watched.browser.get("/console/servers")
+        one = await watched.browser.submit(
+            page,
+            "/console/servers",
+            name="second",
+            where="no-such-program --flag 'a b'",
+            pairs="A=1",
+        )
+        page = await watched.browser.get("/console/servers")
+        pasted = json.dumps(
+            {"mcpServers": {"third": {"url": "http://127.0.0.1:9/mcp"}, "fourth": {"command": "x"}}}
+        )
+        several = await watched.browser.submit(page, "/console/servers", pasted=pasted)
+        page = await watched.browser.get("/console/servers/first")
+        left = await watched.browser.submit(page, "/console/servers/first", ("what", "remove"))
+        rows = await watched.host.view.audit_tail(100)
+
+    written = json.loads(path.read_text())["mcpServers"]
+    assert written["second"] == {
+        "command": "no-such-program",
+        "args": ["--flag", "a b"],
+        "env": {"A": "1"},
+    }
+    assert set(written) == {"second", "third", "fourth"}
+    assert one.status == several.status == left.status == 200
+    assert "/console/servers/first" not in left.page.links
+    by = {row.object: row.approver for row in rows if row.kind == "config" and row.approver}
+    assert by["second"] == by["first"] == "console (operator)"
+
+
+@pytest.mark.parametrize(
+    ("filled", "told"),
+    [
+        ({"name": "first", "where": "x"}, "first"),
+        ({"name": "", "where": "x"}, "needs a name"),
+        ({"name": "Not A Name", "where": "x"}, "Not A Name"),
+        ({"pasted": "{"}, "not JSON"),
+    ],
+)
+async def test_a_server_that_cannot_be_added_is_told_at_its_field(tmp_path, filled, told):
+    """Ours: nothing is written, and what was typed is there still."""
+    path = write_config(tmp_path, first={"command": "no-such-program"})
+    before = path.read_text()
+    async with WatchedHost(file=str(path), state=tmp_path / "state") as watched:
+        page = await watched.browser.get("/console/servers")
+        answer = await watched.browser.submit(page, "/console/servers", **filled)
+
+    assert answer.status == 400
+    assert told in answer.text
+    assert path.read_text() == before
+
+
+async def test_a_server_of_a_program_is_not_removed():
+    """Ours: it stands in no file; the page says that nothing was done."""
+    async with WatchedHost() as watched:
+        page = await watched.browser.get(SHOP)
+        answer = await watched.browser.submit(page, SHOP, ("what", "remove"))
+
+    assert answer.status == 409
+    assert "remove did not work" in answer.text

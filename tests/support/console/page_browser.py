@@ -171,15 +171,16 @@ def check_page(answer):
     assert all(link.startswith(("/", "#", "?", "http")) for link in page.links)
 
 
-def make_shop(cut):
+def make_shop(cut, about="Look at something."):
     """A server whose texts are hostile.
 
     Args:
         cut: gets an element when a call that hangs is cut.
+        about: what it says of its first tool.
     """
     shop = Server(f"shop {HOSTILE}", version="1")
 
-    @shop.tool(description=f"Look at something. {HOSTILE}", title=HOSTILE)
+    @shop.tool(description=f"{about} {HOSTILE}", title=HOSTILE)
     async def look(what: str, often: int = 1) -> str:
         return f"saw {what} {often} {HOSTILE}"
 
@@ -222,18 +223,33 @@ class WatchedHost:
         rules: of the user's policy.
         servers: whether it has the shop.
         others: further servers, by name.
+        about: what the shop says of its first tool.
+        file: the configuration that the host is made of, in place of a policy and a shop.
         identity: the console's login; by default that of this machine.
         view_of: the host as a visitor sees it.
         **options: of the host.
     """
 
     def __init__(
-        self, rules=RULES, *, servers=True, others=(), identity=None, view_of=None, **options
+        self,
+        rules=RULES,
+        *,
+        servers=True,
+        others=(),
+        about="Look at something.",
+        file="",
+        identity=None,
+        view_of=None,
+        **options,
     ):
         self.cut = []
-        self.host = Host(policy=Policy.of(read_layers(rules, "user")), **options)
-        if servers:
-            self.host.add("shop", make_shop(self.cut))
+        policy = Policy.of(read_layers(rules, "user"))
+        if file:
+            self.host = Host.from_config(file, policy=policy, **options)
+        else:
+            self.host = Host(policy=policy, **options)
+        if servers and not file:
+            self.host.add("shop", make_shop(self.cut, about))
         for name, target in dict(others).items():
             self.host.add(name, target)
         self.console = Console(self.host.view, ADDRESS, identity=identity, view_of=view_of)

@@ -322,28 +322,24 @@ def draw_claims(one: ToolState) -> Markup:
 async def change_server(request: ConsoleRequest) -> ConsoleReply:
     """Start, stop, restart, enable, disable or remove a server."""
     name, what = request.parameters["name"], request.fields.get("what", "")
-    by = name_actor(request.visitor.name)
+    view, by = request.view, name_actor(request.visitor.name)
     if find_server(request, name) is None:
         return make_missing(f"There is no server {name!r}.")
-    if what == "remove":
-        await request.view.remove_server(name, by=by)
-        return PageRedirect(request.link("servers"))
-    if what not in ACTIONS:
-        return PageReply(
-            title="Not done",
-            body=draw_notice("Choose what this page offers.", "bad"),
-            status=400,
-            section="servers",
-        )
+    action = next((one for one in ACTIONS if one == what), None)
     try:
-        await request.view.server_do(name, what, by=by)
+        if what == "remove":
+            await view.remove_server(name, by=by)
+            return PageRedirect(request.link("servers"))
+        if action is not None:
+            await view.server_do(name, action, by=by)
+            return PageRedirect(request.link("servers", name))
     except IsthmusError as error:
         notice = draw_notice(f"{what} did not work: {error}", "bad")
         back = draw_link(request.link("servers", name), f"Back to {name}")
-        return PageReply(
-            title=name, body=element("div", {}, notice, back), status=409, section="servers"
-        )
-    return PageRedirect(request.link("servers", name))
+        body = element("div", {}, notice, back)
+        return PageReply(title=name, body=body, status=409, section="servers")
+    notice = draw_notice("Choose what this page offers.", "bad")
+    return PageReply(title="Not done", body=notice, status=400, section="servers")
 
 
 async def add_servers(request: ConsoleRequest) -> ConsoleReply:
