@@ -1,12 +1,26 @@
 """Inbox of the console, without scripts: every answer is a plain form."""
 
 import json
+from typing import Literal
 
 import pytest
+from msgspec import Struct, structs
 
+from isthmus import Context, Server
 from support.console.console_browser import ConsoledHost, parse_forms
 
 HIGH = '[[rule]]\nid = "calls"\neffect = "ask"\nrisk = "high"\nwhen = { action = ["tool.call"] }\n'
+
+
+ALLOWS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = ["tool.call"] }\n'
+
+
+class Order(Struct):
+    """What a form asks for."""
+
+    count: int
+    size: Literal["small", "large"]
+    gift: bool
 
 
 async def test_what_waits_is_listed_and_allowed():
@@ -89,3 +103,57 @@ async def test_a_card_that_is_gone_says_so():
         gone = await asked.browser.send("GET", path)
         never = await asked.browser.send("GET", "/console/inbox/none")
         assert 404 == gone[0] == never[0]
+
+
+async def test_a_form_of_a_server_is_filled_in():
+    """Ours: an elicitation, with what does not fit said beside it, and what was filled in kept."""
+    server = Server("shop")
+
+    @server.tool
+    async def order(ctx: Context) -> str:
+        """Order."""
+        given = await ctx.elicit("How many?", Order)
+        return f"{given.value.count} {given.value.size} {given.value.gift}"
+
+    async with ConsoledHost(ALLOWS, server) as asked:
+        call, path = await asked.ask("shop__order", what="")
+        page = await asked.browser.get(path)
+        assert "How many?" in page
+        wrong = {"field-0": "many", "field-1": "2", "field-2": "y"}
+        status, _, text = await asked.browser.submit(path, press=("verdict", "allow"), fill=wrong)
+        assert (409, True) == (status, "Nothing was decided" in text)
+        form = next(form for form in parse_forms(text) if form["action"] == path)
+        assert "many" == form["fields"]["field-0"]
+        right = {"field-0": "3", "field-1": "2", "field-2": "y"}
+        await asked.browser.submit(path, press=("verdict", "allow"), fill=right)
+        assert "3 large True" == (await call).text
+
+
+async def test_what_has_changed_since_it_was_shown_is_not_decided():
+    """Ours: the form holds the digest of the card that was seen."""
+    async with ConsoledHost() as asked:
+        call, path = await asked.ask()
+        page = await asked.browser.get(path)
+        pending = asked.host.view.pending
+        asked.host.view.pending = lambda: [structs.replace(q, risk="low") for q in pending()]
+        form = next(form for form in parse_forms(page) if form["action"] == path)
+        status, _, text = await asked.browser.send(
+            "POST", path, {**form["fields"], "verdict": "allow"}
+        )
+        assert (409, True) == (status, "not what you were shown" in text)
+        assert not call.done()
+
+
+async def test_the_theme_is_chosen_without_scripts():
+    """Ours: a form, and a cookie."""
+    async with ConsoledHost() as asked:
+        assert 'data-theme="auto"' in await asked.browser.get("/console/")
+        await asked.browser.submit("/console/", "/console/theme")
+        assert 'data-theme="light"' in await asked.browser.get("/console/")
+
+
+async def test_the_icon_shows_the_count():
+    """Ours: for the tab, from a path of ours."""
+    async with ConsoledHost() as asked:
+        assert ">3<" in await asked.browser.get("/console/icon.svg?n=3")
+        assert "script" not in await asked.browser.get("/console/icon.svg?n=<script>")

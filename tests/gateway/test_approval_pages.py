@@ -160,3 +160,29 @@ async def test_the_operator_is_no_second_person_for_a_caller_of_the_same_machine
 def test_the_address_that_is_printed_can_be_opened(host, url):
     """Ours: also where the gateway listens on every address."""
     assert url == spell_address(host, 8080)
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/approvals", "/console/inbox"),
+        ("/approvals/01ABC", "/console/inbox/01ABC"),
+        ("/approvals/login", "/console/login"),
+        ('/approvals/x"y', "/console/inbox"),
+        ("/approvals/a/b", "/console/inbox"),
+    ],
+)
+async def test_pages_of_approvals_lead_to_the_console(path, target):
+    """Ours: the addresses that clients were told of stay good."""
+    async with PagedGateway() as paged:
+
+        async def console(scope, receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"the console"})
+
+        paged.gateway.mount_console(console)
+        browser = OperatorBrowser(paged.gateway.asgi())
+        status, head, _ = await browser.send("GET", path)
+        assert (303, target) == (status, head["location"])
+        assert "the console" == (await browser.send("GET", "/console/inbox"))[2]
+        assert 200 != (await browser.send("GET", "/console/inbox", host="evil.example"))[0]

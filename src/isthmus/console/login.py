@@ -9,10 +9,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from isthmus.auth.authorization_server.pages.browser import BrowserCookies, BrowserRequest
+from isthmus.auth.authorization_server.pages.browser import BrowserRequest
 from isthmus.auth.authorization_server.users.users import HeaderUsers, User
 from isthmus.auth.tokens.secret import Secret
-from isthmus.gateway.principals import LOCAL_PRINCIPAL, make_principal
+from isthmus.gateway.approvals.operator import OperatorSignIn
+from isthmus.gateway.principals import make_principal
 from isthmus.host.model.trace import Assurance
 
 
@@ -55,38 +56,41 @@ class LocalLogin:
 
     Args:
         address: of the console, as browsers reach it.
-        token: in place of a random one.
-        name: of the cookie, before the port; a gateway's pages have the same one.
+        operator: the sign-in of a gateway's other pages, which this one is then, too.
+        assurance: how sure one can be that it was they.
     """
 
     def __init__(
-        self, address: str, token: Secret | None = None, name: str = "isthmus-operator"
+        self,
+        address: str,
+        operator: OperatorSignIn | None = None,
+        *,
+        assurance: Assurance = "local_ui",
     ) -> None:
-        self.token = token or Secret.random()
-        self._session = Secret.random()
-        self._cookies = BrowserCookies(address)
-        self.cookie = self._cookies.named(name)
+        self._operator = operator or OperatorSignIn(address)
+        self._assurance: Assurance = assurance
+        self.token = self._operator.token
 
     async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
         """The user of this machine, where the request has the cookie."""
-        value = request.cookies.get(self.cookie, "")
-        if not value or self._session != value:
+        found = self._operator.identify(request)
+        if found is None:
             return None
         return ConsoleVisitor(
-            name="operator", principal=LOCAL_PRINCIPAL, operator=True, session=value
+            name=found.name,
+            principal=found.principal,
+            operator=True,
+            session=found.session,
+            assurance=self._assurance,
         )
 
     def sign_in(self, token: str) -> str | None:
         """The cookie for whoever has the token."""
-        if self.token != token:
-            return None
-        # Lax (ADR 0109): links come from other sites, as clients are; forms have tokens of ours
-        return self._cookies.set(self.cookie, self._session)
+        return self._operator.sign_in(token)
 
     def sign_out(self) -> str | None:
         """Take the cookie away; every browser that had it is signed out."""
-        self._session = Secret.random()
-        return self._cookies.clear(self.cookie)
+        return self._operator.sign_out()
 
 
 class ProxyLogin:

@@ -1,6 +1,7 @@
 """Endpoints of a gateway over HTTP: one app, which hands each request to the app of its path."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,40 @@ from isthmus.gateway.gateway import APPROVALS_PATH, ENDPOINT
 from isthmus.gateway.metrics import MetricsPage
 from isthmus.transports.http.asgi_exchange import AsgiExchange
 from isthmus.transports.http.asgi_lifespan import serve_lifespan
-from isthmus.transports.http.reply import Receive, Scope, Send
+from isthmus.transports.http.reply import Receive, Scope, Send, send_response
 from isthmus.transports.http.request import Exchange, ExchangeApp
 
 if TYPE_CHECKING:
-    from isthmus.gateway.approvals.pages import ApprovalPages
     from isthmus.gateway.gateway import Gateway
     from isthmus.transports.http.app import HttpApp
+    from isthmus.transports.http.authorizer import AsgiApp
 
 METRICS_PATH = "/metrics"
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 NO_ENDPOINT = Refusal(404, -32600, "Not found: there is no such server or profile here")
+
+
+class ConsoleRedirect:
+    """Leads from the pages of approvals, which clients are told of, to those of the console.
+
+    Args:
+        prefix: the console's path.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - an ASGI app
+        """Send a browser on; a fragment goes with it."""
+        name = scope["path"].rstrip("/").removeprefix(APPROVALS_PATH).strip("/")
+        below = "login" if name == "login" else f"inbox/{name}" if NAME.fullmatch(name) else "inbox"
+        headers = [
+            (b"location", f"{self._prefix}/{below}".encode()),
+            (b"cache-control", b"no-store"),
+            (b"referrer-policy", b"no-referrer"),
+        ]
+        await send_response(send, 303, headers)
 
 
 class GatewayApp(ExchangeApp):
@@ -41,7 +65,9 @@ class GatewayApp(ExchangeApp):
         metrics = options.get("metrics", METRICS_PATH)
         if metrics is not None:
             self.main.add_page(metrics, MetricsPage(gateway.render_metrics).bind)
-        self._pages = gateway.pages
+        self._pages: AsgiApp | None = gateway.pages
+        if gateway.console is not None:
+            self._pages = ConsoleRedirect(gateway.console_prefix)
         if gateway.account_pages is not None:
             gateway.account_pages.place(self.main)
         self._others: dict[str, HttpApp] = {}
@@ -92,8 +118,11 @@ class GatewayApp(ExchangeApp):
     def begin(self, exchange: Exchange) -> Awaitable[Any]:
         """Begin to serve a request at the endpoint of its path."""
         path = exchange.request.path
+        gateway = self._gateway
+        if gateway.console is not None and f"{path}/".startswith(f"{gateway.console_prefix}/"):
+            return self._serve_pages(exchange, gateway.console)
         if self._pages is not None and f"{path}/".startswith(f"{APPROVALS_PATH}/"):
-            return self._serve_approvals(exchange, self._pages)
+            return self._serve_pages(exchange, self._pages)
         if not path.startswith(f"{ENDPOINT}/"):
             return self.main.begin(exchange)
         path = path.rstrip("/")
@@ -109,8 +138,8 @@ class GatewayApp(ExchangeApp):
             )
         return app.begin(exchange)
 
-    async def _serve_approvals(self, exchange: Exchange, pages: "ApprovalPages") -> None:
-        """Serve a page of approvals under a name of ours: any other site could have brought the browser."""
+    async def _serve_pages(self, exchange: Exchange, pages: "AsgiApp") -> None:
+        """Serve a page for browsers under a name of ours: any other site could have brought the browser."""
         request = exchange.request
         refusal = self.main._guard.host(request.head, request.local)  # noqa: SLF001 - its app
         if refusal is not None:

@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from isthmus.gateway.approvals.pages import ApprovalPages
     from isthmus.gateway.endpoints import GatewayApp
     from isthmus.host.model.entries import HostConfig
+    from isthmus.transports.http.authorizer import AsgiApp
 
 ENDPOINT = "/mcp"
 APPROVALS_PATH = "/approvals"
+CONSOLE_PREFIX = "/console"
 PROFILE_ENDPOINT = "/mcp/p/"
 
 
@@ -63,6 +65,8 @@ class Gateway:
         host.core.limits.follow_clients(lambda: self.options.limits.calls)
         self.pages: ApprovalPages | None = None
         self.account_pages: AccountPages | None = None
+        self.console: AsgiApp | None = None
+        self.console_prefix = CONSOLE_PREFIX
         host.expect_callers()
         parking = self.options.parking
         self._rules = ProfileRules(host)
@@ -126,6 +130,15 @@ class Gateway:
             visitors=visitors or OperatorVisitors(pages.operator, address),
             sign_in=f"{address}{APPROVALS_PATH}/login",
         )
+
+    def mount_console(self, console: "AsgiApp", prefix: str = CONSOLE_PREFIX) -> None:
+        """Put a console beside the endpoints, to which the pages of approvals lead then; before :meth:`asgi`.
+
+        Args:
+            console: an ASGI app that serves everything below its prefix.
+            prefix: its path.
+        """
+        self.console, self.console_prefix = console, prefix
 
     def find_approval_page(self, id: str) -> str:
         """The address of the page of an approval; empty where the gateway has no pages."""

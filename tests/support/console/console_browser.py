@@ -166,10 +166,9 @@ class ConsoledHost:
 
     async def ask(self, name="shop__buy", principal="user:local", **arguments):
         """Call a tool that is asked about: the call, and the path of its card."""
+        given = {key: value for key, value in (arguments or {"what": "tea"}).items() if value}
         known = {one.id for one in self.host.view.pending()}
-        call = asyncio.ensure_future(
-            self.host.call(name, arguments or {"what": "tea"}, principal=principal)
-        )
+        call = asyncio.ensure_future(self.host.call(name, given, principal=principal))
         self.calls.append(call)
 
         def find():

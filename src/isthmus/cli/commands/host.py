@@ -56,11 +56,15 @@ def host(
     attach: Annotated[
         bool, Option("--attach", help="Show the host that runs already; start none.")
     ] = False,
+    console: Annotated[
+        int | None,
+        Option(metavar="PORT", help="Also serve the console on this port of this machine; 0: any."),
+    ] = None,
 ) -> None:
     """Run configured servers, and decide what they may do."""
     finish(
         lambda: run_host(
-            HostCommandOptions(tuple(config or ()), approve.value, policy, state, attach)
+            HostCommandOptions(tuple(config or ()), approve.value, policy, state, attach, console)
         )
     )
 
@@ -87,6 +91,7 @@ class HostCommandOptions(Struct, frozen=True):
         policy: the name or file of a policy; None for the configuration's.
         state: the folder of what lasts; None for the configuration's.
         attach: show the host that runs already.
+        console: the port of the console; None for none.
     """
 
     config: tuple[str, ...] = ()
@@ -94,6 +99,7 @@ class HostCommandOptions(Struct, frozen=True):
     policy: str | None = None
     state: str | None = None
     attach: bool = False
+    console: int | None = None
 
 
 def run_host(options: HostCommandOptions) -> Exit:
@@ -124,14 +130,14 @@ def require_full_screen() -> None:
 
 async def _run_attached(options: HostCommandOptions) -> Exit:
     with set_on_signals() as end:
-        async with AttachedHost(_find_folder(options)) as view:
+        async with AttachedHost(find_folder(options)) as view:
             await _show_host(view, options, end, HOST_STAYS_HINT)
         if view.gone:
             print_note(f"isthmus: {view.gone}")
     return Exit.OK
 
 
-def _find_folder(options: HostCommandOptions) -> str | os.PathLike[str]:
+def find_folder(options: HostCommandOptions) -> str | os.PathLike[str]:
     """The folder of the running host's state."""
     return options.state or load_config(options.config or None).options.state or find_user_folder()
 
@@ -157,6 +163,11 @@ async def _start_host(options: HostCommandOptions) -> Exit:
             # Servers that start at once may have to be asked about: their questions wait for us.
             await stack.enter_async_context(host.view.attend(options.approve))
         await stack.enter_async_context(host)
+        if options.console is not None:
+            from isthmus.console.serving import serve_console  # only who wants it
+
+            served = await stack.enter_async_context(serve_console(host.view, options.console))
+            print_note(f"isthmus: the console is at {served.login_address}")
         await _show_host(host.view, options, end, HOST_ENDS_HINT)
     return Exit.OK
 

@@ -13,6 +13,7 @@ from isthmus.console.pages.inbox import (
     find_question,
     list_pending,
     make_decision,
+    rank_visitor,
     read_verdict,
 )
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
@@ -74,10 +75,10 @@ async def decide_batch(request: ConsoleRequest) -> ConsoleReply:
     shown = set(request.fields.get("shown", "").split())
     meant = [one for one in several if f"{one.id}:{digest_question(one)}" in shown]
     if verdict == "allow":
-        meant = [one for one in meant if can_allow(one, request.visitor.assurance)]
+        meant = [one for one in meant if can_allow(one, rank_visitor(request, one))]
     if not meant:
         raise RequestRefused("None of those that were shown waits any more.", status=409)
-    decision = make_decision(request, verdict, GrantChoice("once", "once"))
     for one in meant:
+        decision = make_decision(request, one, verdict, GrantChoice("once", "once"))
         await request.view.decide(one.id, decision)
     return PageRedirect(request.link("inbox", done=verdict))

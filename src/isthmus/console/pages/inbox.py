@@ -29,6 +29,7 @@ from isthmus.console.layout import make_notice, make_table
 from isthmus.console.pages.form_fields import make_blanks, read_blanks
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
 from isthmus.host.model.interaction import Decision, FormAsked, Interaction, Verdict
+from isthmus.host.model.trace import Assurance
 
 SECTION = "inbox"
 LIVE = ("inbox",)
@@ -68,6 +69,14 @@ def list_pending(request: ConsoleRequest) -> list[Interaction]:
         if visitor.operator or one.attempt.principal == visitor.principal
     ]
     return sort_questions(waiting)
+
+
+def rank_visitor(request: ConsoleRequest, one: Interaction) -> Assurance:
+    """How sure one can be of a visitor's yes to a question: who has authenticated is a second person to others."""
+    visitor = request.visitor
+    if visitor.assurance == "authenticated_web" and visitor.principal != one.attempt.principal:
+        return "second_person"
+    return visitor.assurance
 
 
 def digest_question(one: Interaction) -> str:
@@ -187,7 +196,7 @@ async def make_card_page(
 
 def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempted) -> Markup:
     """The form that answers a question, and the way to those alike."""
-    counts = can_allow(one, request.visitor.assurance)
+    counts = can_allow(one, rank_visitor(request, one))
     alike = len(find_alike(one, list_pending(request)))
     return join_markup(
         request.make_form(
@@ -307,7 +316,7 @@ async def decide_question(request: ConsoleRequest) -> ConsoleReply:
         if isinstance(found, Attempted):
             return await make_card_page(request, one, found)
         choice, edited = found
-    decision = make_decision(request, verdict, choice, edited)
+    decision = make_decision(request, one, verdict, choice, edited)
     if await request.view.decide(one.id, decision):
         return PageRedirect(request.link("inbox", done=verdict))
     still = find_question(request)
@@ -338,7 +347,7 @@ def read_yes(
     """What a yes holds for, and what stands in place of what was asked; or why it cannot be taken."""
     fields = request.fields
     text, edited, error = _read_edit(one, fields)
-    if not can_allow(one, request.visitor.assurance):
+    if not can_allow(one, rank_visitor(request, one)):
         return Attempted(WEAK_TEXT)
     choices, number = list_grant_choices(one), fields.get("remember", "")
     choice = GrantChoice("once", "once")
@@ -373,6 +382,7 @@ def _read_edit(
 
 def make_decision(
     request: ConsoleRequest,
+    one: Interaction,
     verdict: Verdict,
     choice: GrantChoice,
     edited: Any | UnsetType = UNSET,
@@ -385,7 +395,7 @@ def make_decision(
         remember=choice.remember,
         until=None if choice.seconds is None else request.now() + choice.seconds,
         by=f"console ({visitor.name})",
-        assurance=visitor.assurance,
+        assurance=rank_visitor(request, one),
         reason=request.fields.get("reason", "")[:MAX_REASON_CHARS],
         principal=visitor.principal,
     )

@@ -3,7 +3,7 @@
 from isthmus.auth.authorization_server.pages.browser import BrowserRequest
 from isthmus.auth.net.urls import is_loopback, split_url
 from isthmus.gateway.accounts.pages import LocalVisitors
-from isthmus.gateway.approvals.pages import ApproverIdentity
+from isthmus.gateway.approvals.operator import ApproverIdentity
 
 
 class OperatorVisitors:

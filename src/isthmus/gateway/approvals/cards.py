@@ -1,68 +1,67 @@
-"""Markup of the approval pages: functions from values to HTML, which escape everything.
+"""Markup of the approval pages: the card that every surface shows, and plain forms."""
 
-What servers and clients say is shown as text, with marks that reorder or hide letters made visible.
-"""
+from collections.abc import Sequence
 
-import html
-import json
-from collections.abc import Iterator, Sequence
+from msgspec import UNSET
 
-import msgspec
-
-from isthmus.core.text import show_invisible
-from isthmus.host.model.interaction import CallAsked, Interaction
+from isthmus.cards.cards import list_editable, make_card
+from isthmus.cards.drafts import to_editor_json
+from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
+from isthmus.host.model.interaction import Interaction
 
 MAX_EDITABLE_CHARS = 4_000  # of arguments: a form is refused that is longer than 16 KiB
 
-LAYOUT = """\
-<!DOCTYPE html>
-<html lang="en" dir="ltr">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>{title}</title>
-<link rel="stylesheet" href="{style}">
-</head>
-<body><main>
-<h1>{title}</h1>
-{content}
-</main></body>
-</html>
-"""
 
-
-def escape(text: object, *, line: bool = True) -> str:
-    """A text of somebody else as markup, with what is invisible made visible."""
-    return html.escape(show_invisible(str(text), line=line))
-
-
-def make_layout(title: str, content: str, style: str) -> bytes:
+def make_layout(title: str, content: Markup, style: str) -> bytes:
     """A page."""
-    return LAYOUT.format(title=escape(title), style=style, content=content).encode()
+    head = [
+        element("meta", {"charset": "utf-8"}),
+        element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+        element("meta", {"name": "robots", "content": "noindex"}),
+        element("title", {}, title),
+        element("link", {"rel": "stylesheet", "href": style}),
+    ]
+    main = element("main", {}, element("h1", {}, title), content)
+    page = element(
+        "html",
+        {"lang": "en", "dir": "ltr"},
+        element("head", {}, head),
+        element("body", {}, main),
+    )
+    return f"<!DOCTYPE html>\n{page}\n".encode("utf-8", "replace")
 
 
-def make_text_markup(texts: Sequence[str], links: Sequence[tuple[str, str]] = ()) -> str:
+def make_text_markup(texts: Sequence[str], links: Sequence[tuple[str, str]] = ()) -> Markup:
     """Sentences, and a list of links to pages of ours."""
-    paragraphs = "".join(f"<p>{escape(text)}</p>\n" for text in texts)
-    items = "".join(
-        f'<li><a href="{html.escape(path)}">{escape(text)}</a></li>\n' for path, text in links
+    items = [element("li", {}, element("a", {"href": path}, text)) for path, text in links]
+    return join_markup(
+        [element("p", {}, text) for text in texts], element("ul", {}, items) if items else None
     )
-    return f"{paragraphs}<ul>\n{items}</ul>" if items else paragraphs
 
 
-def make_login_markup(path: str, notice: str) -> str:
+def make_login_markup(path: str, notice: str) -> Markup:
     """The form for the token that the gateway printed."""
-    said = f'<p class="notice">{escape(notice)}</p>\n' if notice else ""
-    return (
-        f'{said}<form method="post" action="{path}">\n'
-        '<label for="token">Token that the gateway printed, after #</label>\n'
-        '<input id="token" name="token" type="password" autocomplete="off" required autofocus>\n'
-        '<div class="choice"><button class="main" type="submit">Sign in</button></div>\n</form>'
-    )
+    form = element(
+        "form",
+        {"method": "post", "action": path},
+        element("label", {"for": "token"}, "Token that the gateway printed, after #"),
+        element(
+            "input",
+            {
+                "id": "token", "name": "token", "type": "password", "autocomplete": "off",
+                "required": True, "autofocus": True,
+            },
+        ),
+        element(
+            "div",
+            {"class": "choice"},
+            element("button", {"class": "main", "type": "submit"}, "Sign in"),
+        ),
+    )  # fmt: skip
+    return join_markup(element("p", {"class": "notice"}, notice) if notice else None, form)
 
 
-def make_card_markup(asked: Interaction, action: str, token: str) -> str:
+def make_card_markup(asked: Interaction, action: str, token: str) -> Markup:
     """The whole card of a question, with the form to decide it.
 
     Args:
@@ -70,52 +69,46 @@ def make_card_markup(asked: Interaction, action: str, token: str) -> str:
         action: where the form goes.
         token: of the form.
     """
-    return "".join(_list_card_parts(asked, action, token))
+    return join_markup(
+        element("h2", {}, make_card(asked).title),
+        make_lines_markup(make_card(asked).lines),
+        element(
+            "form",
+            {"method": "post", "action": action},
+            element("input", {"type": "hidden", "name": "form", "value": token}),
+            _make_editor(asked),
+            _make_yes(asked),
+            element("label", {"for": "reason"}, "Why (for a no)"),
+            element("input", {"id": "reason", "name": "reason"}),
+            element("button", {"type": "submit", "name": "verdict", "value": "deny"}, "Deny"),
+        ),
+    )
 
 
-def _list_card_parts(asked: Interaction, action: str, token: str) -> Iterator[str]:
-    attempt, trace, payload = asked.attempt, asked.trace, asked.payload
-    facts = {
-        "Asked by": attempt.principal,
-        "Server": attempt.server,
-        "Action": attempt.action,
-        "Object": attempt.object,
-        "Risk": asked.risk,
-        "Rule": trace.rule,
-        "Reason": trace.reason,
-        "Who may say yes": trace.obligations.assurance,
-    }
-    rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>\n" for name, value in facts.items())
-    yield f"<dl>\n{rows}</dl>\n"
-    if isinstance(payload, CallAsked):
-        claimed = "" if payload.trusted else " (nobody has checked it)"
-        yield f"<h2>The tool, as its server describes it{claimed}</h2>\n"
-        yield f"<pre>{escape(payload.tool.description or '(no description)', line=False)}</pre>\n"
-        yield f"<details><summary>Its whole definition</summary>{_quote(payload.tool)}</details>\n"
-    else:
-        yield f"<h2>What is asked</h2>\n{_quote(payload)}\n"
-    yield f'<form method="post" action="{html.escape(action)}">\n'
-    yield f'<input type="hidden" name="form" value="{html.escape(token)}">\n'
-    text = json.dumps(msgspec.to_builtins(getattr(payload, "arguments", {})), indent=2)
-    if isinstance(payload, CallAsked) and len(text) > MAX_EDITABLE_CHARS:
-        yield f"<h2>Arguments</h2>\n<pre>{escape(text, line=False)}</pre>\n"
-    elif isinstance(payload, CallAsked):
-        # what is invisible stands here as JSON escapes, so that an edit keeps it
-        yield '<h2>Arguments</h2>\n<label for="arguments">As they are; you may edit them</label>\n'
-        yield f'<textarea id="arguments" name="arguments" rows="12">\n{html.escape(text)}</textarea>\n'
+def _make_editor(asked: Interaction) -> Markup | None:
+    if asked.attempt.action != "tool.call":
+        return None
+    editable = list_editable(asked)
+    text = "" if editable is UNSET else to_editor_json(editable)
+    if not text or len(text) > MAX_EDITABLE_CHARS:
+        return None
+    return join_markup(
+        element("label", {"for": "arguments"}, "Arguments as they are; you may edit them"),
+        element("textarea", {"id": "arguments", "name": "arguments", "rows": 12}, text),
+    )
+
+
+def _make_yes(asked: Interaction) -> Markup:
     if not can_allow(asked):
-        yield "<p>This is answered at a terminal of the host; it can be denied here.</p>\n"
-    else:
-        yield '<button class="main" type="submit" name="verdict" value="allow">Allow once</button>\n'
-    yield '<label for="reason">Why (for a no)</label><input id="reason" name="reason">\n'
-    yield '<button type="submit" name="verdict" value="deny">Deny</button>\n</form>\n'
+        text = "This is answered at a terminal of the host; it can be denied here."
+        return element("p", {}, text)
+    return element(
+        "button",
+        {"class": "main", "type": "submit", "name": "verdict", "value": "allow"},
+        "Allow once",
+    )
 
 
 def can_allow(asked: Interaction) -> bool:
     """Whether a yes is all that a question wants; others want a text, or a model."""
     return not asked.attempt.action.startswith(("elicit.", "sampling.", "roots."))
-
-
-def _quote(value: object) -> str:
-    text = json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False, default=str)
-    return f"<pre>{escape(text, line=False)}</pre>"

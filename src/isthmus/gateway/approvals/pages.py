@@ -8,20 +8,18 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.auth.authorization_server.pages.browser import (
-    BrowserCookies,
     BrowserRequest,
     is_cross_site,
     read_browser_request,
 )
 from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
 from isthmus.auth.authorization_server.pages.templates import STYLE_SHEET
-from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import IsthmusError
 from isthmus.gateway.approvals.cards import (
     can_allow,
@@ -30,8 +28,8 @@ from isthmus.gateway.approvals.cards import (
     make_login_markup,
     make_text_markup,
 )
+from isthmus.gateway.approvals.operator import ApproverIdentity, OperatorSignIn, SignedInApprover
 from isthmus.gateway.gateway import APPROVALS_PATH
-from isthmus.gateway.principals import LOCAL_PRINCIPAL
 from isthmus.host.model.interaction import CallAsked, Decision, Interaction
 from isthmus.host.model.trace import Assurance
 from isthmus.transports.http.reply import Receive, Scope, Send, send_response
@@ -57,59 +55,6 @@ PAGE_HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
-
-
-class SignedInApprover(Struct, frozen=True):
-    """A person who has signed in to the pages.
-
-    Attributes:
-        name: as the audit log has it.
-        principal: who they are, to be told from the caller where a second person is demanded.
-        session: the value of their cookie.
-    """
-
-    name: str
-    principal: str
-    session: str
-
-
-class ApproverIdentity(Protocol):
-    """Says who has signed in; another one than the operator's token may stand here."""
-
-    def identify(self, request: BrowserRequest) -> SignedInApprover | None:
-        """Whoever sends a request; None for nobody who may decide."""
-        ...
-
-
-class OperatorSignIn:
-    """The sign-in of the operator, who has the token that the gateway prints.
-
-    Args:
-        address: of the gateway, as browsers reach it.
-        token: in place of a random one.
-    """
-
-    def __init__(self, address: str, token: str = "") -> None:
-        self.token = Secret(token) if token else Secret.random()
-        self._session = Secret.random()  # one for the life of the gateway
-        self._cookies = BrowserCookies(address)
-        self.cookie = self._cookies.named("isthmus-operator")
-
-    def sign_in(self, token: str) -> str | None:
-        """The ``Set-Cookie`` for whoever has the token; None for everybody else."""
-        if self.token != token:
-            return None
-        secure = "; Secure" if self._cookies.secure else ""
-        session = self._session.reveal()
-        # Lax: links come from other sites, as clients are and issuers; forms have tokens of ours
-        return f"{self.cookie}={session}; Path=/; HttpOnly; SameSite=Lax{secure}"
-
-    def identify(self, request: BrowserRequest) -> SignedInApprover | None:
-        """The operator, where the request has the cookie."""
-        value = request.cookies.get(self.cookie, "")
-        if not value or self._session != value:
-            return None
-        return SignedInApprover("operator", LOCAL_PRINCIPAL, value)
 
 
 class PageSurface:

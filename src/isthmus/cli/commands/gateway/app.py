@@ -1,10 +1,11 @@
 """``isthmus gateway``: serve all configured servers as one, over HTTP or stdio."""
 
 from contextlib import AsyncExitStack
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
 
+from isthmus.auth.net.urls import is_loopback
 from isthmus.cli.commands.run import parse_address
 from isthmus.cli.declarations import CommandSet, Invocation, Option
 from isthmus.cli.exits import finish
@@ -14,6 +15,9 @@ from isthmus.errors import UsageError
 from isthmus.gateway.gateway import ENDPOINT, PROFILE_ENDPOINT, Gateway, spell_address
 from isthmus.host.host import Host
 from isthmus.host.remote.control import Control
+
+if TYPE_CHECKING:
+    from isthmus.transports.http.authorizer import AsgiApp
 
 app = CommandSet(
     name="gateway",
@@ -43,6 +47,7 @@ class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
         public_url: where the world reaches it.
         allowed_origins: whose pages may call it.
         access_log: the file of a line about each call; None for the configuration's.
+        console: serve the console, where the address is of this machine.
     """
 
     config: tuple[str, ...] = ()
@@ -56,6 +61,7 @@ class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
     public_url: str | None = None
     allowed_origins: tuple[str, ...] = ()
     access_log: str | None = None
+    console: bool = True
 
 
 @app.callback()
@@ -99,6 +105,9 @@ def gateway(
         str | None,
         Option(metavar="FILE", help="Write a line of JSON about each call; - for standard error."),
     ] = None,
+    no_console: Annotated[
+        bool, Option("--no-console", help="No console at /console, also on this machine.")
+    ] = False,
 ) -> None:
     """Serve all configured servers as one, for any client."""
     if context.subcommand is not None:
@@ -107,6 +116,7 @@ def gateway(
         config=tuple(config or ()), http=http, stdio=stdio, profile=profile, server=server,
         policy=policy, state=state, store=store, public_url=public_url,
         allowed_origins=tuple(allowed_origin or ()), access_log=access_log,
+        console=not no_console,
     )  # fmt: skip
     finish(lambda: run_gateway(options))
 
@@ -180,6 +190,30 @@ def find_path(options: GatewayCommandOptions) -> str:
     return f"{ENDPOINT}/{options.server}" if options.server else ENDPOINT
 
 
+class LazyConsole:
+    """The console of a gateway, as an ASGI app: it is imported with its first request.
+
+    Args:
+        gateway: whose host it shows, and whose operator signs in.
+        url: of the gateway, as browsers reach it.
+    """
+
+    def __init__(self, gateway: Gateway, url: str) -> None:
+        self._gateway = gateway
+        self._url = url
+        self._console: AsgiApp | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request of a browser."""
+        if self._console is None:
+            from isthmus.console import Console, LocalLogin
+
+            pages = self._gateway.open_pages(self._url)
+            login = LocalLogin(self._url, pages.operator, assurance="authenticated_web")
+            self._console = Console(self._gateway.host.view, self._url, identity=login)
+        await self._console(scope, receive, send)
+
+
 async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
     async with AsyncExitStack() as stack:
         folder = gateway.host.state.folder
@@ -195,7 +229,10 @@ async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
         from isthmus.transports.http.serve import serve
 
         address = parse_address(options.http or DEFAULT_ADDRESS)
-        pages = gateway.open_pages(options.public_url or spell_address(*address))
+        url = options.public_url or spell_address(*address)
+        pages = gateway.open_pages(url)
+        if options.console and is_loopback(address[0]) and options.public_url is None:
+            gateway.mount_console(LazyConsole(gateway, url))
         app = gateway.asgi(public_url=options.public_url, allowed_origins=options.allowed_origins)
         print_note(f"isthmus: {ATTACH_HINT}; so does {pages.login_address}")
         await serve(app, *address, tune=True)
