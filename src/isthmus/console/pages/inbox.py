@@ -35,6 +35,7 @@ SECTION = "inbox"
 LIVE = ("inbox",)
 MAX_REASON_CHARS = 500
 RISKS = {"low": "low", "medium": "medium", "high": "high"}
+SURE_TEXTS = {True: "Yes, allow this (high risk)", False: "Yes, if it is for always"}
 GONE_TEXT = "This does not wait any more: it was answered, or its time is over."
 CHANGED_TEXT = "This is not what you were shown. Nothing was decided; look at it again."
 TWICE_TEXT = "High risk: tick the box beside Allow as well. Nothing was decided."
@@ -247,7 +248,7 @@ def _list_yes_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
             "p",
             {},
             element("input", {"type": "checkbox", "id": "sure", "name": "sure", "value": "yes"}),
-            element("label", {"for": "sure"}, f"Yes, allow this ({one.risk} risk)"),
+            element("label", {"for": "sure"}, SURE_TEXTS[one.risk == "high"]),
         )
     yield element(
         "button",
@@ -295,8 +296,12 @@ def _list_no_parts(one: Interaction) -> Iterator[Markup]:
             {"type": "submit", "name": "verdict", "value": "cancel", "data-key": "c"},
             "Cancel",
         )
-    yield element("label", {"for": "reason"}, "Why (for a no)")
-    yield element("input", {"id": "reason", "name": "reason", "maxlength": MAX_REASON_CHARS})
+    yield element(
+        "p",
+        {},
+        element("label", {"for": "reason"}, "Why (for a no)"),
+        element("input", {"id": "reason", "name": "reason", "maxlength": MAX_REASON_CHARS}),
+    )
 
 
 # Deciding
