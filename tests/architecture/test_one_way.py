@@ -13,6 +13,9 @@ METHODS = ALONE | {
 """What a client does at its server beyond listing what there is."""
 
 
+FACES = {"host", "cards", "console", "terminal"}
+
+
 def calls(tree):
     """Every call of a method, with the name of the method and of what it is called on."""
     for node in ast.walk(tree):
@@ -22,7 +25,7 @@ def calls(tree):
 
 def of_host(sources):
     """The files of the host and of its faces."""
-    return [(one.name, one.tree) for one in sources if one.package in {"host", "terminal"}]
+    return [(one.name, one.tree) for one in sources if one.package in FACES]
 
 
 @pytest.mark.covers("hostkernel.pipeline.one-way")

@@ -2,10 +2,17 @@
 
 import asyncio
 import contextlib
+from typing import get_args
 
-from isthmus.console.live import MAX_TOPICS, RELOAD, LiveUpdates, TabTopics, list_tab_events
+from isthmus.console.live import MAX_TOPICS, RELOAD, TOPICS, LiveUpdates, TabTopics, list_tab_events
 from isthmus.host.model.attempt import Attempt
-from isthmus.host.model.events import AttemptEnded, HostEvents, HostNotice, QuestionAnswered
+from isthmus.host.model.events import (
+    AttemptEnded,
+    HostEvent,
+    HostEvents,
+    HostNotice,
+    QuestionAnswered,
+)
 from isthmus.host.model.interaction import Decision
 from support.console.console_browser import ConsoledHost
 from support.event_loop import run_until
@@ -85,7 +92,23 @@ async def test_a_stream_ends_with_its_login(monkeypatch):
 
     told = [part async for part in list_tab_events(TabTopics(), is_signed_in, lambda: "0 0")]
     assert b"event: end" in told[-1]
-    assert [b":\n\n"] == [part for part in told if part.startswith(b":")]
+    assert [] == signed_in
+
+
+async def test_a_stream_with_much_to_tell_ends_with_its_login_too(monkeypatch):
+    """Ours: nobody who is told something all the time stays signed in by that."""
+    monkeypatch.setattr("isthmus.console.live.HEARTBEAT_S", 0.01)
+    tab = TabTopics()
+
+    async def is_signed_in():
+        return False
+
+    parts = []
+    async for part in list_tab_events(tab, is_signed_in, lambda: "0 0"):
+        parts.append(part)
+        tab.add(("traffic",))
+        assert len(parts) < 100
+    assert b"event: end" in parts[-1]
 
 
 async def test_a_question_is_told_to_an_open_tab():
@@ -105,6 +128,7 @@ async def test_a_question_is_told_to_an_open_tab():
         await run_until(lambda: b"hello" in b"".join(sent))
         await asked.ask()
         await run_until(lambda: b"data: 1 0" in b"".join(sent) and b" inbox" in b"".join(sent))
+        assert b"event: reload" not in b"".join(sent)
         left.set()
         await serving
         assert 0 == len(asked.console.live)
@@ -119,3 +143,8 @@ def test_an_attempt_has_a_topic_of_its_own():
         id="a1", action="tool.call", principal="p", server="s", object="o", arguments={}
     )
     assert ("traffic", "call:a1") == list_topics(AttemptBegan(attempt=attempt))
+
+
+def test_every_kind_of_event_has_topics():
+    """Ours: one without makes every page load again."""
+    assert set(get_args(HostEvent)) == set(TOPICS)

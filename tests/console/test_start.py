@@ -14,9 +14,7 @@ gateway.open_pages("http://127.0.0.1:8080")
 gateway.mount_console(LazyConsole(gateway, "http://127.0.0.1:8080"))
 gateway.asgi()
 """
-SERVER = (
-    "import isthmus.cli.commands.run, isthmus.cli.commands.host, isthmus.cli.commands.console\n"
-)
+SERVER = "import isthmus.cli.commands.run, isthmus.cli.commands.host\n"
 LIST = "import sys\nprint(*[name for name in sys.modules if name.startswith('isthmus.console')])"
 
 

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "logout": ("login", "Forget the tokens for a server, and have them revoked."),
     "chat": ("chat", "Talk to a model that uses the servers; you decide on calls."),
     "host": ("host", "Run configured servers, and decide what they may do."),
-    "console": ("console", "See and decide in a browser what the running host does."),
+    "console": ("host", "See and decide in a browser what the running host does."),
     "gateway": ("gateway.app", "Serve all configured servers as one, for any client."),
     "servers": ("servers", "List, start, stop, add and remove the servers of the host."),
     "config": ("config", "Check and import configured servers; trust, secrets, roots."),

@@ -1,6 +1,7 @@
 """Console: an ASGI app by which people see and decide in a browser what a host does."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -305,7 +306,8 @@ class Console:
             *SAFETY_HEADERS,
         ]
         if file.name:
-            headers.append((b"content-disposition", f'attachment; filename="{file.name}"'.encode()))
+            name = re.sub(r"[^A-Za-z0-9._-]", "_", file.name)
+            headers.append((b"content-disposition", f'attachment; filename="{name}"'.encode()))
         if isinstance(file.content, bytes):
             await send_response(send, 200, headers, file.content)
             return

@@ -148,10 +148,11 @@ async def list_tab_events(
 
     Args:
         tab: its topics.
-        is_signed_in: whether the login that opened the stream still holds; asked with every heartbeat.
+        is_signed_in: whether the login that opened the stream still holds; asked every 15 seconds.
         count: how many questions wait, and how many of them of high risk.
     """
-    number, told = 0, ""
+    number, told, loop = 0, "", asyncio.get_running_loop()
+    checked = loop.time()
     yield encode_event(b"", event="hello", retry=1000)
     while True:
         now = count()
@@ -162,10 +163,11 @@ async def list_tab_events(
             async with asyncio.timeout(HEARTBEAT_S):
                 await tab.news.wait()
         except TimeoutError:
+            yield encode_comment()
+        if loop.time() - checked >= HEARTBEAT_S:
             if not await is_signed_in():
                 break
-            yield encode_comment()
-            continue
+            checked = loop.time()
         topics = tab.take()
         if topics:
             number += 1
