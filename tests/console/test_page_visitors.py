@@ -16,10 +16,17 @@ OPERATOR = {"x_user": "root"}
 OPERATOR_ROUTES = [one for one in ROUTES if one.operator]
 
 
-def make_watched():
-    """A host behind a proxy that names its users; `root` is an operator."""
+def make_watched(*, whole=False):
+    """A host behind a proxy that names its users; `root` is an operator.
+
+    Args:
+        whole: whether users are given the whole view by mistake, and not one of their own.
+    """
     users = HeaderUsers("X-User", trusted_proxies=["127.0.0.1"])
-    return WatchedHost(identity=ProxyLogin(users, operators=["root"]))
+    watched = WatchedHost(identity=ProxyLogin(users, operators=["root"]))
+    if whole:
+        watched.console._view_of = lambda _: watched.host.view
+    return watched
 
 
 def fill_pattern(route):
@@ -58,9 +65,10 @@ async def test_no_page_is_shown_to_a_stranger(path):
     assert "shop" not in answer.text
 
 
-async def test_a_user_has_the_pages_of_their_own():
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_user_has_the_pages_of_their_own(whole):
     """Ours: navigation, tabs and filters have nothing of what is for operators."""
-    async with make_watched() as watched:
+    async with make_watched(whole=whole) as watched:
         traffic = await watched.browser.send("GET", "/console/traffic", **USER)
         access = await watched.browser.send("GET", "/console/access", **USER)
         grants = await watched.browser.send("GET", "/console/access/grants", **USER)
@@ -75,9 +83,10 @@ async def test_a_user_has_the_pages_of_their_own():
     assert "Calls per minute" in own.text
 
 
-async def test_a_user_sees_and_changes_what_is_theirs_only():
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_user_sees_and_changes_what_is_theirs_only(whole):
     """Ours: calls, grants and accounts of others are not there, neither listed nor by their ids."""
-    async with make_watched() as watched, watched.host.view.attend("test"):
+    async with make_watched(whole=whole) as watched, watched.host.view.attend("test"):
         await watched.browser.send("GET", "/console/traffic", **OPERATOR)
         visitor = await watched.console.identity.identify(watched.browser.make_request("ada"))
         ada, bob = visitor.principal, "user:bob"

@@ -73,7 +73,8 @@ class Console:
         address: of the console, as browsers reach it: scheme, host and port.
         identity: says who is at a browser; by default the user of this machine, who has a token.
         prefix: the path below which the pages stand.
-        view_of: the host as one visitor sees it; by default operators see all of it.
+        view_of: the host as one visitor sees it; by default operators see all of it, and others what
+            is theirs.
         now: says the seconds since the epoch.
     """
 
@@ -94,7 +95,7 @@ class Console:
         self._guard = ConsoleGuard(self._address)
         self._cookies = BrowserCookies(self._address)
         self._tokens = FormTokens(now)
-        self._view_of = view_of or (lambda _visitor: view)
+        self._view_of = view_of or self._choose_view
         self._now = now
         self.live = LiveUpdates(view)
         self._states: dict[type, Any] = {}
@@ -181,6 +182,11 @@ class Console:
             await self._watch()
             asked = self._bind(request, segments, visitor)
             await self._send_reply(send, asked, await self._answer(asked))
+
+    def _choose_view(self, visitor: ConsoleVisitor) -> "HostView":
+        from isthmus.host.remote.principal_view import PrincipalView  # most consoles have one user
+
+        return self._view if visitor.operator else PrincipalView(self._view, visitor.principal)
 
     async def _watch(self) -> None:
         """Have calls recorded from now on; they are not before anybody looks, and cost nothing then."""
