@@ -110,6 +110,8 @@ def describe_verdict(found: ChainVerdict) -> Iterable[str]:
         yield "no fault was found, and not everything is proved"
     if found.good:
         yield "nothing was changed, removed, inserted or put in another order"
+    if not found.faults:
+        yield f"anchor {found.last}:{found.head}"
 
 
 def hash_row(values: Sequence[Any], prev: bytes, key: bytes = b"") -> bytes:
