@@ -188,6 +188,10 @@ async def main() -> None:
     print(
         "\nThat was the main job: servers, clients, logins, a host, a gateway; three transports, two eras."
     )
+    print(
+        "\nTo see and decide in a browser what a host does: .venv/bin/python examples/console"
+        "\nIt starts servers of both eras, makes calls, has four that wait for you, and opens the page."
+    )
 
 
 if __name__ == "__main__":

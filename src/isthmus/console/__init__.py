@@ -10,8 +10,18 @@ if TYPE_CHECKING:
     from isthmus.console.login import ConsoleVisitor as ConsoleVisitor
     from isthmus.console.login import LocalLogin as LocalLogin
     from isthmus.console.login import ProxyLogin as ProxyLogin
+    from isthmus.console.serving import open_browser as open_browser
+    from isthmus.console.serving import serve_console as serve_console
 
-__all__ = ["Console", "ConsoleIdentity", "ConsoleVisitor", "LocalLogin", "ProxyLogin"]
+__all__ = [
+    "Console",
+    "ConsoleIdentity",
+    "ConsoleVisitor",
+    "LocalLogin",
+    "ProxyLogin",
+    "open_browser",
+    "serve_console",
+]
 
 _HOMES = {
     "Console": "isthmus.console.app",
@@ -19,6 +29,8 @@ _HOMES = {
     "ConsoleVisitor": "isthmus.console.login",
     "LocalLogin": "isthmus.console.login",
     "ProxyLogin": "isthmus.console.login",
+    "open_browser": "isthmus.console.serving",
+    "serve_console": "isthmus.console.serving",
 }
 
 __getattr__ = lazy_getattr(__name__, _HOMES)

@@ -51,7 +51,8 @@ async def serve_console(view: HostView, port: int = DEFAULT_PORT) -> AsyncIterat
     server = _make_server(console)
     serving = asyncio.ensure_future(server.serve([listening]))
     try:
-        async with view.attend("console"):
+        # whoever asks for a console sees the calls from here on, not only from the first look
+        async with view.attend("console"), view.watch():
             yield console
     finally:
         await console.close()
