@@ -27,7 +27,7 @@ from isthmus.console.layout import (
     make_message_page,
     make_page,
 )
-from isthmus.console.live import MAX_TABS, LiveUpdates, list_tab_events
+from isthmus.console.live import LiveUpdates, list_tab_events
 from isthmus.console.login import ConsoleIdentity, ConsoleVisitor, LocalLogin
 from isthmus.console.pages.inbox import list_pending
 from isthmus.console.requests import (
@@ -40,6 +40,8 @@ from isthmus.console.requests import (
 )
 from isthmus.console.routes import find_route, split_path
 from isthmus.errors import IsthmusError
+from isthmus.host.model.view import TrafficQuery
+from isthmus.host.remote.principal_view import OwnEvents, PrincipalView
 from isthmus.transports.http.asgi_lifespan import serve_lifespan
 from isthmus.transports.http.reply import (
     STREAM_HEADERS,
@@ -51,6 +53,7 @@ from isthmus.transports.http.reply import (
 )
 
 if TYPE_CHECKING:
+    from isthmus.host.model.events import HostEvent
     from isthmus.host.remote.view import HostView
 
 PREFIX = "/console"
@@ -184,8 +187,6 @@ class Console:
             await self._send_reply(send, asked, await self._answer(asked))
 
     def _choose_view(self, visitor: ConsoleVisitor) -> "HostView":
-        from isthmus.host.remote.principal_view import PrincipalView  # most consoles have one user
-
         return self._view if visitor.operator else PrincipalView(self._view, visitor.principal)
 
     async def _watch(self) -> None:
@@ -256,8 +257,11 @@ class Console:
 
     async def _serve_events(self, asked: ConsoleRequest, receive: Receive, send: Send) -> None:
         """Tell a tab what has changed, until it is closed."""
-        if len(self.live) >= MAX_TABS:
+        if asked.browser.method != "GET":
+            raise RequestRefused("Live updates are read by GET.", status=405)
+        if not self.live.has_room(asked.visitor.session):
             raise RequestRefused("Too many tabs are open.", status=503)
+        may_hear = await self._find_filter(asked)
 
         async def is_signed_in() -> bool:
             visitor = await self.identity.identify(asked.browser)
@@ -269,7 +273,7 @@ class Console:
 
         headers = [*STREAM_HEADERS, *SAFETY_HEADERS]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        with self.live.open_tab() as tab:
+        with self.live.open_tab(asked.visitor.session, may_hear) as tab:
             events = list_tab_events(tab, is_signed_in, count)
             left = asyncio.ensure_future(wait_until_left(receive))
             left.add_done_callback(lambda _: tab.end())
@@ -282,6 +286,17 @@ class Console:
             finally:
                 left.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    @staticmethod
+    async def _find_filter(asked: ConsoleRequest) -> "Callable[[HostEvent], bool] | None":
+        """Which events a visitor may know of; None for all of them."""
+        visitor = asked.visitor
+        if visitor.operator:
+            return None
+        running = TrafficQuery(principal=visitor.principal, outcome="running")
+        calls = await asked.view.traffic(running)
+        known = [*(one.id for one in list_pending(asked)), *(one.id for one in calls)]
+        return OwnEvents(visitor.principal, known).holds
 
     # Answers
 

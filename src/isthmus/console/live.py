@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from isthmus.host.remote.view import HostView
 
 MAX_TOPICS = 200  # that one tab has not been told of; then it loads its page again
-MAX_TABS = 200
+MAX_TABS = 400
+MAX_TABS_PER_LOGIN = 100
 PAUSE_S = 0.1  # between two events of a tab
 HEARTBEAT_S = 15.0
 RELOAD = "reload"
@@ -56,9 +57,13 @@ def list_topics(event: HostEvent) -> tuple[str, ...]:
 
 
 class TabTopics:
-    """The topics that a tab has not been told of."""
+    """The topics that a tab has not been told of; see :meth:`LiveUpdates.open_tab`."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, session: str = "", may_hear: Callable[[HostEvent], bool] | None = None
+    ) -> None:
+        self.session = session
+        self.may_hear = may_hear
         self._topics: dict[str, None] = {}
         self.news = asyncio.Event()
         self.over = False
@@ -102,10 +107,22 @@ class LiveUpdates:
     def __len__(self) -> int:
         return len(self._tabs)
 
+    def has_room(self, session: str) -> bool:
+        """Whether a login may open one more tab."""
+        own = sum(tab.session == session for tab in self._tabs)
+        return len(self._tabs) < MAX_TABS and own < MAX_TABS_PER_LOGIN
+
     @contextmanager
-    def open_tab(self) -> Iterator[TabTopics]:
-        """A tab, as long as it is open."""
-        tab = TabTopics()
+    def open_tab(
+        self, session: str = "", may_hear: Callable[[HostEvent], bool] | None = None
+    ) -> Iterator[TabTopics]:
+        """A tab, as long as it is open.
+
+        Args:
+            session: the login that opened it.
+            may_hear: whether its visitor may know of an event; None for whoever may know of all.
+        """
+        tab = TabTopics(session, may_hear)
         self._tabs.add(tab)
         if self._listening is None or self._listening.done():
             self._listening = asyncio.ensure_future(self._listen(self._view.events()))
@@ -122,7 +139,8 @@ class LiveUpdates:
             async for event in events:
                 topics = list_topics(event)
                 for tab in self._tabs:
-                    tab.add(topics)
+                    if tab.may_hear is None or tab.may_hear(event):
+                        tab.add(topics)
             for tab in self._tabs:
                 tab.end()
         finally:
@@ -148,13 +166,12 @@ async def list_tab_events(
 
     Args:
         tab: its topics.
-        is_signed_in: whether the login that opened the stream still holds; asked every 15 seconds.
+        is_signed_in: whether the login that opened the stream still holds; asked before anything is told.
         count: how many questions wait, and how many of them of high risk.
     """
-    number, told, loop = 0, "", asyncio.get_running_loop()
-    checked = loop.time()
+    number, told = 0, ""
     yield encode_event(b"", event="hello", retry=1000)
-    while True:
+    while await is_signed_in():
         now = count()
         if now != told:
             told = now
@@ -164,10 +181,9 @@ async def list_tab_events(
                 await tab.news.wait()
         except TimeoutError:
             yield encode_comment()
-        if loop.time() - checked >= HEARTBEAT_S:
-            if not await is_signed_in():
-                break
-            checked = loop.time()
+            continue
+        if not await is_signed_in():
+            break
         topics = tab.take()
         if topics:
             number += 1

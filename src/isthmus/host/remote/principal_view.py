@@ -3,7 +3,7 @@
 Whatever belongs to somebody else is answered as what does not exist, by its id as well.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
@@ -132,6 +132,40 @@ REQUEST_SCOPES: Mapping[type, RequestScope] = {
 }
 
 
+class OwnEvents:
+    """Tells which events are about what is one principal's.
+
+    Args:
+        principal: who listens.
+        known: ids of attempts and questions of theirs that are under way.
+    """
+
+    def __init__(self, principal: str, known: Iterable[str] = ()) -> None:
+        self._principal = principal
+        self._ids = dict.fromkeys(known)
+
+    def holds(self, event: HostEvent) -> bool:
+        """Whether an event is about something of the principal, or about the listening itself."""
+        match event:
+            case QuestionAsked(interaction=interaction):
+                id, is_own = interaction.id, interaction.attempt.principal == self._principal
+            case AttemptJudged(attempt=attempt) | AttemptBegan(attempt=attempt):
+                id, is_own = attempt.id, attempt.principal == self._principal
+            case QuestionAnswered(id=id) | AttemptProgressed(id=id):
+                return id in self._ids
+            case AttemptEnded(id=id, attempt=ended):
+                return id in self._ids or (ended is not None and ended.principal == self._principal)
+            case HostNotice(about=about):
+                return about in LISTENING_NOTICES
+            case _:
+                return False
+        if is_own:
+            self._ids[id] = None
+            if len(self._ids) > MAX_OWN_IDS:
+                del self._ids[next(iter(self._ids))]
+        return is_own
+
+
 class PrincipalView(HostView):
     """A view of a host that shows one principal what is theirs.
 
@@ -180,39 +214,18 @@ class PrincipalView(HostView):
 
     def events(self) -> AsyncIterator[HostEvent]:
         """Events about attempts of the principal, from now on."""
-        own = dict.fromkeys(one.id for one in self.pending())
+        own = OwnEvents(self.principal, [one.id for one in self.pending()])
         return self._filter(self._view.events(), own)
 
     async def _filter(
-        self, events: AsyncIterator[HostEvent], own: dict[str, None]
+        self, events: AsyncIterator[HostEvent], own: OwnEvents
     ) -> AsyncIterator[HostEvent]:
         try:
             async for event in events:
-                if self._is_own(event, own):
+                if own.holds(event):
                     yield event
         finally:
             await close_events(events)
-
-    def _is_own(self, event: HostEvent, own: dict[str, None]) -> bool:
-        """Whether an event is about something of the principal; ``own`` has the ids of that."""
-        match event:
-            case QuestionAsked(interaction=interaction):
-                id, is_own = interaction.id, interaction.attempt.principal == self.principal
-            case AttemptJudged(attempt=attempt) | AttemptBegan(attempt=attempt):
-                id, is_own = attempt.id, attempt.principal == self.principal
-            case QuestionAnswered(id=id) | AttemptProgressed(id=id):
-                return id in own
-            case AttemptEnded(id=id, attempt=ended):
-                return id in own or (ended is not None and ended.principal == self.principal)
-            case HostNotice(about=about):
-                return about in LISTENING_NOTICES
-            case _:
-                return False
-        if is_own:
-            own[id] = None
-            if len(own) > MAX_OWN_IDS:
-                del own[next(iter(own))]
-        return is_own
 
     def attend(
         self,
