@@ -361,11 +361,19 @@ class PrincipalView(HostView):
             return []
         return await self._view.accounts(self.principal)
 
+    async def _has_account(self, server: str) -> bool:
+        """Whether a server wants an account of the principal; which others there are is not told."""
+        return any(one.server == server for one in await self._view.accounts(self.principal))
+
     async def _connect(self, request: AskConnect) -> str:
+        if not await self._has_account(request.server):
+            raise make_refusal("account")
         return await self._view.connect_account(request.server, self.principal)
 
     async def _forget(self, request: AskForget) -> bool:
         if request.principal not in {"", self.principal}:
+            return False
+        if not await self._has_account(request.server):
             return False
         return await self._view.forget_account(request.server, self.principal, by=self.principal)
 
