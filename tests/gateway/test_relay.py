@@ -4,13 +4,17 @@ import asyncio
 import base64
 import time
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
+from msgspec import UNSET, Raw
 
 from isthmus import Context, Server
+from isthmus.client.model.relay import CONTINUED_ROUND, ContinuedRound
 from isthmus.core.principal import Principal
 from isthmus.errors import Refuse
 from isthmus.gateway import Gateway
+from isthmus.gateway.calls import CallContext
 from isthmus.gateway.relay import read_relayed_round
 from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile
 from isthmus.host.model.interaction import Decision
@@ -18,7 +22,8 @@ from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule_file import read_layers
 from isthmus.runtime.channel import Origin
 from isthmus.store.memory_store import MemoryStore
-from isthmus.wire.jsonrpc import ErrorBody
+from isthmus.wire import CallToolParams
+from isthmus.wire.jsonrpc import ErrorBody, encode
 from support.gateway.asking_shop import make_asker, make_host
 from support.gateway.small_gateway import ALLOW_ALL
 from support.server.both_eras import EraClient, tool_text
@@ -335,6 +340,33 @@ async def test_the_answers_of_the_gateway_travel_with_the_state():
         asked = await nodes[0].call("shop__mixed", {})
         assert ["elicitation/create"] == [one["method"] for one in asked["inputRequests"].values()]
         assert "ann 0" == tool_text(await nodes[1].call("shop__mixed", {}, asked))
+
+
+@pytest.mark.parametrize(
+    ("answer", "action"),
+    [
+        ({"action": "decline"}, "decline"),
+        ({"roots": [], "action": 5}, "answer"),
+        ({"roots": [], "action": "accepted by the operator"}, "answer"),
+        ({"roots": []}, "answer"),
+    ],
+)
+def test_an_answer_says_nothing_of_itself_in_the_audit_log(answer, action):
+    """Ours: of what a client answers, the log has one of four words."""
+    continued = ContinuedRound("tools/call", {"q1": Raw(encode(answer))})
+    assert continued.list_actions() == {"q1": action}
+
+
+def test_a_round_that_is_made_once_more_still_goes_on():
+    """Ours: where an account had to be connected first, the server does not begin anew."""
+    continued = ContinuedRound("tools/call", {}, "state")
+    call = SimpleNamespace(continued=continued, meta={}, log_level="error")
+    for _ in range(2):
+        with CallContext(call, ""):
+            sent = CONTINUED_ROUND.get().fill("tools/call", CallToolParams(name="t"), modern=True)
+            assert sent.request_state == "state"
+    late = continued.fill("tools/call", CallToolParams(name="t"), modern=True)
+    assert late.request_state is UNSET
 
 
 def test_a_round_that_another_version_has_left_is_refused():

@@ -55,6 +55,9 @@ class CallContext:
         if level != HOST_LEVEL:
             self._set(PASSED_LOG_LEVEL, level)
         if call.continued is not None:
+            call.continued.is_over = (
+                False  # made once more: its user had to connect an account first
+            )
             self._set(CONTINUED_ROUND, call.continued)
 
     def _set(self, variable: ContextVar[Any], value: Any) -> None:

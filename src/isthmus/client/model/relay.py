@@ -6,9 +6,9 @@ with :class:`RoundRelayed`, and a later one is made with what came back, by :dat
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType, json, structs
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, json, structs
 
 from isthmus.core.journal import UNUSABLE_STATE
 from isthmus.errors import IsthmusError, Refuse
@@ -18,10 +18,18 @@ from isthmus.wire import InputRequest
 class AnswerAction(Struct):
     """An answer, as far as it says yes or no."""
 
-    action: str = "answer"
+    action: Literal["accept", "decline", "cancel"]
 
 
 _decode_action = json.Decoder(AnswerAction).decode
+
+
+def read_action(answer: Raw) -> str:
+    """The action of a person's answer; ``answer`` for one of another kind, whatever else is in it."""
+    try:
+        return _decode_action(answer).action
+    except DecodeError:
+        return "answer"
 
 
 class QuestionRelayed(IsthmusError):
@@ -75,7 +83,7 @@ class ContinuedRound:
 
     def list_actions(self) -> dict[str, str]:
         """What was answered, by keys and in a word: ``accept``, ``decline``, ``cancel``, or ``answer``."""
-        return {key: _decode_action(answer).action for key, answer in self.answers.items()}
+        return {key: read_action(answer) for key, answer in self.answers.items()}
 
     def fill(self, method: str, params: Any, *, modern: bool) -> Any:
         """The parameters of a request, with what came back where it is the call that goes on.
