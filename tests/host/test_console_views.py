@@ -1,6 +1,7 @@
 """Requests of a console: the same answers from this process and from another."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -182,6 +183,33 @@ async def test_a_call_with_its_questions_is_one_conversation(tmp_path, era):
     assert ["sent", "received", "sent", "received"] == [one.direction for one in messages]
     assert "Which seat?" in texts
     assert "row 3" in texts
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_what_a_person_answers_is_in_no_message(tmp_path, era):
+    """Ours: whoever looks at the traffic sees that it was a yes, and no more, as in the audit log."""
+    async with make_console_host(tmp_path / "state", era=era) as host:
+        view = host.view
+        async with view.watch(), view.attend("test"):
+            events = view.events()
+            calling = asyncio.ensure_future(host.call("calc__book", {}))
+            async for event in events:
+                if isinstance(event, QuestionAsked):
+                    said = Decision(verdict="allow", by="ada", edited={"row": 90210})
+                    assert await view.decide(event.interaction.id, said)
+                    break
+            await calling
+            (found,) = await view.traffic(TrafficQuery(text="book"))
+            *before, _ = await view.wire_messages(found.id)  # the last is what the tool says
+
+    texts = " ".join(message.text for message in before)
+    assert "accept" in texts
+    assert "90210" not in texts
+    states = [json.loads(one.text) for one in before if "requestState" in one.text]
+    assert (era == "modern") == bool(states)
+    for one in states:
+        holder = one.get("params") or one["result"]
+        assert holder["requestState"] == "[the server's state]"
 
 
 async def test_messages_are_recorded_without_secrets(host, view):

@@ -26,10 +26,28 @@ MAX_MESSAGES = 200  # of one call
 MAX_MESSAGE_BYTES = 64 * 1024
 MAX_OPEN_IDS = 4_096
 HIDDEN = "[hidden by a rule]"
+HIDDEN_ANSWER = "[a person's answer]"
+HIDDEN_STATE = "[the server's state]"
+MAX_HIDDEN_CALLS = 20_000
 
 Direction: TypeAlias = Literal["sent", "received"]
 RequestKey: TypeAlias = tuple[int, Direction, str]
 """A connection, who asked, and the id of the request."""
+
+
+class OpenRequest(NamedTuple):
+    """A request that has no answer yet.
+
+    Attributes:
+        call: the call that it belongs to; empty for none.
+        method: what it asks.
+    """
+
+    call: str
+    method: str
+
+
+NO_REQUEST = OpenRequest("", "")
 
 
 class HeardConnection(NamedTuple):
@@ -69,9 +87,15 @@ class MessageRecorder:
         self._on_retry = on_retry
         self._of: OrderedDict[str, list[WireMessage]] = OrderedDict()
         self._requests: dict[str, str] = {}
-        self._open: OrderedDict[RequestKey, str] = OrderedDict()
+        self._open: OrderedDict[RequestKey, OpenRequest] = OrderedDict()
         self._taps: dict[int, tuple[Peer, PeerTap]] = {}
-        self.hidden: set[str] = set()
+        self._hidden: OrderedDict[str, None] = OrderedDict()
+
+    def hide(self, call: str) -> None:
+        """A rule hides places of what this call holds."""
+        self._hidden[call] = None
+        if len(self._hidden) > MAX_HIDDEN_CALLS:
+            self._hidden.popitem(last=False)
 
     # Taps
 
@@ -116,18 +140,19 @@ class MessageRecorder:
         members = value if isinstance(value, list) else [value]
         for member in members:
             if isinstance(member, dict):
-                call = self._find_call(member, heard, direction)
-                if call:
-                    self._take(call, direction, member, is_request=out is not None)
+                about = self._find_request(member, heard, direction)
+                if about.call:
+                    shown = hide_answers(member, about.method)
+                    self._take(about.call, direction, shown, is_request=out is not None)
 
-    def _find_call(
+    def _find_request(
         self, message: Mapping[str, Any], heard: HeardConnection, direction: Direction
-    ) -> str:
-        """The call that a message belongs to; empty where nobody can tell."""
+    ) -> OpenRequest:
+        """The call that a message belongs to, empty where nobody can tell, and what it asks or answers."""
         number, method = message.get("id"), message.get("method")
         other: Direction = "received" if direction == "sent" else "sent"
         if method is None:  # an answer to what the other side asked
-            return self._open.pop((heard.number, other, repr(number)), "")
+            return self._open.pop((heard.number, other, repr(number)), NO_REQUEST)
         call = ""
         if direction == "sent":
             attempt = CURRENT_ATTEMPT.get()
@@ -135,13 +160,14 @@ class MessageRecorder:
         elif number is None:
             params = message.get("params")
             token = params.get("progressToken") if isinstance(params, dict) else None
-            call = self._open.get((heard.number, "sent", repr(token)), "")
+            call = self._open.get((heard.number, "sent", repr(token)), NO_REQUEST).call
         call = call or self._find_lone_call(heard.server, heard.isolation)
+        found = OpenRequest(call, str(method))
         if call and number is not None:
-            self._open[heard.number, direction, repr(number)] = call
+            self._open[heard.number, direction, repr(number)] = found
             if len(self._open) > MAX_OPEN_IDS:
                 self._open.popitem(last=False)
-        return call
+        return found
 
     def _take(
         self, call: str, direction: Direction, message: dict[str, Any], *, is_request: bool
@@ -152,7 +178,6 @@ class MessageRecorder:
             if len(self._of) > MAX_CALLS_WITH_MESSAGES:
                 old, _ = self._of.popitem(last=False)
                 self._requests.pop(old, None)
-                self.hidden.discard(old)
         method = message.get("method")
         if is_request and method == "tools/call":
             if call in self._requests:
@@ -164,7 +189,7 @@ class MessageRecorder:
 
     def _spell(self, call: str, message: dict[str, Any]) -> str:
         """A message as JSON, without what is secret and what a rule hides, and not too long."""
-        if call in self.hidden or self._redactor.has_pointers:
+        if call in self._hidden or self._redactor.has_pointers:
             message = hide_contents(message)
         text = msgspec.json.encode(self._redactor.redact(message)).decode()
         if len(text) <= MAX_MESSAGE_BYTES:
@@ -175,6 +200,40 @@ class MessageRecorder:
 def id_of(peer: "Peer") -> int:
     """A number for a peer that is kept."""
     return id(peer)
+
+
+def hide_answers(message: dict[str, Any], method: str) -> dict[str, Any]:
+    """A message without what people have answered, and without the server's state.
+
+    The audit log has of an answer whether it was a yes, and no more; what one user is asked for is
+    nothing for an operator. With a state its call could be gone on with.
+
+    Args:
+        message: the message.
+        method: what it asks, or answers.
+    """
+    params, result = message.get("params"), message.get("result")
+    shown = dict(message)
+    if isinstance(params, dict):
+        shown["params"] = params = _hide_member(params, "requestState", HIDDEN_STATE)
+        answers = params.get("inputResponses")
+        if isinstance(answers, dict):
+            hidden = {
+                key: _hide_member(one, "content", HIDDEN_ANSWER)
+                if isinstance(one, dict) and "action" in one
+                else one
+                for key, one in answers.items()
+            }
+            shown["params"] = {**params, "inputResponses": hidden}
+    if isinstance(result, dict):
+        shown["result"] = _hide_member(result, "requestState", HIDDEN_STATE)
+        if method == "elicitation/create":
+            shown["result"] = _hide_member(result, "content", HIDDEN_ANSWER)
+    return shown
+
+
+def _hide_member(value: dict[str, Any], name: str, words: str) -> dict[str, Any]:
+    return {**value, name: words} if name in value else value
 
 
 def hide_contents(message: dict[str, Any]) -> dict[str, Any]:

@@ -200,7 +200,7 @@ class TrafficRecorder:
             revision=event.revision,
         )
         if trace.obligations.redact:
-            self._messages.hidden.add(attempt.id)
+            self._messages.hide(attempt.id)
         call.add_step("rule", now, f"{trace.effect} by {trace.rule}: {trace.reason}")
         self._counts.count_decision(now, trace.rule, trace.effect)
         if trace.rule in self._hits or len(self._hits) < MAX_RULES:
