@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from isthmus.auth.authorization_server.core.requests import RequestRefused
-from isthmus.cards.markup import Child, Markup, element, join_markup
+from isthmus.cards.markup import Child, Markup, element
 from isthmus.console.requests import ConsoleRequest, Download, PageReply
 from isthmus.console.routes import SECTIONS
 
@@ -201,39 +201,24 @@ def make_login_page(prefix: str, notice: str) -> bytes:
         element("button", {"type": "submit", "class": "main"}, "Sign in"),
     )  # fmt: skip
     said = element("p", {"class": "warn", "role": "alert"}, notice) if notice else None
-    main = element("main", {"id": "main"}, element("h1", {}, "Sign in"), said, form)
-    return make_document("Sign in", "auto", prefix, main)
+    return make_document("Sign in", "auto", prefix, _make_alone("Sign in", said, form))
 
 
 def make_message_page(prefix: str, heading: str, text: str) -> bytes:
     """A page that says why something is not possible."""
     back = element("p", {}, element("a", {"href": f"{prefix}/"}, "To the Inbox"))
-    main = element("main", {"id": "main"}, element("h1", {}, heading), element("p", {}, text), back)
+    main = _make_alone(heading, element("p", {}, text), back)
     return make_document(heading, "auto", prefix, main)
+
+
+def _make_alone(heading: str, *content: Child) -> Markup:
+    """A sheet that stands alone, without the navigation."""
+    brand = element("span", {"class": "brand"}, NAME)
+    sheet = element("div", {"class": "sheet"}, brand, element("h1", {}, heading), *content)
+    return element("main", {"id": "main", "class": "alone"}, sheet)
 
 
 def make_notice(text: str, *, bad: bool = False) -> Markup:
     """A sentence about what was done, or could not be."""
     role = "alert" if bad else "status"
     return element("p", {"class": "warn" if bad else "notice", "role": role}, text)
-
-
-def make_table(headings: tuple[str, ...], rows: list[list[Child]], caption: str) -> Markup:
-    """A table with a sticky head; it scrolls sideways by itself where the screen is narrow."""
-    head = element("tr", {}, [element("th", {"scope": "col"}, one) for one in headings])
-    body = [element("tr", {}, [element("td", {}, cell) for cell in row]) for row in rows]
-    table = element(
-        "table",
-        {},
-        element("caption", {"class": "unseen"}, caption),
-        element("thead", {}, head),
-        element("tbody", {}, body),
-    )
-    return element(
-        "div", {"class": "table", "tabindex": 0, "role": "region", "aria-label": caption}, table
-    )
-
-
-def join_parts(*parts: Child) -> Markup:
-    """Parts of a page one after the other."""
-    return join_markup(*parts)

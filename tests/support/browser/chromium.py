@@ -27,6 +27,8 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
+ACTION_TIMEOUT_MS = 10_000  # of one click or look; a page that lacks something fails soon
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 HEAR = """
@@ -82,6 +84,7 @@ class Tab:
             **options: of Playwright's ``new_context``.
         """
         context = await browser.new_context(**options)
+        context.set_default_timeout(ACTION_TIMEOUT_MS)
         await context.add_init_script(HEAR)
         tab = cls(context, await context.new_page())
         tab.page.on("console", tab._said)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from isthmus.cards.markup import Markup, element
 
 MAX_VALUE_CHARS = 64 * 1024  # of one value that is shown as JSON
+MAX_FACT_CHARS = 80  # of a fact that shares its line with others
 NOTHING = Markup("")
 INLINE: Mapping[str, str] = {"class": "inline"}  # the looks of a form that is one button
 
@@ -99,11 +100,20 @@ def draw_empty(text: str) -> Markup:
 def draw_facts(facts: Iterable[tuple[str, Markup | str]]) -> Markup:
     """Facts with their labels; those that are empty are left out."""
     rows = [
-        element("div", {"class": "fact"}, element("dt", {}, label), element("dd", {}, value))
+        element(
+            "div",
+            {"class": "fact fact-long" if _is_long(value) else "fact"},
+            element("dt", {}, label),
+            element("dd", {}, value),
+        )
         for label, value in facts
         if value
     ]
     return element("dl", {"class": "fact-list"}, *rows)
+
+
+def _is_long(value: Markup | str) -> bool:
+    return not isinstance(value, Markup) and len(value) > MAX_FACT_CHARS
 
 
 def draw_badge(word: str, look: str = "") -> Markup:

@@ -36,7 +36,10 @@ async def show_batch(request: ConsoleRequest) -> ConsoleReply:
         for card in [make_card(one)]
     ]
     body = join_markup(
-        make_lines_markup(compare_arguments(several)), _make_answers(request, several), cards
+        element("h2", {"class": "unseen"}, "How they differ"),
+        make_lines_markup(compare_arguments(several)),
+        _make_answers(request, several),
+        cards,
     )
     title = f"{len(several)} questions of one kind"
     return PageReply(title=title, body=body, section=SECTION, live=LIVE)

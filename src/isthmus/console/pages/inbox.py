@@ -17,7 +17,7 @@ from isthmus.cards.cards import explain_trace, format_question, list_editable, m
 from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
 from isthmus.cards.drafts import read_draft, to_editor_json
 from isthmus.cards.lines import pick_telling_argument
-from isthmus.cards.markup import Child, Markup, element, join_markup, make_lines_markup
+from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
 from isthmus.cards.queue import (
     SHORT_QUESTIONS,
     find_alike,
@@ -25,15 +25,27 @@ from isthmus.cards.queue import (
     has_words,
     sort_questions,
 )
-from isthmus.console.layout import make_notice, make_table
+from isthmus.console.drawing.page_parts import TableColumn, draw_table
+from isthmus.console.layout import make_notice
 from isthmus.console.pages.form_fields import make_blanks, read_blanks
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
-from isthmus.host.model.interaction import Decision, FormAsked, Interaction, Verdict
+from isthmus.host.model.interaction import (
+    Decision,
+    FormAsked,
+    Interaction,
+    PageAsked,
+    Verdict,
+)
 from isthmus.host.model.trace import Assurance
 
 SECTION = "inbox"
 LIVE = ("inbox",)
 MAX_REASON_CHARS = 500
+MAX_SUMMARY_CHARS = 120
+COLUMNS = (
+    TableColumn("risk"), TableColumn("left", "at"), TableColumn("server", "who"),
+    TableColumn("question", "wide"), TableColumn("for", "who"),
+)  # fmt: skip
 RISKS = {"low": "low", "medium": "medium", "high": "high"}
 SURE_TEXTS = {True: "Yes, allow this (high risk)", False: "Yes, if it is for always"}
 GONE_TEXT = "This does not wait any more: it was answered, or its time is over."
@@ -94,7 +106,12 @@ async def show_inbox(request: ConsoleRequest) -> ConsoleReply:
     found = [one for one in waiting if has_words(one, words)]
     search = element(
         "form",
-        {"method": "get", "action": request.link("inbox"), "class": "search", "role": "search"},
+        {
+            "method": "get",
+            "action": request.link("inbox"),
+            "class": "search line",
+            "role": "search",
+        },
         element("label", {"for": "q"}, "Search"),
         element("input", {"id": "q", "name": "q", "value": words, "type": "search"}),
         element("button", {"type": "submit"}, "Search"),
@@ -103,7 +120,7 @@ async def show_inbox(request: ConsoleRequest) -> ConsoleReply:
     body = join_markup(
         make_notice(said) if said else None,
         search if waiting else None,
-        _make_list(request, found) if found else element("p", {"class": "empty"}, "Nothing waits."),
+        _make_list(request, found),
         element("p", {"id": "notify-place"}),
     )
     return PageReply(title="Inbox", body=body, section=SECTION, live=LIVE)
@@ -111,25 +128,35 @@ async def show_inbox(request: ConsoleRequest) -> ConsoleReply:
 
 def _make_list(request: ConsoleRequest, found: Sequence[Interaction]) -> Markup:
     rows = [_make_row(request, one, found) for one in found]
-    return make_table(("Risk", "Left", "Server", "Question", "For"), rows, "What waits")
+    return draw_table("What waits", COLUMNS, rows, empty="Nothing waits.")
 
 
 def _make_row(
     request: ConsoleRequest, one: Interaction, others: Sequence[Interaction]
-) -> list[Child]:
+) -> list[Markup | str]:
     attempt = one.attempt
     short = f"{SHORT_QUESTIONS.get(attempt.action, '')} {attempt.object}".strip()
     return [
         element("span", {"class": f"risk {one.risk}"}, RISKS[one.risk]),
         _make_clock(request, one),
         element("bdi", {}, attempt.server),
-        join_markup(
+        element(
+            "div",
+            {},
             element("a", {"href": request.link("inbox", one.id), "class": "open"}, short or "?"),
             " ",
-            element("code", {}, pick_telling_argument(one, others)),
+            element("code", {}, _summarise(one, others)),
         ),
         element("bdi", {}, attempt.principal),
     ]
+
+
+def _summarise(one: Interaction, others: Sequence[Interaction]) -> str:
+    """What tells a question from those beside it, on one line."""
+    if isinstance(one.payload, FormAsked | PageAsked):
+        message = one.payload.params.message
+        return message[:MAX_SUMMARY_CHARS] + ("…" if len(message) > MAX_SUMMARY_CHARS else "")
+    return pick_telling_argument(one, others)
 
 
 def _make_clock(request: ConsoleRequest, one: Interaction) -> Markup:
@@ -176,17 +203,26 @@ async def make_card_page(
     more = await request.view.explain(one.id)
     body = element(
         "article",
-        {"class": f"card {one.risk}", "data-card": one.id},
+        {"class": f"card asked {one.risk}", "data-card": one.id},
         make_notice(attempted.notice, bad=True) if attempted.notice else None,
-        element("p", {"class": "meta"}, "Time left: ", _make_clock(request, one)),
-        _make_answers(request, one, attempted),
-        make_lines_markup(card.lines),
         element(
-            "details",
-            {"id": "why"},
-            element("summary", {}, "Why: the whole decision of the policy"),
-            make_lines_markup(explain_trace(one.trace)),
-            [element("p", {}, line) for line in more],
+            "div",
+            {"class": "card-answer"},
+            element("p", {"class": "meta"}, "Time left: ", _make_clock(request, one)),
+            _make_answers(request, one, attempted),
+        ),
+        element(
+            "div",
+            {"class": "card-lines"},
+            element("h2", {"class": "unseen"}, "What is asked"),
+            make_lines_markup(card.lines),
+            element(
+                "details",
+                {"id": "why"},
+                element("summary", {}, "Why: the whole decision of the policy"),
+                make_lines_markup(explain_trace(one.trace)),
+                [element("p", {}, line) for line in more],
+            ),
         ),
     )
     status = 409 if attempted.notice else 200
