@@ -180,3 +180,21 @@ async def test_high_risk_needs_a_second_step():
         assert not call.done()
         await asked.browser.submit(path, press=("verdict", "allow"), fill={"sure": "yes"})
         assert "tea" == (await call).text
+
+
+async def test_a_form_of_another_site_is_refused_before_it_is_read():
+    """Attack: a long form that is sent to a name that is not ours, by whoever has not signed in."""
+
+    async def receive():
+        raise AssertionError("the form was read")
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async with ConsoledHost() as asked:
+        scope = asked.browser.make_scope("POST", "/console/login", {"host": "evil.example"})
+        await asked.console(scope, receive, send)
+
+    assert sent[0]["status"] == 421

@@ -67,6 +67,15 @@ async def test_a_server_without_keys_asks_all_the_same():
     assert 1 == len(result["inputRequests"])
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_no_answer_is_to_a_question_without_a_key(revision):
+    """Attack: an answer by the empty key is to none, though some questions have none."""
+    result = await call({"": ANN}, revision=revision)
+
+    (asked,) = result["inputRequests"].values()
+    assert "Who are you?" == asked["params"]["message"]
+
+
 async def test_an_answer_does_not_pass_a_rule_by():
     """Attack: a client answers what its server may not ask."""
     result = await call({"one": ANN, "two": BOB}, policy=FORBIDS_FORMS)

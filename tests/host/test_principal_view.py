@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from isthmus.errors import UsageError
 from isthmus.host.model.errors import HostError, Unknown
 from isthmus.host.model.events import AttemptEnded, QuestionAsked
 from isthmus.host.model.interaction import Decision
@@ -209,3 +210,10 @@ async def test_a_principal_has_what_is_theirs(view, of_bob, host):
         mine.attend("x")
     with pytest.raises(Unknown):
         mine.watch()
+
+
+async def test_a_view_of_nobody_is_refused(tmp_path):
+    """Ours: an empty principal would be everybody to requests."""
+    async with make_console_host(tmp_path / "state") as host:
+        with pytest.raises(UsageError):
+            PrincipalView(host.view, "")

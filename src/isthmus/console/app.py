@@ -14,6 +14,7 @@ from isthmus.auth.authorization_server.pages.browser import (
     BrowserCookies,
     BrowserRequest,
     read_browser_request,
+    read_request_head,
 )
 from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
 from isthmus.auth.tokens.secret import Secret
@@ -118,10 +119,10 @@ class Console:
             await serve_lifespan(self, receive, send)
             return
         try:
+            self._guard.check(read_request_head(scope))  # before a form is read
             request = await read_browser_request(
                 scope, receive, max_bytes=MAX_FORM_BYTES, max_fields=MAX_FORM_FIELDS
             )
-            self._guard.check(request)
             await self._serve(request, self._read_path(scope), receive, send)
         except RequestRefused as refusal:
             await self._send_message(send, refusal.status, "Not possible", refusal.text)

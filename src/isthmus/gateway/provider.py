@@ -391,7 +391,8 @@ class GatewayProvider:
                 return await self._rounds.resume(state, call.inbound, answers)
             call.continued = left.continue_with(method, answers)
         elif answers:
-            call.given = dict(answers)
+            # questions of a server before 2026-07-28, and the gateway's own, have no key
+            call.given = {key: answer for key, answer in answers.items() if key}
         caller = call.inbound.caller
         asks = asks_in_result(caller.revision) and method != "completion/complete"
         task = call.task = self._tasks.may_become(method, params, call.inbound)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from msgspec import structs
 
+from isthmus.errors import UsageError
 from isthmus.host.model.errors import Unknown
 from isthmus.host.model.events import (
     AttemptBegan,
@@ -175,10 +176,15 @@ class PrincipalView(HostView):
     Args:
         view: of the host, which shows everything.
         principal: who looks, as somebody has authenticated them.
+
+    Raises:
+        UsageError: the principal is empty, which requests take for everybody.
     """
 
     def __init__(self, view: HostView, principal: str) -> None:
         super().__init__()
+        if not principal:
+            raise UsageError("a view of what is one's own needs a principal")
         self.principal = principal
         self._view = view
         self._runs: set[str] = set()
