@@ -8,6 +8,7 @@ from isthmus.gateway import Gateway
 from isthmus.host.model.entries import Advertise
 from isthmus.host.model.gateway_options import GatewayOptions
 from isthmus.host.model.interaction import Decision
+from isthmus.wire import ClientCapabilities, ElicitationCapability
 from support.gateway.asking_shop import WITH_FORMS, Answers, connect, make_asker, make_host
 from support.gateway.small_gateway import ALLOW_ALL, REVISION_NAMES
 
@@ -64,20 +65,25 @@ async def call(user, tool, arguments):
 
 
 @ONE_OF_EACH
+@pytest.mark.parametrize("pages", [False, True])
 @pytest.mark.parametrize(
-    ("tool", "arguments", "capability"),
+    ("asking", "capability"),
     [
-        ("order", {"item": "shoe"}, "elicitation"),
-        ("think", {"about": "it"}, "sampling"),
-        ("look", {}, "roots"),
+        (("shop__order", {"item": "shoe"}), "elicitation"),
+        (("shop__pay", {}), "elicitation"),
+        (("shop__think", {"about": "it"}), "sampling"),
+        (("shop__look", {}), "roots"),
     ],
 )
 async def test_what_nobody_can_answer_is_refused_by_its_capability(
-    client, server, tool, arguments, capability
+    client, server, asking, capability, pages
 ):
-    """Spec 2026-07-28 basic#_meta: -32021 with the capability; up to 2025-11-25 the server says so."""
-    async with connect(client, server) as (user, _):
-        said = await call(user, f"shop__{tool}", arguments)
+    """Spec 2026-07-28 basic#_meta: -32021 with the capability; up to 2025-11-25 the server says so.
+
+    Pages of approvals take a yes or a no, and nothing that a server asks for.
+    """
+    async with connect(client, server, pages=pages) as (user, _):
+        said = await call(user, *asking)
 
     assert capability in said
     if server == MODERN:
@@ -166,6 +172,20 @@ async def test_a_rule_may_demand_more_assurance_than_a_client_gives(client, serv
         assert "shoe: declined" == await call(user, "shop__order", {"item": "shoe"})
 
     assert [] == ann.asked
+
+
+@ONE_OF_EACH
+async def test_pages_of_approvals_are_no_surface_on_which_a_form_is_filled_in(client, server):
+    """Ours: a client that opens no pages is refused one, and where a rule wants more, a form is declined at once."""
+    modes = ClientCapabilities(elicitation=ElicitationCapability(form={}))
+    rule = ASK.format(more='obligations = { assurance = "local_ui" }')
+    forms = {"elicit": Answers().elicit, "capabilities": modes}
+    async with connect(client, server, pages=True, **forms) as (user, _):
+        assert "shoe: ann" == await call(user, "shop__order", {"item": "shoe"})
+        assert "elicitation.url" in await call(user, "shop__pay", {})
+    async with connect(client, server, pages=True, policy=rule, **Answers().all) as (user, gateway):
+        assert "shoe: cancelled" == await call(user, "shop__order", {"item": "shoe"})
+        assert [] == gateway.host.view.pending()
 
 
 @ONE_OF_EACH

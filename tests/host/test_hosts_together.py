@@ -205,6 +205,21 @@ async def test_a_host_that_joins_later_shows_what_waits(make_store):
             assert "tea" == (await call).text
 
 
+async def test_a_surface_that_only_decides_answers_no_question_of_another_host(make_store):
+    """Ours: a form is asked where a host has somebody who can fill it in, and else it is not kept waiting."""
+    hosts = Hosts(make_store, 1)
+    hosts.surfaces[0].only_decides = True
+    async with hosts:
+        late = Host(policy=make_policy(), store=make_store(), name="desk")
+        async with late:
+            broker = late.broker
+            await run_until(lambda: broker.attended)
+            assert not broker.answers_questions
+
+            hosts.all[0].broker.attach(Surface("terminal"))
+            await run_until(lambda: broker.answers_questions)
+
+
 async def test_a_host_that_closes_denies_what_waits_at_it(make_store):
     """Ours: also on the surfaces of the others."""
     async with Hosts(make_store, 2) as hosts:

@@ -109,11 +109,20 @@ class Answers:
 
 @asynccontextmanager
 async def connect(
-    client_revision, server_revision, *, policy=ALLOW_ALL, options=None, host=None, **answers
+    client_revision,
+    server_revision,
+    *,
+    policy=ALLOW_ALL,
+    options=None,
+    host=None,
+    pages=False,
+    **answers,
 ):
-    """A client of a gateway in front of one server."""
+    """A client of a gateway in front of one server; it has pages of approvals, as a process has."""
     host = make_host(policy, ("shop", make_asker(server_revision), {}), **(host or {}))
     gateway = Gateway(host, options=options)
+    if pages:
+        gateway.open_pages("http://127.0.0.1:8080")
     async with gateway, Client(gateway.server, revision=client_revision, **answers) as user:
         yield user, gateway
 

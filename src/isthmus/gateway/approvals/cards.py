@@ -7,7 +7,7 @@ from msgspec import UNSET
 from isthmus.cards.cards import list_editable, make_card
 from isthmus.cards.drafts import to_editor_json
 from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
-from isthmus.host.model.interaction import Interaction
+from isthmus.host.model.interaction import Interaction, wants_answer
 
 MAX_EDITABLE_CHARS = 4_000  # of arguments: a form is refused that is longer than 16 KiB
 
@@ -111,4 +111,4 @@ def _make_yes(asked: Interaction) -> Markup:
 
 def can_allow(asked: Interaction) -> bool:
     """Whether a yes is all that a question wants; others want a text, or a model."""
-    return not asked.attempt.action.startswith(("elicit.", "sampling.", "roots."))
+    return not wants_answer(asked.attempt)

@@ -63,6 +63,7 @@ class PageSurface:
     name = "page"
     # of the surest of those who may sign in; each decision says its own
     assurance: Assurance = "second_person"
+    only_decides = True  # no form of a server's can be filled in there
 
     async def offer(self, interaction: Interaction) -> Decision:
         """Wait, until somebody decides anywhere."""

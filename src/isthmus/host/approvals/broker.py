@@ -24,6 +24,8 @@ from isthmus.host.model.interaction import (
     Verdict,
     find_lack,
     is_same_question,
+    only_decides,
+    wants_answer,
 )
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Assurance, rank_assurance
@@ -138,11 +140,26 @@ class Broker:
         return bool(self._approvers) or (self.shared is not None and bool(self.shared.surfaces))
 
     @property
+    def answers_questions(self) -> bool:
+        """Whether anybody is there who can answer what servers ask, which wants more than a yes."""
+        return self.own_answers_questions or self._is_answered_elsewhere(wants_more=True)
+
+    @property
+    def own_answers_questions(self) -> bool:
+        """Whether a surface of this process can answer what servers ask."""
+        return not all(map(only_decides, self._approvers))
+
+    def _is_answered_elsewhere(self, *, wants_more: bool) -> bool:
+        """Whether another process has a surface for a question; one that wants more than a yes or not."""
+        found = () if self.shared is None else self.shared.surfaces
+        return any(not (wants_more and one.only_decides) for one in found)
+
+    @property
     def assurance(self) -> Assurance:
         """The best assurance of the attached surfaces that a person decides."""
         found = [approver.assurance for approver in self._approvers]
         if self.shared is not None:
-            found += self.shared.surfaces
+            found += [one.assurance for one in self.shared.surfaces]
         return max(found, key=rank_assurance, default="callback")
 
     @property
@@ -451,6 +468,8 @@ class Broker:
     # One surface
 
     def _offer(self, open: OpenQuestion, approver: Approver) -> None:
+        if only_decides(approver) and wants_answer(open.interaction.attempt):
+            return  # nobody could answer it there
         if approver not in open.offers and not open.taken:
             open.offers[approver] = asyncio.get_running_loop().create_task(
                 self._offered(open, approver)
@@ -480,7 +499,9 @@ class Broker:
 
     def _left(self, open: OpenQuestion) -> None:
         """One surface less: where none is left, nobody will answer."""
-        if open.offers or open.home or (self.shared is not None and self.shared.surfaces):
+        if open.offers or open.home:
+            return
+        if self._is_answered_elsewhere(wants_more=wants_answer(open.interaction.attempt)):
             return
         if open.weak:
             wanted = open.interaction.trace.obligations.assurance

@@ -9,14 +9,13 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import IsthmusError
-from isthmus.host.approvals.shared_questions import QuestionRecord, SharedQuestions
+from isthmus.host.approvals.shared_questions import QuestionRecord, RemoteSurfaces, SharedQuestions
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
     from isthmus.host.approvals.broker import Broker, OpenQuestion
-    from isthmus.host.model.trace import Assurance
 
 LOOK_INTERVAL_S = 1.0
 SURFACE_RENEWAL_S = 2.0
@@ -35,11 +34,11 @@ class QuestionExchange:
         records: the questions of all processes.
 
     Attributes:
-        surfaces: the assurance of each other process at which somebody can be asked.
+        surfaces: those of each other process at which somebody can be asked.
     """
 
     def __init__(self, broker: "Broker", records: SharedQuestions) -> None:
-        self.surfaces: list[Assurance] = []
+        self.surfaces: list[RemoteSurfaces] = []
         self._broker = broker
         self._records = records
         self._posting: set[str] = set()
@@ -265,7 +264,10 @@ class QuestionExchange:
 
     async def _tell_surfaces(self) -> None:
         self._surfaces_told_at = asyncio.get_running_loop().time()
-        await self._records.tell_surfaces(self._broker.own_assurance)
+        broker = self._broker
+        best = broker.own_assurance
+        here = None if best is None else RemoteSurfaces(best, not broker.own_answers_questions)
+        await self._records.tell_surfaces(here)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._run(work))

@@ -52,9 +52,15 @@ class QuestionRecord(Struct, frozen=True, kw_only=True):
 
 
 class RemoteSurfaces(Struct, frozen=True):
-    """The best assurance among the surfaces of one process."""
+    """The surfaces of one process.
+
+    Attributes:
+        assurance: the best among them.
+        only_decides: none of them can answer what wants more than a yes.
+    """
 
     assurance: Assurance
+    only_decides: bool = False
 
 
 _encode = msgspec.json.Encoder().encode
@@ -223,27 +229,27 @@ class SharedQuestions:
 
     # Surfaces
 
-    async def tell_surfaces(self, assurance: Assurance | None) -> None:
+    async def tell_surfaces(self, surfaces: RemoteSurfaces | None) -> None:
         """Tell that somebody can be asked here, for some seconds; None: nobody.
 
         Raises:
             StoreUnavailable: it is not known to be told.
         """
         key = SURFACE_PREFIX + self.node
-        if assurance is None:
+        if surfaces is None:
             await self._shared.delete(key)
         else:
-            await self._shared.put(key, _encode(RemoteSurfaces(assurance)), SURFACE_TTL_S)
+            await self._shared.put(key, _encode(surfaces), SURFACE_TTL_S)
 
-    async def read_surfaces(self) -> list[Assurance]:
-        """The assurance of each other process at which somebody can be asked.
+    async def read_surfaces(self) -> list[RemoteSurfaces]:
+        """The surfaces of each other process at which somebody can be asked.
 
         Raises:
             StoreUnavailable: they cannot be read.
         """
         rows = await self._shared.scan(SURFACE_PREFIX, MAX_HOST_NODES)
         mine = SURFACE_PREFIX + self.node
-        return [_surfaces_decoder.decode(value).assurance for key, value, _ in rows if key != mine]
+        return [_surfaces_decoder.decode(value) for key, value, _ in rows if key != mine]
 
     async def tell_look(self) -> None:
         """Have the other processes look at everything."""

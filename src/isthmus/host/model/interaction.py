@@ -289,3 +289,17 @@ class Approver(Protocol):
         screen then.
         """
         ...
+
+
+QUESTION_ACTIONS = ("elicit.", "sampling.", "roots.")
+"""Prefixes of the actions by which a server wants an answer, and not a yes."""
+
+
+def wants_answer(attempt: Attempt) -> bool:
+    """Whether a yes is not all that is wanted of a person: a form is to be filled in, or a model chosen."""
+    return attempt.action.startswith(QUESTION_ACTIONS)
+
+
+def only_decides(approver: Approver) -> bool:
+    """Whether a surface takes a yes or a no and nothing else: it says so by an attribute of this name."""
+    return bool(getattr(approver, "only_decides", False))

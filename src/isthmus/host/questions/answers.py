@@ -371,7 +371,7 @@ class ServerAnswers:
         """What the host's own surfaces can answer a server just now."""
         return make_own_capabilities(
             entry.options.advertise,
-            elicits=self.elicitor is not None and self._pipeline.broker.attended,
+            elicits=self.elicitor is not None and self._pipeline.broker.answers_questions,
             samples=self.sampler is not None,
             roots=self.roots is not None and bool(self.roots.list_declared(entry)),
         )
@@ -399,7 +399,7 @@ class ServerAnswers:
             entry.name,
             encode(client.capabilities),
             tuple(client.answerers),
-            self._pipeline.broker.attended,
+            self._pipeline.broker.answers_questions,
             roots,
         )
         known = self._of_calls.get(key)
