@@ -1,4 +1,4 @@
-"""Starts ``isthmus gateway``, a process for each server behind it, and says where a client finds that server."""
+"""Starts ``isthmus gateway``, a process for each program behind it, and says where a client finds a server."""
 
 import functools
 import json
@@ -14,8 +14,6 @@ from interop.connections import await_port, listening, running
 from interop.partners import ALL, OURS
 from support.ports import find_free_port
 
-BEHIND = "behind"  # the name of the server in the configuration
-
 RULES = """
 [[rule]]
 id = "everything"
@@ -27,7 +25,7 @@ GATEWAY = [sys.executable, "-m", "isthmus", "gateway"]
 
 @dataclass(frozen=True)
 class GatewayProcess:
-    """A gateway in front of one server.
+    """A gateway in front of a server, which it calls by each revision that it speaks to it.
 
     Attributes:
         url: its address, without a path.
@@ -37,13 +35,18 @@ class GatewayProcess:
     url: str
     config: Path
 
-    def find_target(self, transport: str) -> str | list[str]:
-        """The URL of the server under its own names, or the command of another gateway over stdio."""
+    def find_target(self, transport: str, revision: str) -> str | list[str]:
+        """The URL of the server under its own names, or the command of another gateway over stdio.
+
+        Args:
+            transport: the one that the client speaks.
+            revision: the one that is spoken to the server.
+        """
         if transport == "stdio":
             state = tempfile.mkdtemp(dir=self.config.parent)
-            words = ["--stdio", "--server", BEHIND, "--config", str(self.config), "--state", state]
-            return [*GATEWAY, *words]
-        return f"{self.url}/mcp/{BEHIND}"
+            files = ["--config", str(self.config), "--state", state]
+            return [*GATEWAY, "--stdio", "--server", revision, *files]
+        return f"{self.url}/mcp/{revision}"
 
 
 @functools.cache
@@ -88,23 +91,15 @@ def make_entry(server: str, revision: str) -> dict[str, Any]:
 
 
 @functools.cache
-def gateway_to(server: str, revision: str) -> GatewayProcess:
-    """The gateway in front of a counterpart's server, to which it speaks one revision."""
-    entry = make_entry(server, revision)
-    return start_gateway(write_config(f"{server}-{revision}", {BEHIND: entry}))
-
-
-@functools.cache
-def gateway_to_all_revisions() -> GatewayProcess:
-    """The gateway in front of servers of ours, one of each revision, which it calls by that."""
-    entries = {revision: make_entry(OURS, revision) for revision in ALL}
-    return start_gateway(write_config("all", entries))
+def gateway_to(server: str, revisions: tuple[str, ...]) -> GatewayProcess:
+    """The gateway in front of a counterpart's server, with an entry for each revision, named by that."""
+    entries = {revision: make_entry(server, revision) for revision in revisions}
+    return start_gateway(write_config("-".join([server, *revisions]), entries))
 
 
 def forget_gateways() -> None:
     """Remove what was written for gateways that have ended."""
     gateway_to.cache_clear()
-    gateway_to_all_revisions.cache_clear()
     if make_folder.cache_info().currsize:
         shutil.rmtree(make_folder(), ignore_errors=True)
         make_folder.cache_clear()

@@ -43,7 +43,7 @@ def make_cases():
         for behaviour in ("revision", *find_played(*connection)):
             case = client, server, "http", spoken, behaviour
             observed = known.find_known(*case, table=known.BEHIND_GATEWAY)
-            marks = [pytest.mark.xdist_group(f"behind {server} {spoken}")]
+            marks = [pytest.mark.xdist_group(f"behind {server}")]
             if observed is not None:
                 marks.append(pytest.mark.xfail(reason=observed.why, strict=not observed.sometimes))
             name = "-".join([*connection, *behaviour.split()])
@@ -54,7 +54,8 @@ def make_cases():
 def play_once(server: str, spoken: str, client: str) -> dict[str, Any] | connections.Broken:
     """The outcomes of all behaviours, or what went wrong: found out once, whichever it is."""
     try:
-        target = gateway_to(server, spoken).find_target("http")
+        gateway = gateway_to(server, PARTNERS[server].served["http"])
+        target = gateway.find_target("http", spoken)
         key = f"{server} {spoken} {client}"
         behaviours = find_played(server, spoken, client)
         return connections.visit(OURS, target, ("http", client), behaviours, key)

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from interop.gateway_processes import gateway_to_all_revisions
-from interop.partners import ALL
+from interop.gateway_processes import gateway_to
+from interop.partners import ALL, OURS
 from isthmus import Accepted, Client
 from isthmus.revisions import BY_NAME, Feature
 
@@ -28,7 +28,7 @@ class PairedUser:
     """
 
     def __init__(self, client, server):
-        url = gateway_to_all_revisions().url
+        url = gateway_to(OURS, ALL).url
         self.server = server
         self.logs = []
         self.client = Client(

@@ -126,15 +126,35 @@ func (p *player) cancel(ctx context.Context, name string, arguments any) (any, e
 }
 
 func (p *player) hear(ctx context.Context, uris []any) (any, error) {
+	agreed := []string{"agreed tools"} // for lists it subscribes as it connects
 	for _, uri := range uris {
 		if err := p.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri.(string)}); err != nil {
 			return nil, err
 		}
+		agreed = append(agreed, "agreed "+uri.(string))
 	}
-	if p.plan.Revision >= "2026" {
-		time.Sleep(500 * time.Millisecond) // nothing tells that the server has agreed
+	if p.plan.Revision < "2026" {
+		return true, nil
 	}
-	return true, nil
+	// here both return before the server has agreed
+	return true, p.until(func() bool {
+		return !slices.ContainsFunc(agreed, func(what string) bool { return !p.heard[what] })
+	})
+}
+
+// hearsAgreement tells of subscriptions that the server acknowledges, for which the library has no handler.
+func (p *player) hearsAgreement(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		if params, ok := request.GetParams().(*mcp.SubscriptionsAcknowledgedParams); ok {
+			if params.Notifications.ToolsListChanged {
+				p.hears("agreed tools")
+			}
+			for _, uri := range params.Notifications.ResourceSubscriptions {
+				p.hears("agreed " + uri)
+			}
+		}
+		return next(ctx, method, request)
+	}
 }
 
 func (p *player) names(ctx context.Context, verb string) (any, error) {
@@ -268,6 +288,7 @@ func (p *player) client() *mcp.Client {
 		}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "go", Version: "1"}, options)
+	client.AddReceivingMiddleware(p.hearsAgreement)
 	client.AddRoots(&mcp.Root{URI: "file:///work"})
 	return client
 }
