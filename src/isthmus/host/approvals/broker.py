@@ -1,8 +1,7 @@
 """Broker of questions: puts each to the attached surfaces, and the first answer counts.
 
 A question is put to all surfaces that are attached. The first answer counts; it is written down
-before anything is done about it. Whatever goes wrong (nobody there, silence, a surface that
-breaks) is a no.
+before anything is done about it. Whatever goes wrong (nobody there, silence, a surface that breaks) is a no.
 """
 
 import asyncio
@@ -22,10 +21,9 @@ from isthmus.host.model.interaction import (
     Decision,
     Interaction,
     Verdict,
+    can_answer,
     find_lack,
     is_same_question,
-    only_decides,
-    wants_answer,
 )
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Assurance, rank_assurance
@@ -142,17 +140,9 @@ class Broker:
     @property
     def answers_questions(self) -> bool:
         """Whether anybody is there who can answer what servers ask, which wants more than a yes."""
-        return self.own_answers_questions or self._is_answered_elsewhere(wants_more=True)
-
-    @property
-    def own_answers_questions(self) -> bool:
-        """Whether a surface of this process can answer what servers ask."""
-        return not all(map(only_decides, self._approvers))
-
-    def _is_answered_elsewhere(self, *, wants_more: bool) -> bool:
-        """Whether another process has a surface for a question; one that wants more than a yes or not."""
-        found = () if self.shared is None else self.shared.surfaces
-        return any(not (wants_more and one.only_decides) for one in found)
+        return any(map(can_answer, self._approvers)) or bool(
+            self.shared and self.shared.can_answer()
+        )
 
     @property
     def assurance(self) -> Assurance:
@@ -163,10 +153,10 @@ class Broker:
         return max(found, key=rank_assurance, default="callback")
 
     @property
-    def own_assurance(self) -> Assurance | None:
-        """The best assurance of the surfaces of this process; None where there are none."""
+    def own_surfaces(self) -> tuple[Assurance | None, bool]:
+        """The best assurance of the surfaces of this process, if any, and whether one answers servers."""
         found = (approver.assurance for approver in self._approvers)
-        return max(found, key=rank_assurance, default=None)
+        return max(found, key=rank_assurance, default=None), any(map(can_answer, self._approvers))
 
     def notice_surfaces(self) -> None:
         """Other processes have other surfaces than before."""
@@ -468,9 +458,7 @@ class Broker:
     # One surface
 
     def _offer(self, open: OpenQuestion, approver: Approver) -> None:
-        if only_decides(approver) and wants_answer(open.interaction.attempt):
-            return  # nobody could answer it there
-        if approver not in open.offers and not open.taken:
+        if can_answer(approver, open.interaction) and not (open.taken or approver in open.offers):
             open.offers[approver] = asyncio.get_running_loop().create_task(
                 self._offered(open, approver)
             )
@@ -499,9 +487,7 @@ class Broker:
 
     def _left(self, open: OpenQuestion) -> None:
         """One surface less: where none is left, nobody will answer."""
-        if open.offers or open.home:
-            return
-        if self._is_answered_elsewhere(wants_more=wants_answer(open.interaction.attempt)):
+        if open.offers or open.home or (self.shared and self.shared.can_answer(open.interaction)):
             return
         if open.weak:
             wanted = open.interaction.trace.obligations.assurance

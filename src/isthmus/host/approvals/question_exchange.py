@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.errors import IsthmusError
 from isthmus.host.approvals.shared_questions import QuestionRecord, RemoteSurfaces, SharedQuestions
-from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.interaction import Decision, Interaction, can_answer
 from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.store.store import StoreUnavailable
 
@@ -253,6 +253,10 @@ class QuestionExchange:
 
     # Surfaces
 
+    def can_answer(self, asked: Interaction | None = None) -> bool:
+        """Whether another process has a surface for a question; without one, for what servers ask."""
+        return any(can_answer(one, asked) for one in self.surfaces)
+
     def tell_surfaces(self) -> None:
         """Tell the others, soon, who can be asked here."""
         if self._looking is not None:
@@ -264,9 +268,8 @@ class QuestionExchange:
 
     async def _tell_surfaces(self) -> None:
         self._surfaces_told_at = asyncio.get_running_loop().time()
-        broker = self._broker
-        best = broker.own_assurance
-        here = None if best is None else RemoteSurfaces(best, not broker.own_answers_questions)
+        best, answers = self._broker.own_surfaces
+        here = None if best is None else RemoteSurfaces(best, only_decides=not answers)
         await self._records.tell_surfaces(here)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

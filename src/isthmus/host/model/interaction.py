@@ -300,6 +300,10 @@ def wants_answer(attempt: Attempt) -> bool:
     return attempt.action.startswith(QUESTION_ACTIONS)
 
 
-def only_decides(approver: Approver) -> bool:
-    """Whether a surface takes a yes or a no and nothing else: it says so by an attribute of this name."""
-    return bool(getattr(approver, "only_decides", False))
+def can_answer(surface: object, asked: Interaction | None = None) -> bool:
+    """Whether a question can be answered at a surface; without one, whether what servers ask can be.
+
+    One that takes a yes or a no and nothing else says so by an attribute, ``only_decides``.
+    """
+    wants_more = asked is None or wants_answer(asked.attempt)
+    return not (wants_more and getattr(surface, "only_decides", False))
