@@ -140,9 +140,8 @@ class Broker:
     @property
     def answers_questions(self) -> bool:
         """Whether anybody is there who can answer what servers ask, which wants more than a yes."""
-        return any(map(can_answer, self._approvers)) or bool(
-            self.shared and self.shared.can_answer()
-        )
+        shared = self.shared
+        return any(map(can_answer, self._approvers)) or bool(shared and shared.can_answer())
 
     @property
     def assurance(self) -> Assurance:
@@ -428,8 +427,7 @@ class Broker:
         self.events.tell(QuestionAnswered(id=open.interaction.id, decision=decision))
 
     def _row(self, open: OpenQuestion, decision: Decision, detail: object = None) -> AuditRow:
-        asked = open.interaction
-        attempt = asked.attempt
+        asked, attempt = open.interaction, open.interaction.attempt
         return AuditRow(
             kind="decision",
             call=attempt.id,
