@@ -533,3 +533,100 @@ def test_a_caller_whose_time_is_over_takes_the_task_along(revision):
             return list(stopped)
 
     assert [True, True] == run(talk())
+
+
+# Calls that are given up as their answers arrive
+
+
+def make_answer(revision, name="t1"):
+    """The answer to a call that has become a task."""
+    return {"task": {**core(), "taskId": name}} if revision == LEGACY_NAME else flat(kind="task")
+
+
+async def begin_call(revision, **options):
+    """A client whose call of a tool has reached its server; the call, and the request."""
+    client, puppet = await (legacy if revision == LEGACY_NAME else modern)()
+    if revision == LEGACY_NAME:
+        listing = asyncio.create_task(client.list_tools())
+        await puppet.answers(list_by_support(paint="required"))
+        await listing
+    calling = asyncio.create_task(client.call_tool("paint", **options))
+    return client, puppet, calling, await puppet.heard()
+
+
+async def answer_and_cancel(client, puppet, calling, asked, result):
+    """Answer a call, and cancel it in the turn of the loop in which the client takes the answer in."""
+    link = client._connection.peer
+    take = link.take
+
+    def take_and_cancel(delivery, *parsed):
+        calls = take(delivery, *parsed)
+        calling.cancel()  # the caller has been woken, and has not run yet
+        return calls
+
+    link.take = take_and_cancel
+    await puppet.says(id=asked["id"], result=result)
+    await asyncio.wait((calling,))
+    link.take = take
+
+
+@pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
+async def test_a_call_cancelled_in_the_turn_in_which_its_task_arrives_takes_the_task_along(
+    revision,
+):
+    """Ours: the answer is there, and its caller never sees it."""
+    client, puppet, calling, asked = await begin_call(revision)
+    await answer_and_cancel(client, puppet, calling, asked, make_answer(revision))
+    next = await puppet.heard()
+
+    assert calling.cancelled()
+    assert ("tasks/cancel", "t1") == (next["method"], next["params"]["taskId"])
+    await client.close()
+
+
+async def test_a_cancelled_call_whose_result_has_arrived_asks_nothing_more():
+    """Ours: where there is no task, there is nothing to cancel."""
+    client, puppet, calling, asked = await begin_call(MODERN_NAME)
+    result = {"resultType": "complete", **DONE}
+    await answer_and_cancel(client, puppet, calling, asked, result)
+    listing = asyncio.create_task(client.list_tools())
+    (next,) = await puppet.answers(
+        {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **list_by_support()}
+    )
+    await listing
+
+    assert calling.cancelled()
+    assert "tools/list" == next["method"]
+    await client.close()
+
+
+async def test_a_task_that_comes_after_its_call_was_cancelled_is_cancelled():
+    """Ours: the answer and the cancellation have crossed on their way."""
+    client, puppet, calling, asked = await begin_call(MODERN_NAME)
+    calling.cancel()
+    await asyncio.wait((calling,))
+    await puppet.says(id=asked["id"], result=make_answer(MODERN_NAME))
+    said = [await puppet.heard(), await puppet.heard()]
+
+    assert ["notifications/cancelled", "tasks/cancel"] == [one["method"] for one in said]
+    assert "t1" == said[1]["params"]["taskId"]
+    await client.close()
+
+
+@pytest.mark.parametrize("revision", [LEGACY_NAME, MODERN_NAME])
+def test_a_task_that_comes_after_the_time_of_its_call_is_cancelled(revision):
+    """Ours: a caller that has had an error never hears of the task."""
+
+    async def talk():
+        client, puppet, calling, asked = await begin_call(revision, timeout=2)
+        if revision == LEGACY_NAME:  # where a task is asked for, the client's own limit counts
+            await asyncio.sleep(10**4)
+        with pytest.raises(CallTimedOut):
+            await calling
+        await puppet.says(id=asked["id"], result=make_answer(revision))
+        while (next := await puppet.heard())["method"] != "tasks/cancel":
+            pass
+        await client.close()
+        return next["params"]["taskId"]
+
+    assert "t1" == run(talk())

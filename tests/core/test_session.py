@@ -10,6 +10,7 @@ from isthmus.core.events import (
     CallExpired,
     CallFailed,
     CallProgressed,
+    LateAnswer,
     MessageDropped,
     NotificationReceived,
     RequestReceived,
@@ -192,7 +193,7 @@ def test_a_senseless_cancellation_is_ignored(params):
 
 
 def test_our_call_is_answered_once():
-    """Late and repeated answers are dropped (our promise)."""
+    """Late and repeated answers answer no call (our promise)."""
     session = Session("client")
     id, data = session.call("ping")
     answer = frame(id=id, result={"ok": 1})
@@ -201,7 +202,9 @@ def test_our_call_is_answered_once():
     event = only(session.receive(answer))
     assert isinstance(event, CallAnswered)
     assert b'{"ok": 1}' == bytes(event.result)
-    assert [] == session.receive(answer)
+    late = only(session.receive(answer))
+    assert isinstance(late, LateAnswer)
+    assert (id, b'{"ok": 1}') == (late.id, bytes(late.result))
 
 
 def test_our_call_fails_with_the_other_sides_words():
@@ -273,7 +276,7 @@ def test_silence_expires_with_the_words_to_withdraw():
     event = only(session.tick(3.0))
     assert isinstance(event, CallExpired)
     assert id == json.loads(event.data)["params"]["requestId"]
-    assert [] == session.receive(frame(id=id, result={}))
+    assert isinstance(only(session.receive(frame(id=id, result={}))), LateAnswer)
 
 
 def test_a_call_is_given_up_whatever_the_reason_says():
@@ -382,7 +385,7 @@ def test_closing_names_the_calls_that_will_never_be_answered():
     id, _ = session.call("ping")
 
     assert [id] == session.close()
-    assert [] == session.receive(frame(id=id, result={}))
+    assert isinstance(only(session.receive(frame(id=id, result={}))), LateAnswer)
 
 
 def test_a_closed_server_serves_nothing():

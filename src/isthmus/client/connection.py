@@ -40,7 +40,8 @@ from isthmus.errors import (
 from isthmus.revisions import METHODS, Method
 from isthmus.runtime.clocks import Clocks
 from isthmus.runtime.failures import log_warning
-from isthmus.runtime.peer import Peer, ProgressCallback
+from isthmus.runtime.outbound import ProgressCallback, UnclaimedCalls
+from isthmus.runtime.peer import Peer
 from isthmus.runtime.router import Router
 from isthmus.tasks.shapes import LenientCreateTaskResult, LenientTaskCreated
 from isthmus.wire import (
@@ -103,6 +104,7 @@ class Connection:
         on_peer: told of each peer before it says its first word.
         find_call_capabilities: finds what is declared with the request that is being made, where that
             differs from call to call (since 2026-07-28); a host finds the client of its gateway.
+        on_unclaimed_task: told of a task that a call has begun whose caller has stopped waiting.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class Connection:
         self.on_peer: Callable[[Peer], None] = ignore_event
         self.traced = False
         self.find_call_capabilities: Callable[[], ClientCapabilities | None] | None = None
+        self.on_unclaimed_task: Callable[[TaskCreated | CreateTaskResult], None] = ignore_event
         self._call_facts: dict[int, tuple[ClientCapabilities, Meta]] = {}
         self.on_renewed: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._opening: ConnectionOpener | None = None
@@ -419,6 +422,13 @@ class Connection:
             return other
         raise Misbehaved(f"the answer to {row.name} is of the type {kind!r}, which is unknown here")
 
+    def _take_unclaimed(self, method: str, raw: Raw) -> None:
+        """Take the result of a call whose caller has stopped waiting: it may be a task."""
+        if method == "tools/call":
+            made = read_interim_result(METHODS[method], raw, modern=self.meta is not UNSET)
+            if isinstance(made, TaskCreated | CreateTaskResult):
+                self.on_unclaimed_task(made)
+
     def _make_progress(
         self, peer: Peer, method: str, told: OnProgress | None
     ) -> ProgressCallback | None:
@@ -527,8 +537,9 @@ class Connection:
         return (*before, SessionEnded)
 
     def _watch(self, peer: Peer) -> None:
-        """See to it that somebody hears of the end of a session, or that a new one begins."""
+        """Hear of the end of a session, which a new one may follow, and of results of calls that were given up."""
         peer.on_close(partial(self._on_end, peer))
+        peer.unclaimed = UnclaimedCalls(self._take_unclaimed)
 
     def _on_end(self, peer: Peer) -> None:
         if self.peer is not peer or peer.lost is None:

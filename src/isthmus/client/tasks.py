@@ -33,7 +33,7 @@ from isthmus.errors import (
 )
 from isthmus.revisions import METHODS
 from isthmus.runtime.inbound import Inbound
-from isthmus.runtime.peer import ProgressCallback
+from isthmus.runtime.outbound import ProgressCallback
 from isthmus.runtime.router import NoticeHandler
 from isthmus.tasks.records import FINAL_STATUSES
 from isthmus.tasks.shapes import (
@@ -227,6 +227,7 @@ class TaskTracker:
         self._watchers: dict[str, Callable[[TaskState], None]] = {}
         self._tokens = 0
         self._asks_itself: bool | None = None
+        connection.on_unclaimed_task = self._cancel_unclaimed
 
     @property
     def asks_itself(self) -> bool:
@@ -441,8 +442,12 @@ class TaskTracker:
         """A task has come about that nobody waits for any more."""
         if asking.cancelled() or asking.exception() is not None:
             return
-        peer, answer = self.connection.peer, asking.result()
-        if isinstance(answer, CreateTaskResult) and peer is not None and peer.lost is None:
+        if isinstance(answer := asking.result(), CreateTaskResult):
+            self._cancel_unclaimed(answer)
+
+    def _cancel_unclaimed(self, answer: TaskCreated | CreateTaskResult) -> None:
+        peer = self.connection.peer
+        if peer is not None and peer.lost is None:
             peer.start(self._cancel_quietly(self.handle("", answer)))
 
     async def _cancel_quietly(self, task: ToolTask) -> None:

@@ -80,7 +80,7 @@ class RequestWithdrawn(msgspec.Struct, frozen=True):
 
 
 class CallExpired(msgspec.Struct, frozen=True):
-    """Our call ``id`` got no answer in time; no later event mentions this id.
+    """Our call ``id`` got no answer in time; no later event but :class:`LateAnswer` mentions it.
 
     Attributes:
         id: the call's id.
@@ -91,6 +91,18 @@ class CallExpired(msgspec.Struct, frozen=True):
     id: Id
     waited: float
     data: bytes | None
+
+
+class LateAnswer(msgspec.Struct, frozen=True):
+    """The result of one of our calls, which had ended before: cancelled, expired, or answered.
+
+    Attributes:
+        id: the call's id.
+        result: the result as it came.
+    """
+
+    id: Id
+    result: Raw
 
 
 class MessageDropped(msgspec.Struct, frozen=True):
@@ -121,6 +133,7 @@ SessionEvent: TypeAlias = (
     | CallProgressed
     | RequestWithdrawn
     | CallExpired
+    | LateAnswer
     | MessageDropped
     | SendBytes
 )

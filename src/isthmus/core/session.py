@@ -29,6 +29,7 @@ from isthmus.core.events import (
     CallFailed,
     CallGarbled,
     CallProgressed,
+    LateAnswer,
     MessageDropped,
     NotificationReceived,
     RequestReceived,
@@ -294,8 +295,8 @@ class Session:
             id = self._calls.only()
         call = self._calls.settle(id)
         if call is None:
-            if self._calls.was_open(id):
-                return []  # late, or answered twice
+            if id is not None and self._calls.was_open(id):  # late, or answered twice
+                return [] if frame.result is UNSET else [LateAnswer(id, frame.result)]
             if frame.error is not UNSET and id is None:
                 what = f"an error that names no request: {shorten_for_log(frame.error.message)}"
             else:

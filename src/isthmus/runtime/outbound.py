@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, structs
 
-from isthmus.errors import OutOfPhase
+from isthmus.errors import CallTimedOut, OutOfPhase
 from isthmus.revisions import Revision, project
+from isthmus.wire import ProgressParams
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.reading import forgiving_reader
 from isthmus.wire.struct import Id, Wire
@@ -17,6 +18,11 @@ from isthmus.wire.struct import Id, Wire
 HANDSHAKE_TIMEOUT_S = 5.0
 
 HANDSHAKE_ELSEWHERE_S = 0.5  # the same, where it may be said to another process
+
+MAX_UNCLAIMED_CALLS = 1_000  # that were given up, and whose results may still come
+
+ProgressCallback = Callable[[ProgressParams], None]
+"""Called with each progress notification of a call, in order."""
 
 R = TypeVar("R")
 
@@ -35,7 +41,7 @@ class AwaitedCall(msgspec.Struct):
 
     method: str
     future: Any  # asyncio.Future[Raw]
-    on_progress: Any  # ProgressCallback | None
+    on_progress: ProgressCallback | None
     sender: Any  # asyncio.Task[Any] | None
     cancelling: int = 0
     cut: bool = False
@@ -43,6 +49,40 @@ class AwaitedCall(msgspec.Struct):
     def was_cut(self, task: Any) -> bool:
         """Whether the caller's cancellation is ours alone; it is then taken back."""
         return self.cut and bool(task.uncancel() <= self.cancelling)
+
+
+class UnclaimedCalls:
+    """Our calls that were given up: a result that comes all the same may have begun what has to end.
+
+    Args:
+        tell: told of the method and the result of each; None keeps nothing.
+    """
+
+    __slots__ = ("_methods", "_tell")
+
+    def __init__(self, tell: Callable[[str, Raw], None] | None = None) -> None:
+        self._tell = tell
+        self._methods: dict[Id, str] = {}
+
+    def add(self, id: Id, call: AwaitedCall) -> None:
+        """Take a call whose caller has stopped waiting; tell of its result now, or when it comes."""
+        future, tell = call.future, self._tell
+        if tell is None:
+            return
+        if not future.done() or future.cancelled() or isinstance(future.exception(), CallTimedOut):
+            if len(self._methods) >= MAX_UNCLAIMED_CALLS:
+                del self._methods[next(iter(self._methods))]
+            self._methods[id] = call.method
+        elif (
+            future.exception() is None
+        ):  # it came in the turn of the loop in which nobody wanted it
+            tell(call.method, future.result())
+
+    def take(self, id: Id, result: Raw) -> None:
+        """A late result has come; nothing happens where its caller has had an answer before."""
+        method = self._methods.pop(id, None)
+        if method is not None and self._tell is not None:
+            self._tell(method, result)
 
 
 async def wait_until_open(peer: Any, method: str) -> None:

@@ -27,6 +27,7 @@ from isthmus.core.events import (
     CallFailed,
     CallGarbled,
     CallProgressed,
+    LateAnswer,
     MessageDropped,
     NotificationReceived,
     RequestReceived,
@@ -57,6 +58,8 @@ from isthmus.runtime.failures import log_failure, log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.outbound import (
     AwaitedCall,
+    ProgressCallback,
+    UnclaimedCalls,
     add_progress_token,
     encode_params,
     first_timeout,
@@ -64,15 +67,11 @@ from isthmus.runtime.outbound import (
     wait_until_open,
 )
 from isthmus.runtime.router import RequestServer
-from isthmus.wire import ProgressParams
 from isthmus.wire.jsonrpc import ErrorBody, Frame
 from isthmus.wire.meta import Envelope
 from isthmus.wire.struct import Id, Wire
 
 R = TypeVar("R")
-
-ProgressCallback = Callable[[ProgressParams], None]
-"""Called with each progress notification of a call, in order."""
 
 DRAIN_GRACE_S = 1.2  # that work in hand may take after the other side has said its last word
 
@@ -91,9 +90,11 @@ class Peer:
 
     Attributes:
         other_name: the other side, as log messages call it.
+        unclaimed: our calls that were given up, where somebody wants their results.
     """
 
     other_name = "the other side"
+    unclaimed = UnclaimedCalls()  # which keeps none
     _loop: asyncio.AbstractEventLoop | None = None  # known while it reads its channel
 
     def __init__(
@@ -224,6 +225,9 @@ class Peer:
         waiting = self._waiting.pop(event.id, None)
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(event.result)
+
+    def _on_late(self, event: LateAnswer, _delivery: Delivery) -> None:
+        self.unclaimed.take(event.id, event.result)
 
     def _on_failed(self, event: CallFailed, _delivery: Delivery) -> None:
         error = event.error
@@ -436,7 +440,7 @@ class Peer:
             waiting.sender = None
             return self._read(method, await future, result)
         except BaseException as error:
-            self._give_up(id, error)
+            self._give_up(id, waiting, error)
             if waiting.was_cut(task):
                 raise future.exception() or error from None
             raise
@@ -462,14 +466,13 @@ class Peer:
             raise NotInRevision(f"revision {self.revision.name} has no batches")
         return await send_batch(self, calls)
 
-    def _give_up(self, id: Id, error: BaseException) -> None:
+    def _give_up(self, id: Id, waiting: AwaitedCall, error: BaseException) -> None:
         """The caller stops waiting: tell the other side, if it may still be working on it."""
-        waiting = self._waiting.pop(id, None)
-        if waiting is not None and not waiting.future.done():
+        if self._waiting.pop(id, None) is not None and not waiting.future.done():
             waiting.future.cancel()
-        data = self.session.cancel(id, str(error) or "cancelled")
-        if data is not None:
+        if (data := self.session.cancel(id, str(error) or "cancelled")) is not None:
             self._withdraw(id, data)
+        self.unclaimed.add(id, waiting)
 
     def _withdraw(self, id: Id, data: bytes | None) -> None:
         if not self.channel.abandon(id) and data is not None and self.lost is None:
@@ -593,5 +596,6 @@ _EVENT_HANDLERS: dict[type[Any], Callable[[Peer, Any, Delivery], None]] = {
     CallProgressed: Peer._on_progressed,  # noqa: SLF001
     RequestWithdrawn: Peer._on_withdrawn,  # noqa: SLF001
     NotificationReceived: Peer._on_noted,  # noqa: SLF001
+    LateAnswer: Peer._on_late,  # noqa: SLF001
     MessageDropped: Peer._on_dropped,  # noqa: SLF001
 }
