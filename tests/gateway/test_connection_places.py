@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
+from isthmus.bridge.forwarded import ForwardedCall
 from isthmus.gateway import connection_places
 from isthmus.gateway.connection_places import ConnectionPlaces
 from isthmus.host.model.errors import Exhausted
-from isthmus.host.model.gateway_options import GatewayLimits
+from isthmus.host.model.gateway_options import GatewayLimits, ParkingOptions
+from support.clock import run_in_virtual_time
 
 
 class Connections:
@@ -89,6 +91,35 @@ async def test_a_call_without_a_place_is_told_when_to_come_again(monkeypatch):
     assert refused.value.retry_after == 1.0
     await some.use("session:b", "user:b")
     assert 1 == some.places.counts.refused
+
+
+@run_in_virtual_time
+async def test_a_call_that_finds_only_parked_ones_is_told_when_the_first_of_them_ends():
+    """Ours: ten minutes are not a second, and an answer makes room sooner."""
+    some = Connections(connections=5, connections_of_principal=2)
+    loop = asyncio.get_running_loop()
+    first, second = ForwardedCall(None, None, {}), ForwardedCall(None, None, {})
+    first.parked_until, second.parked_until = loop.time() + 600, loop.time() + 300
+    place = await some.places.take("shop", "call:1", "user:a", first)
+    await some.places.take("shop", "call:2", "user:a", second)
+
+    with pytest.raises(Exhausted, match=r"in 295 s, or answer the calls") as refused:
+        await some.places.take("shop", "call:3", "user:a")
+    assert refused.value.retry_after == pytest.approx(300 - connection_places.PLACE_TIMEOUT_S)
+
+    first.parked_until = None  # its client has come again
+    with pytest.raises(Exhausted, match=r"in 1 s$"):
+        await some.places.take("shop", "call:3", "user:a")
+    some.places.leave(place, first)
+    assert "call:3" == (await some.places.take("shop", "call:3", "user:a")).key
+
+
+def test_parked_calls_leave_connections_to_others_by_default():
+    """Ours: questions that nobody answers must not keep a principal from calling."""
+    limits, parking = GatewayLimits(), ParkingOptions()
+
+    assert parking.calls_of_principal < limits.connections_of_principal
+    assert parking.calls < limits.connections
 
 
 async def test_too_many_waiting_calls_of_a_principal_are_refused_at_once(monkeypatch):

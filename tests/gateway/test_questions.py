@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from isthmus import Context, Server
+from isthmus import Client, Context, Server
 from isthmus.gateway import Gateway
 from support.gateway.asking_shop import (
     CANCELLED,
@@ -13,6 +13,7 @@ from support.gateway.asking_shop import (
     WITH_PAGES,
     Answers,
     connect,
+    make_asker,
     make_host,
 )
 from support.gateway.small_gateway import ALLOW_ALL, REVISION_NAMES
@@ -117,3 +118,26 @@ async def test_a_client_that_wants_every_log_message_is_asked_all_the_same(clien
     own = {**Answers().all, "log_level": "debug", "on_log": print}
     async with connect(client, server, **own) as (user, _):
         assert "written by ann" == (await user.call_tool("shop__think", {"about": "it"})).text
+
+
+@pytest.mark.parametrize("server", ["2025-06-18", "2025-11-25"])
+async def test_questions_that_nobody_answers_leave_connections_to_other_calls(server):
+    """Ours: by the defaults, all of one principal; those beyond are told how long it can take."""
+    shop = make_asker(server)
+
+    @shop.tool
+    def count() -> int:
+        """Count the hats."""
+        return 3
+
+    gateway = Gateway(make_host(ALLOW_ALL, ("shop", shop, {})))
+    async with gateway, Client(gateway.server, **Answers().all) as user:
+        params = {"name": "shop__order", "arguments": {"item": "hat"}}
+        ended = [await EraClient(gateway.server).once("tools/call", params) for _ in range(20)]
+        parked = [one for one in ended if isinstance(one, dict)]
+        refused = [one for one in ended if not isinstance(one, dict)]
+
+        assert [12, 8] == [len(parked), len(refused)]
+        assert {-31429} == {one.code for one in refused}
+        assert min(one.data["retryAfterMs"] for one in refused) > 300_000
+        assert "3" == (await user.call_tool("shop__count")).text

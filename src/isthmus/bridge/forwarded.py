@@ -7,6 +7,7 @@ answers.
 """
 
 import asyncio
+import math
 import os
 from collections import deque
 from collections.abc import Awaitable, Mapping
@@ -99,16 +100,19 @@ class ForwardedCall:
         meta: the ``_meta`` that goes to the server behind.
 
     Attributes:
+        parked_until: when its client must have come again, by the loop's clock; None while it is not parked.
         work: the call at the server behind, where it may outlive a request of the client's.
     """
 
     __slots__ = (
-        "_asked", "_held", "_made", "_notes", "_questions", "_settings", "inbound", "meta", "work"
+        "_asked", "_held", "_made", "_notes", "_questions", "_settings", "inbound", "meta", "parked_until",
+        "work",
     )  # fmt: skip
 
     def __init__(self, inbound: Inbound, settings: SharedSettings, meta: Mapping[str, Any]) -> None:
         self.inbound = inbound
         self.meta = meta
+        self.parked_until: float | None = None
         self.work: asyncio.Task[Any] | None = None
         self._settings = settings
         self._notes: CallNotifications | None = None
@@ -122,6 +126,12 @@ class ForwardedCall:
     def owner(self) -> str | None:
         """Whose call it is; None where nobody has authenticated."""
         return owner_of(self.inbound.principal)
+
+    @property
+    def parked_s(self) -> float:
+        """Seconds for which it may still be parked; 0 while it is not."""
+        until = self.parked_until
+        return 0.0 if until is None else max(0.0, until - asyncio.get_running_loop().time())
 
     @property
     def is_task(self) -> bool:
@@ -316,6 +326,16 @@ def retrieve_error(work: "asyncio.Task[Any]") -> None:
         work.exception()
 
 
+def make_full_refusal(wait: float) -> Refuse:
+    """The refusal of a question for which there is no place; it says when the next one is free at the latest."""
+    return Refuse(
+        -31429,
+        "Too many calls wait for an answer here: answer some first, or try again in "
+        f"{math.ceil(wait)} s",
+        {"retryAfterMs": int(wait * 1000) + 1},
+    )
+
+
 class ParkedCalls:
     """Calls that wait until their clients come again with answers.
 
@@ -342,14 +362,16 @@ class ParkedCalls:
         Raises:
             Refuse: there are too many; the call is given up.
         """
-        mine = sum(other.owner == call.owner for other, _ in self._calls.values())
-        if len(self._calls) >= self._most or mine >= self._most_of_owner:
+        mine = [other for other, _ in self._calls.values() if other.owner == call.owner]
+        full = [] if len(mine) < self._most_of_owner else mine
+        if len(self._calls) >= self._most:
+            full = full or [other for other, _ in self._calls.values()]
+        if full or min(self._most, self._most_of_owner) <= 0:
             self._give_up(call)
-            raise Refuse(
-                -31429, "Too many calls wait for an answer here: answer or abandon some first"
-            )
-        handle = os.urandom(16).hex()
-        timer = asyncio.get_running_loop().call_later(self._ttl, self._expire, handle)
+            raise make_full_refusal(min((other.parked_s for other in full), default=self._ttl))
+        handle, loop = os.urandom(16).hex(), asyncio.get_running_loop()
+        call.parked_until = loop.time() + self._ttl
+        timer = loop.call_at(call.parked_until, self._expire, handle)
         self._calls[handle] = (call, timer)
         return call.list_questions(handle)
 
@@ -381,6 +403,7 @@ class ParkedCalls:
         call, timer = self._find(handle, inbound)
         del self._calls[handle]
         timer.cancel()
+        call.parked_until = None
         call.take_answers(inbound, answers)
         return call
 

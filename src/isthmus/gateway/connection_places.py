@@ -6,15 +6,19 @@ waits a moment, or is told when to come back.
 """
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from isthmus.host.model.errors import Exhausted
 from isthmus.host.model.gateway_options import GatewayLimits
+
+if TYPE_CHECKING:
+    from isthmus.bridge.forwarded import ForwardedCall
 
 MAX_WAITING_CALLS = 64  # of one principal, for a place
 PLACE_TIMEOUT_S = 5.0
@@ -33,6 +37,7 @@ class ConnectionPlace(Struct, eq=False, gc=True):
         key: the isolation key of the connection.
         principal: whose it is.
         users: the number of calls that use it now.
+        calls: those of them that may be parked meanwhile.
         used_at: when the last of them ended.
         has_ended: its session is over, so that it is closed with its last call.
         closing: closes it; None where it is not being closed.
@@ -42,6 +47,7 @@ class ConnectionPlace(Struct, eq=False, gc=True):
     key: str
     principal: str
     users: int = 0
+    calls: "list[ForwardedCall]" = field(default_factory=list)
     used_at: float = 0.0
     has_ended: bool = False
     closing: "asyncio.Task[None] | None" = None
@@ -108,15 +114,28 @@ class ConnectionPlaces:
 
     # Taking and leaving
 
-    async def take(self, server: str, key: str, principal: str) -> ConnectionPlace:
+    async def take(
+        self, server: str, key: str, principal: str, call: "ForwardedCall | None" = None
+    ) -> ConnectionPlace:
         """Take a place for one call; the same connection has one place for all its calls.
+
+        Args:
+            server: the server that is connected to.
+            key: the isolation key of the connection.
+            principal: whose it is.
+            call: the call, where it may be parked meanwhile.
 
         Raises:
             Exhausted: there is none, and none becomes free in a few seconds.
         """
-        place = self._try(server, key, principal)
-        if place is not None:
-            return place
+        place = self._try(server, key, principal) or await self._wait(server, key, principal)
+        if call is not None:
+            place.calls.append(call)
+        return place
+
+    async def _wait(self, server: str, key: str, principal: str) -> ConnectionPlace:
+        """Take a place as soon as one is free."""
+        place: ConnectionPlace | None = None
         count = self._waiting.get(principal, 0)
         if count >= MAX_WAITING_CALLS:
             raise self._make_error(principal)
@@ -180,9 +199,11 @@ class ConnectionPlaces:
             not place.users and place.closing is None and not self._is_busy(place.server, place.key)
         )
 
-    def leave(self, place: ConnectionPlace) -> None:
+    def leave(self, place: ConnectionPlace, call: "ForwardedCall | None" = None) -> None:
         """End the use of a place by one call; its connection is kept for the next one for a while."""
         place.users -= 1
+        if call is not None:
+            place.calls.remove(call)
         place.used_at = self._clock()
         if place.users:
             return
@@ -203,12 +224,16 @@ class ConnectionPlaces:
         limits = self._get_limits()
         if self._count_of(principal) >= limits.connections_of_principal:
             whose, member = f"of {principal}", "connectionsOfPrincipal"
+            among = [place for place in self._places.values() if place.principal == principal]
         else:
             whose, member = "of all callers", "connections"
+            among = [*self._places.values()]
+        wait = min(map(find_wait, among), default=RETRY_AFTER_S)
+        hint = "" if wait <= RETRY_AFTER_S else ", or answer the calls that wait for answers"
         return Exhausted(
             f"all connections to servers that one session can have {whose} are in use "
-            f"(gateway.limits.{member}): try again in {RETRY_AFTER_S:g} s",
-            retry_after=RETRY_AFTER_S,
+            f"(gateway.limits.{member}): try again in {math.ceil(wait)} s{hint}",
+            retry_after=wait,
         )
 
     # Closing
@@ -266,3 +291,8 @@ class ConnectionPlaces:
             self._timer = None
         closing = [place.closing for place in self._places.values() if place.closing is not None]
         await asyncio.gather(*closing, return_exceptions=True)
+
+
+def find_wait(place: ConnectionPlace) -> float:
+    """Seconds until a place may be free: those of its parked calls, where it has no others."""
+    return max((RETRY_AFTER_S, *(call.parked_s for call in place.calls)))

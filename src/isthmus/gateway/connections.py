@@ -17,6 +17,7 @@ from isthmus.host.model.gateway_options import GatewayLimits
 from isthmus.wire.jsonrpc import encode
 
 if TYPE_CHECKING:
+    from isthmus.bridge.forwarded import ForwardedCall
     from isthmus.host.host import Host
     from isthmus.host.supervisor.connection import ServerConnection
     from isthmus.host.supervisor.hosted_server import HostedServer
@@ -51,13 +52,16 @@ class CallerConnections:
         )
 
     @asynccontextmanager
-    async def borrow(self, server: str, inbound: "Inbound", principal: str) -> AsyncIterator[str]:
+    async def borrow(
+        self, server: str, inbound: "Inbound", principal: str, call: "ForwardedCall"
+    ) -> AsyncIterator[str]:
         """The isolation key for one call that does not share a connection.
 
         Args:
             server: the server's name.
             inbound: the request of the client.
             principal: who calls.
+            call: the call.
 
         Raises:
             Unknown: there is no such server.
@@ -72,14 +76,14 @@ class CallerConnections:
         else:
             pooled = server, principal, encode(askable_part(inbound.caller.capabilities))
             key = self._take_pooled(pooled)
-        place = await self.places.take(server, key, principal)
+        place = await self.places.take(server, key, principal, call)
         try:
             yield key
         finally:
             if pooled is not None and place.closing is None:
                 self._pools.setdefault(pooled, []).append(key)
                 self._pool_of[key] = pooled
-            self.places.leave(place)
+            self.places.leave(place, call)
 
     async def shares(self, server: str, inbound: "Inbound", principal: str) -> bool:
         """Whether one call uses the connection of all, under the key that is empty; else see :meth:`borrow`.

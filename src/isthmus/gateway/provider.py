@@ -470,7 +470,7 @@ class GatewayProvider:
         with CallContext(call, self.view.profile_name):
             if await connections.shares(server, call.inbound, principal):
                 return await self._dispatch(call, method, params, server, own, principal, "")
-            async with connections.borrow(server, call.inbound, principal) as key:
+            async with connections.borrow(server, call.inbound, principal, call) as key:
                 return await self._dispatch(call, method, params, server, own, principal, key)
 
     async def _find(self, method: str, params: Any, name: str, principal: str) -> Owned:

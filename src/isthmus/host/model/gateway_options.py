@@ -54,14 +54,17 @@ class ApprovalOptions(Struct, frozen=True, kw_only=True, rename="camel"):
 class ParkingOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """Limits of calls that wait for their clients to come again with answers.
 
+    Such a call may hold a connection: by default a quarter of the connections that there may be, in all and
+    of each principal, is left to other calls (:class:`GatewayLimits`).
+
     Attributes:
         calls: how many there may be.
         calls_of_principal: how many of them may be of one principal.
         ttl: seconds that each may wait.
     """
 
-    calls: int = 256
-    calls_of_principal: int = 32
+    calls: int = 48
+    calls_of_principal: int = 12
     ttl: Seconds = 600.0
 
 
