@@ -66,11 +66,15 @@ async def test_the_reason_why_a_gateway_does_not_serve_itself_is_told():
 async def test_a_gateway_that_launches_itself_starts_one_process(tmp_path):
     """Ours: the child has the same servers, and so the same mark: it starts none of its own."""
     config, log, rules = tmp_path / "mcp.json", tmp_path / "starts", tmp_path / "rules.toml"
-    state = tmp_path / "state"
+    state, agreed = tmp_path / "state", tmp_path / "agreed"
     rules.write_text(ALLOW_ALL, encoding="utf-8")
     launcher = tmp_path / "launch.py"
     launcher.write_text(
-        "import shutil, sys, tempfile\n"
+        "import os, shutil, sys, tempfile\n"
+        f"if not os.path.exists({str(agreed)!r}):\n"  # a gateway would start itself, and late at that
+        "    from isthmus import Server\n"
+        "    Server('empty').run()\n"
+        "    sys.exit()\n"
         f"open({str(log)!r}, 'a').write('started\\n')\n"
         f"sys.argv = ['isthmus', 'gateway', '--stdio', '--config', {str(config)!r},\n"
         f"    '--state', shutil.copytree({str(state)!r}, tempfile.mkdtemp(dir={str(tmp_path)!r}) + '/state')]\n"
@@ -83,7 +87,7 @@ async def test_a_gateway_that_launches_itself_starts_one_process(tmp_path):
     config.write_bytes(encode({"mcpServers": {"self": itself}, "host": {"policy": str(rules)}}))
     async with Host.from_config(config, approver=lambda _: True, state=state) as host:
         await host.servers["self"].start()  # a person has agreed that it may be launched
-    log.write_text("", encoding="utf-8")
+    agreed.touch()
 
     async with Client(Command(*command)) as user:
         assert [] == await user.list_tools()
