@@ -6,6 +6,7 @@ from isthmus.lazy import lazy_getattr
 
 if TYPE_CHECKING:
     from isthmus.console.app import Console as Console
+    from isthmus.console.authorization_login import AuthorizationLogin as AuthorizationLogin
     from isthmus.console.login import ConsoleIdentity as ConsoleIdentity
     from isthmus.console.login import ConsoleVisitor as ConsoleVisitor
     from isthmus.console.login import LocalLogin as LocalLogin
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AuthorizationLogin": "isthmus.console.authorization_login",
     "Console": "isthmus.console.app",
     "ConsoleIdentity": "isthmus.console.login",
     "ConsoleVisitor": "isthmus.console.login",

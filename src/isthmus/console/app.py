@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,18 @@ from isthmus.console.layout import (
     THEMES,
     load_static,
     make_icon,
+    make_issuer_page,
     make_login_page,
     make_message_page,
     make_page,
 )
 from isthmus.console.live import LiveUpdates, list_tab_events
-from isthmus.console.login import ConsoleIdentity, ConsoleVisitor, LocalLogin
+from isthmus.console.login import (
+    ConsoleIdentity,
+    ConsoleVisitor,
+    LocalLogin,
+    RedirectIdentity,
+)
 from isthmus.console.pages.inbox import list_pending
 from isthmus.console.requests import (
     NOT_HERE_TEXT,
@@ -174,11 +180,11 @@ class Console:
             await self._send_file(send, load_static().get("/".join(segments[1:])))
         elif segments == ("icon.svg",):
             await self._send_file(send, make_icon(request.fields.get("n", "")))
-        elif segments == ("login",):
-            await self._log_in(request, send)
+        elif segments[:1] == ("login",):
+            await self._log_in(request, segments[1:], send)
         elif (visitor := await self.identity.identify(request)) is None:
             # The same words whether or not there is such a page.
-            page = make_login_page(self._prefix, SIGN_IN_TEXT)
+            page = self._make_login_page(SIGN_IN_TEXT, () if request.posted else segments)
             await send_response(send, 401, [HTML, NO_STORE, *SAFETY_HEADERS], page)
         elif segments == ("events",):
             await self._serve_events(self._bind(request, segments, visitor), receive, send)
@@ -213,20 +219,48 @@ class Console:
 
     # Signing in and out
 
-    async def _log_in(self, request: BrowserRequest, send: Send) -> None:
+    def _make_login_page(self, notice: str, target: Sequence[str] = ()) -> bytes:
+        """The page to sign in on; a login elsewhere leads back to the page that was asked for."""
+        if not isinstance(self.identity, RedirectIdentity):
+            return make_login_page(self._prefix, notice)
+        return make_issuer_page(self._prefix, notice, self.identity.issuer, target)
+
+    async def _log_in(self, request: BrowserRequest, step: tuple[str, ...], send: Send) -> None:
+        if step:
+            await self._redirect(send, await self._take_login_step(request, step))
+            return
         if not request.posted:
-            page = make_login_page(self._prefix, "")
+            page = self._make_login_page("")
             await send_response(send, 200, [HTML, NO_STORE, *SAFETY_HEADERS], page)
             return
         cookie = self.identity.sign_in(request.fields.get("token", "").strip().lstrip("#"))
         if cookie is None:
-            page = make_login_page(self._prefix, "That is not the token that was printed.")
+            page = self._make_login_page("That is not the token that was printed.")
             await send_response(send, 403, [HTML, NO_STORE, *SAFETY_HEADERS], page)
             return
         await self._redirect(send, PageRedirect(f"{self._prefix}/", (cookie,)))
 
+    async def _take_login_step(
+        self, request: BrowserRequest, step: tuple[str, ...]
+    ) -> PageRedirect:
+        """Send a browser to the issuer, or sign it in when it comes back.
+
+        Raises:
+            RequestRefused: there is no such step, or the answer of the issuer is not to be believed.
+        """
+        identity = self.identity
+        if not isinstance(identity, RedirectIdentity) or request.method != "GET":
+            raise RequestRefused(NOT_HERE_TEXT, status=404)
+        if step == ("begin",):
+            done = await identity.begin(request)
+        elif step == ("back",):
+            done = await identity.finish(request)
+        else:
+            raise RequestRefused(NOT_HERE_TEXT, status=404)
+        return PageRedirect(done.url, done.cookies)
+
     def _log_out(self, asked: ConsoleRequest) -> ConsoleReply:
-        cookie = self.identity.sign_out()
+        cookie = self.identity.sign_out(asked.browser)
         return PageRedirect(asked.link("login"), () if cookie is None else (cookie,))
 
     def _set_theme(self, asked: ConsoleRequest) -> ConsoleReply:

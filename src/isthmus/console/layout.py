@@ -1,6 +1,7 @@
 """Frame of every page of the console: navigation, the count of what waits, the theme, who has signed in."""
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -202,6 +203,22 @@ def make_login_page(prefix: str, notice: str) -> bytes:
     )  # fmt: skip
     said = element("p", {"class": "warn", "role": "alert"}, notice) if notice else None
     return make_document("Sign in", "auto", prefix, _make_alone("Sign in", said, form))
+
+
+def make_issuer_page(prefix: str, notice: str, issuer: str, target: Sequence[str]) -> bytes:
+    """The link to the authorization server that users sign in at.
+
+    It is no form: browsers hold what a form is redirected to against ``form-action``.
+    """
+    from urllib.parse import quote  # slow to import
+
+    path = "".join(f"/{quote(part, safe='')}" for part in target)
+    begin = f"{prefix}/login/begin" + (f"?next={quote(prefix + path, safe='')}" if path else "")
+    go = element("a", {"href": begin, "class": "main"}, "Sign in")
+    way = element("p", {"id": "login", "class": "login"}, go, " at ", element("bdi", {}, issuer))
+    said = element("p", {"class": "warn", "role": "alert"}, notice) if notice else None
+    main = element("main", {"id": "main"}, element("h1", {}, "Sign in"), said, way)
+    return make_document("Sign in", "auto", prefix, main)
 
 
 def make_message_page(prefix: str, heading: str, text: str) -> bytes:

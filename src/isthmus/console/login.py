@@ -1,11 +1,12 @@
 """Logins of the console: who is at a browser, and what they may see.
 
 A login is a :class:`ConsoleIdentity`. :class:`LocalLogin` is for the user of this machine, who has the token
-that was printed; :class:`ProxyLogin` for users whom a trusted proxy names.
+that was printed; :class:`ProxyLogin` for users whom a trusted proxy names;
+:class:`~isthmus.console.authorization_login.AuthorizationLogin` for users of an authorization server.
 """
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -46,8 +47,39 @@ class ConsoleIdentity(Protocol):
         """The ``Set-Cookie`` for a token that was pasted or posted; None where it is none."""
         ...
 
-    def sign_out(self) -> str | None:
-        """The ``Set-Cookie`` that ends a login; None where that is not ours to end."""
+    def sign_out(self, request: BrowserRequest) -> str | None:
+        """The ``Set-Cookie`` that ends the login of a browser; None where that is not ours to end."""
+        ...
+
+
+class LoginStep(Struct, frozen=True):
+    """A step of a login: where the browser is sent, and the cookies that it gets.
+
+    Attributes:
+        url: the issuer's, or the path of a page.
+        cookies: values of ``Set-Cookie``.
+    """
+
+    url: str
+    cookies: tuple[str, ...]
+
+
+@runtime_checkable
+class RedirectIdentity(ConsoleIdentity, Protocol):
+    """An identity whose users sign in at another site.
+
+    Attributes:
+        issuer: that site.
+    """
+
+    issuer: str
+
+    async def begin(self, request: BrowserRequest) -> LoginStep:
+        """Send a browser there."""
+        ...
+
+    async def finish(self, request: BrowserRequest) -> LoginStep:
+        """Sign a browser in that comes back."""
         ...
 
 
@@ -88,7 +120,7 @@ class LocalLogin:
         """The cookie for whoever has the token."""
         return self._operator.sign_in(token)
 
-    def sign_out(self) -> str | None:
+    def sign_out(self, request: BrowserRequest | None = None) -> str | None:  # noqa: ARG002 - ConsoleIdentity's shape
         """Take the cookie away; every browser that had it is signed out."""
         return self._operator.sign_out()
 
@@ -123,6 +155,6 @@ class ProxyLogin:
         """Nothing is pasted here."""
         return None
 
-    def sign_out(self) -> str | None:
+    def sign_out(self, request: BrowserRequest | None = None) -> str | None:  # noqa: ARG002 - ConsoleIdentity's shape
         """The proxy keeps the login."""
         return None

@@ -3,7 +3,7 @@ export function begin() {
   const form = document.getElementById("login");
   if (!form) return false;
   const token = location.hash.slice(1);
-  if (token) {
+  if (token && form.elements) {
     history.replaceState(null, "", location.pathname);
     form.elements.token.value = token;
     form.submit();
