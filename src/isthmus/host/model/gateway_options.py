@@ -85,6 +85,32 @@ class GatewayLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     idle: Seconds = 300.0
 
 
+class ConsoleOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Options of the console that ``isthmus gateway`` serves at ``/console``.
+
+    Attributes:
+        login: who signs in: ``local``, the user of this machine, by a token; ``proxy``, users whom a proxy
+            names; ``authorization``, users of an authorization server.
+        operators: those who see everything; with ``proxy`` the names that it gives, else principals
+            such as ``user:ada@login.example``.
+        header: the proxy's, which names the user.
+        trusted_proxies: the proxy's addresses.
+        issuer: the authorization server.
+        operator_scope: whoever's token has this scope is an operator, too.
+        resource: the URL that tokens are asked for; by default that of the console.
+        client_id: of the console at the issuer; empty where it registers itself.
+    """
+
+    login: Literal["local", "proxy", "authorization"] = "local"
+    operators: tuple[str, ...] = ()
+    header: str = "X-Forwarded-User"
+    trusted_proxies: tuple[str, ...] = ()
+    issuer: str = ""
+    operator_scope: str = ""
+    resource: str = ""
+    client_id: str = ""
+
+
 class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     """Options of a gateway.
 
@@ -97,6 +123,8 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         search: when clients get the tools that find tools in place of all tools.
         access_log: a file that gets a line of JSON about each call, ``-`` for standard error; empty for none.
         profiles: named subsets.
+        console: the login of the console; None for the user of this machine, where the gateway's address
+            is of this machine, and no console elsewhere.
         approvals, parking, limits: see there.
     """
 
@@ -111,6 +139,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     search: SearchMode = "auto"
     access_log: str = ""
     profiles: Mapping[str, GatewayProfile] = {}
+    console: ConsoleOptions | None = None
     approvals: ApprovalOptions = ApprovalOptions()
     parking: ParkingOptions = ParkingOptions()
     limits: GatewayLimits = GatewayLimits()

@@ -1,11 +1,11 @@
 """``isthmus gateway``: serve all configured servers as one, over HTTP or stdio."""
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import Struct
 
-from isthmus.auth.net.urls import is_loopback
+from isthmus.cli.commands.gateway.console import LazyConsole, check_console
 from isthmus.cli.commands.run import parse_address
 from isthmus.cli.declarations import CommandSet, Invocation, Option
 from isthmus.cli.exits import finish
@@ -15,9 +15,6 @@ from isthmus.errors import UsageError
 from isthmus.gateway.gateway import ENDPOINT, PROFILE_ENDPOINT, Gateway, spell_address
 from isthmus.host.host import Host
 from isthmus.host.remote.control import Control
-
-if TYPE_CHECKING:
-    from isthmus.transports.http.authorizer import AsgiApp
 
 app = CommandSet(
     name="gateway",
@@ -47,7 +44,7 @@ class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
         public_url: where the world reaches it.
         allowed_origins: whose pages may call it.
         access_log: the file of a line about each call; None for the configuration's.
-        console: serve the console, where the address is of this machine.
+        console: serve the console, where the address is of this machine, or the configuration names a login.
     """
 
     config: tuple[str, ...] = ()
@@ -105,9 +102,7 @@ def gateway(
         str | None,
         Option(metavar="FILE", help="Write a line of JSON about each call; - for standard error."),
     ] = None,
-    no_console: Annotated[
-        bool, Option("--no-console", help="No console at /console, also on this machine.")
-    ] = False,
+    no_console: Annotated[bool, Option("--no-console", help="No console at /console.")] = False,
 ) -> None:
     """Serve all configured servers as one, for any client."""
     if context.subcommand is not None:
@@ -190,30 +185,6 @@ def find_path(options: GatewayCommandOptions) -> str:
     return f"{ENDPOINT}/{options.server}" if options.server else ENDPOINT
 
 
-class LazyConsole:
-    """The console of a gateway, as an ASGI app: it is imported with its first request.
-
-    Args:
-        gateway: whose host it shows, and whose operator signs in.
-        url: of the gateway, as browsers reach it.
-    """
-
-    def __init__(self, gateway: Gateway, url: str) -> None:
-        self._gateway = gateway
-        self._url = url
-        self._console: AsgiApp | None = None
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve one request of a browser."""
-        if self._console is None:
-            from isthmus.console import Console, LocalLogin
-
-            pages = self._gateway.open_pages(self._url)
-            login = LocalLogin(self._url, pages.operator, assurance="authenticated_web")
-            self._console = Console(self._gateway.host.view, self._url, identity=login)
-        await self._console(scope, receive, send)
-
-
 async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
     async with AsyncExitStack() as stack:
         folder = gateway.host.state.folder
@@ -230,9 +201,15 @@ async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
 
         address = parse_address(options.http or DEFAULT_ADDRESS)
         url = options.public_url or spell_address(*address)
-        pages = gateway.open_pages(url)
-        if options.console and is_loopback(address[0]) and options.public_url is None:
-            gateway.mount_console(LazyConsole(gateway, url))
+        given = gateway.options.console
+        has_console = options.console and check_console(given, address[0], options.public_url)
+        console = LazyConsole(gateway, url, given) if has_console else None
+        pages = gateway.open_pages(url, visitors=None if console is None else console.visitors)
+        if console is not None:
+            gateway.mount_console(console)
         app = gateway.asgi(public_url=options.public_url, allowed_origins=options.allowed_origins)
-        print_note(f"isthmus: {ATTACH_HINT}; so does {pages.login_address}")
+        place = pages.login_address
+        if console is not None and console.visitors is not None:
+            place = f"{url}{gateway.console_prefix}/, for users who sign in"
+        print_note(f"isthmus: {ATTACH_HINT}; so does {place}")
         await serve(app, *address, tune=True)
