@@ -29,6 +29,7 @@ from isthmus.host.model.row import AuditRow
 from isthmus.host.model.view import AuditLine
 from isthmus.host.state.database import HostState
 from isthmus.store.sqlite import Durability
+from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -227,9 +228,10 @@ class AuditLog:
     async def _await_store(done: Coroutine[None, None, T]) -> T:
         try:
             return await done
-        except UsageError:
-            raise
         except Exception as error:
+            # a file that is none of ours is both: nothing is done without a log
+            if isinstance(error, UsageError) and not isinstance(error, StoreUnavailable):
+                raise
             raise AuditUnavailable(
                 f"the audit log cannot be written, so nothing is done: {error}"
             ) from error
