@@ -116,6 +116,19 @@ async def test_posted_work_is_done_without_anybody_waiting(notes, memory):
     assert ["a"] == await db.read(texts)
 
 
+async def test_work_that_is_posted_just_after_other_work_is_done_without_anybody_waiting(notes):
+    """Ours: the thread is not woken for it, and looks by itself; after that it has to be woken again."""
+    done = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for text in ("a", "b", "c"):
+        await notes.write(noting(f"{text} first"))
+        notes.post(noting(text), lambda _: loop.call_soon_threadsafe(done.set))
+        await done.wait()
+        done.clear()
+
+    assert ["a first", "a", "b first", "b", "c first", "c"] == await notes.read(texts)
+
+
 def test_posted_work_needs_no_loop_in_memory():
     """Ours: it is done at once; what fails is told there, too."""
     db = Database(":memory:", schema=NOTES)

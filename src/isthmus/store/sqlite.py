@@ -260,6 +260,7 @@ class Database:
         self._prepared = prepared
         self._queue: deque[QueuedWork] = deque()
         self._urgent = 0
+        self._sleeps = False  # the thread, until it is woken
         self._woken = threading.Condition()
         self._thread: threading.Thread | None = None
         self._posted_to: asyncio.AbstractEventLoop | None = None
@@ -380,7 +381,9 @@ class Database:
             self._queue.append(ask)
             if ask.future is not None:
                 self._urgent += 1
-            if ask.future is not None or len(self._queue) in {1, MAX_BATCH_WORKS}:
+            waiting = len(self._queue)
+            first = self._sleeps and waiting == 1
+            if ask.future is not None or first or waiting == MAX_BATCH_WORKS:
                 self._woken.notify()
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -413,12 +416,14 @@ class Database:
     def _gather(self) -> list[QueuedWork]:
         """The work to be done next: as much as goes into one transaction, up to an end."""
         with self._woken:
-            while not self._queue:
-                self._woken.wait()
-            if not self._urgent:
-                self._woken.wait_for(
-                    lambda: self._urgent or len(self._queue) >= MAX_BATCH_WORKS, POST_DELAY_S
-                )
+            # just after other work, too: whoever posts then need not wake this thread
+            self._wait_for_more()
+            if not self._queue:
+                self._sleeps = True
+                while not self._queue:
+                    self._woken.wait()
+                self._sleeps = False
+                self._wait_for_more()
             batch: list[QueuedWork] = []
             while self._queue and len(batch) < MAX_BATCH_WORKS:
                 ask = self._queue.popleft()
@@ -427,6 +432,11 @@ class Database:
                 if ask.work is None:
                     break
             return batch
+
+    def _wait_for_more(self) -> None:
+        """Let posted work wait for more of it, unless somebody waits; the lock is held."""
+        if not self._urgent and len(self._queue) < MAX_BATCH_WORKS:
+            self._woken.wait(POST_DELAY_S)
 
     def _do(self, batch: list[QueuedWork]) -> None:
         writes: list[QueuedWork] = []

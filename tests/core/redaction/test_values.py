@@ -32,6 +32,22 @@ def test_a_rule_may_name_more():
 
 
 @pytest.mark.covers("hostaudit.redaction.live")
+def test_secrets_in_json_are_those_that_are_held_just_then():
+    """Ours: one that is made later is found, in its spelling, and none that nobody holds any more."""
+    data = b'{"a": "first-secret", "b": "quo\\"te secret"}'
+    redactor = Redactor()
+    assert [] == redactor.known(data)
+    first = Secret("first-secret")
+    assert ["first-secret"] == redactor.known(data)
+    second = Secret('quo"te secret')
+    assert {*spell_secret('quo"te secret'), "first-secret"} == {*redactor.known(data)}
+    del first
+    assert {*spell_secret('quo"te secret')} == {*redactor.known(data)}
+    del second
+    assert [] == redactor.known(data)
+
+
+@pytest.mark.covers("hostaudit.redaction.live")
 @pytest.mark.parametrize(
     "text", ["correct horse", "pässwört/+&", 'quo"te\\d', "line\nbreak", "1234567890"]
 )

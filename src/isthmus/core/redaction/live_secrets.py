@@ -22,9 +22,43 @@ class LiveSecret(Protocol):
 LIVE_SECRETS: "WeakValueDictionary[int, LiveSecret]" = WeakValueDictionary()
 
 
+class LiveForms:
+    """The forms of all live secrets as bytes, until one is registered or gone."""
+
+    __slots__ = ("_forms", "_made_of", "mark")
+
+    def __init__(self) -> None:
+        self.mark: object = None  # another one since a secret was registered
+        self._made_of: tuple[object, int] = (self, 0)
+        self._forms: tuple[bytes, ...] = ()
+
+    def list(self) -> tuple[bytes, ...]:
+        """Every spelling of every live secret, in no order."""
+        made_of = self.mark, len(LIVE_SECRETS)
+        if made_of != self._made_of:
+            long = (one for one in list_live_secrets() if len(one) >= MIN_SECRET_CHARS)
+            self._forms = tuple({encode_text(form) for one in long for form in spell_secret(one)})
+            self._made_of = made_of
+        return self._forms
+
+
+LIVE_FORMS = LiveForms()
+
+
 def register_secret(secret: LiveSecret) -> None:
     """Have a secret known for as long as somebody holds it."""
     LIVE_SECRETS[id(secret)] = secret
+    LIVE_FORMS.mark = object()
+
+
+def holds_live_secret(data: bytes) -> bool:
+    """Whether a live secret stands in bytes of JSON, in any spelling."""
+    return any(form in data for form in LIVE_FORMS.list())
+
+
+def encode_text(text: str) -> bytes:
+    """A text's bytes, whatever is in it."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def is_live_secret(value: object) -> bool:

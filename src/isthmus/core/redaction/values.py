@@ -12,6 +12,8 @@ from isthmus.core.redaction.forms import USER_FLAGS, announces_secret, names_sec
 from isthmus.core.redaction.live_secrets import (
     MIN_SECRET_CHARS,
     REDACTED,
+    encode_text,
+    holds_live_secret,
     is_live_secret,
     list_live_secrets,
     replace_secrets,
@@ -82,22 +84,20 @@ class Redactor:
         Args:
             within: only those that stand in these bytes of JSON, in any spelling.
         """
+        live = self._secrets is list_live_secrets
+        if live and within is not None and not holds_live_secret(within):
+            return []  # nearly always
         found: list[str] = []
         for one in self._secrets():
             if len(one) >= MIN_SECRET_CHARS:
                 spelt = spell_secret(one)
-                if within is None or any(_encode(form) in within for form in spelt):
+                if within is None or any(encode_text(form) in within for form in spelt):
                     found += spelt
         return sorted(found, key=len, reverse=True)
 
     def without(self, value: Any, known: Sequence[str]) -> Any:
         """As :meth:`redact`, with secrets that :meth:`known` gave at another moment, and no pointers."""
         return _redact_value(value, known, MAX_VALUE_DEPTH)
-
-
-def _encode(text: str) -> bytes:
-    """A text's bytes, whatever is in it."""
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _split_pointer(pointer: str) -> Iterable[str]:

@@ -292,10 +292,12 @@ class ViewLists:
 
 def is_made_of(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
     """Whether two things were made of the same objects."""
-    return len(some) == len(others) and all(
-        one is other or (isinstance(one, int | GatewayProfile) and one == other)
-        for one, other in zip(some, others, strict=True)
-    )
+    if len(some) != len(others):
+        return False
+    for one, other in zip(some, others, strict=True):  # for each call: a generator costs
+        if one is not other and not (isinstance(one, int | GatewayProfile) and one == other):
+            return False
+    return True
 
 
 def is_same_list(some: Signature, others: Signature) -> bool:

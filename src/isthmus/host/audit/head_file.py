@@ -83,6 +83,7 @@ class HeadFile:
         self._path = path
         self._keys = keys
         self._memory = b""
+        self._last: tuple[bytes, ChainHead] | None = None  # whose bytes are known to be good
 
     def read(self) -> tuple[ChainHead | None, bytes]:
         """Read the head, None where there is none; and the bytes of the file.
@@ -147,14 +148,21 @@ class HeadFile:
             os.close(file)
 
     def _parse(self, raw: bytes) -> ChainHead:
+        last = self._last
+        if last is not None and last[0] == raw:  # to the byte
+            return last[1]
         body, _, mac = raw.rstrip().rpartition(b" ")
         if not self._keys.is_head(body, mac):
             raise HeadInvalid(raw)
-        return msgspec.json.decode(body, type=ChainHead)
+        head = msgspec.json.decode(body, type=ChainHead)
+        self._last = raw, head
+        return head
 
     def _format(self, head: ChainHead) -> bytes:
         body = msgspec.json.encode(head)
-        return (body + b" " + self._keys.mac_head(body)).ljust(HEAD_BYTES - 1) + b"\n"
+        raw = (body + b" " + self._keys.mac_head(body)).ljust(HEAD_BYTES - 1) + b"\n"
+        self._last = raw, head
+        return raw
 
 
 @contextmanager

@@ -9,6 +9,7 @@ spec 2026-07-28 server/tools#security-considerations: servers MUST sanitise tool
 
 import re
 from collections.abc import Iterator
+from operator import is_not
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -107,7 +108,7 @@ class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
 
     def _call_result(self, result: CallToolResult) -> CallToolResult:
         content = [self._block(block) for block in result.content]
-        if any(new is not old for new, old in zip(content, result.content, strict=True)):
+        if any(map(is_not, content, result.content)):
             result = structs.replace(result, content=content)
         return result if self.most is None else self._bound_size(result, self.most)
 
