@@ -62,32 +62,41 @@ class QuestionSignal:
 
     def __init__(self) -> None:
         self.is_set = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[bool] | None = None
 
     def set(self) -> None:
         """Something is asked."""
         self.is_set = True
-        self._wake()
+        self._resolve(asked=True)
 
     def clear(self) -> None:
         """Nothing is asked any more."""
         self.is_set = False
 
-    def _wake(self, _work: object = None) -> None:
+    def wake(self, _work: object = None) -> None:
+        """Have the waiter see whether the work is done."""
+        self._resolve(asked=False)
+
+    def _resolve(self, *, asked: bool) -> None:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+            waiter.set_result(asked)
 
     async def wait(self, work: "asyncio.Task[Any]") -> None:
         """Wait until something is asked, or the work is done."""
-        if self.is_set or work.done():
+        if work.done():
             return
-        self._waiter = asyncio.get_running_loop().create_future()
-        work.add_done_callback(self._wake)
+        loop = asyncio.get_running_loop()
+        work.add_done_callback(self.wake)
         try:
-            await self._waiter
+            while True:
+                if self.is_set or work.done():
+                    return
+                self._waiter = loop.create_future()
+                if await self._waiter:
+                    return
         finally:
-            work.remove_done_callback(self._wake)
+            work.remove_done_callback(self.wake)
             self._waiter = None
 
 
@@ -142,7 +151,11 @@ class ForwardedCall:
         """Make the call in a task of its own, which may outlive a request of the client's."""
         self._asked = QuestionSignal()
         self.work = asyncio.ensure_future(work)
-        self.work.add_done_callback(retrieve_error)
+
+    def announce_end(self) -> None:
+        """Wake who waits for the work, which ends now: its task would do so a turn of the loop later."""
+        if self._asked is not None:
+            self._asked.wake()
 
     # What the server behind says
 
@@ -294,9 +307,13 @@ class ForwardedCall:
             if self._questions and not work.done():  # what is asked at once goes with one result
                 await asyncio.wait((work,), timeout=GATHER_DELAY_S)
         except asyncio.CancelledError:
+            work.add_done_callback(retrieve_error)
             work.cancel()
             raise
-        return work.result() if work.done() else None
+        if work.done():
+            return work.result()
+        work.add_done_callback(retrieve_error)  # nobody may come again
+        return None
 
     def list_questions(self, handle: str) -> InputRequiredResult:
         """The result that puts what is asked, and names the parked call."""

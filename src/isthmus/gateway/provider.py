@@ -417,6 +417,7 @@ class GatewayProvider:
             self._parts.traffic.end(call, method, began, failed or call.failure, result)
             call.end_questions()
             await call.finish_notes()
+            call.announce_end()
 
     async def _make(self, call: GatewayCall, method: str, params: Any, name: str) -> Any:
         """Make the attempt.
