@@ -8,22 +8,25 @@ from isthmus.auth.authorization_server.users.users import HeaderUsers
 from isthmus.console import ProxyLogin
 from isthmus.console.routes import ROUTES
 from isthmus.host.model.interaction import Decision
+from isthmus.host.remote.principal_view import OwnEvents
 from support.console.page_browser import WatchedHost
 from support.event_loop import run_until
+from support.host.console_hosts import ALLOW_ALL, make_calculator
 
 USER = {"x_user": "ada"}
 OPERATOR = {"x_user": "root"}
 OPERATOR_ROUTES = [one for one in ROUTES if one.operator]
 
 
-def make_watched(*, whole=False):
+def make_watched(*, whole=False, **options):
     """A host behind a proxy that names its users; `root` is an operator.
 
     Args:
         whole: whether users are given the whole view by mistake, and not one of their own.
+        **options: of the watched host.
     """
     users = HeaderUsers("X-User", trusted_proxies=["127.0.0.1"])
-    watched = WatchedHost(identity=ProxyLogin(users, operators=["root"]))
+    watched = WatchedHost(identity=ProxyLogin(users, operators=["root"]), **options)
     if whole:
         watched.console._view_of = lambda _: watched.host.view
     return watched
@@ -118,3 +121,43 @@ async def test_a_user_sees_and_changes_what_is_theirs_only(whole):
     assert [one.status for one in hidden] == [404, 404, 404]
     assert revoked.status == 303
     assert left == [bob]
+
+
+async def test_what_a_server_asks_in_a_call_is_in_the_inbox_of_its_user():
+    """Ours: it is counted, told of and answered there, once; others have neither card nor topic."""
+    options = {"rules": ALLOW_ALL, "others": {"calc": make_calculator()}}
+    async with make_watched(**options) as watched, watched.host.view.attend("test"):
+        console = watched.console
+        visitor = await console.identity.identify(watched.browser.make_request("ada"))
+        own, foreign = OwnEvents(visitor.principal), OwnEvents("user:bob")
+        with (
+            console.live.open_tab("a", own.holds) as tab,
+            console.live.open_tab("b", foreign.holds) as other,
+        ):
+            calling = asyncio.ensure_future(
+                watched.host.call("calc__book", {}, principal=visitor.principal)
+            )
+            await run_until(watched.host.view.pending)
+            (asked,) = watched.host.view.pending()
+            path = f"/console/inbox/{asked.id}"
+            inbox = await watched.browser.send("GET", "/console/inbox", **USER)
+            card = await watched.browser.send("GET", path, **USER)
+            hidden = await watched.browser.send("GET", path, x_user="bob")
+            none = await watched.browser.send("GET", "/console/inbox", x_user="bob")
+            form = next(one for one in card.page.forms if one.action == path)
+            (blank,) = form.fields.keys() - {"form", "version", "reason"}
+            sent = {**form.fields, "verdict": "allow", blank: "5"}
+            answered = await watched.browser.send("POST", path, sent, **USER)
+            assert answered.status == 303
+            assert "row 5" == (await calling).text
+            topics = tab.take()
+            while "inbox" not in topics:
+                await tab.news.wait()
+                topics += tab.take()
+            others = other.take()
+    assert path in inbox.page.links
+    assert "(1)" in inbox.text
+    assert (200, 404) == (card.status, hidden.status)
+    assert path not in none.page.links
+    assert "(1)" not in none.text
+    assert others == ()

@@ -372,12 +372,38 @@ async def test_an_address_has_no_secret(host, view):
         await view.server_address("nobody")
 
 
-async def test_what_changes_something_says_who_did_it(host, view):
+@pytest.mark.parametrize("way", ["local", "attached"])
+async def test_what_changes_something_says_who_did_it(tmp_path, way):
     """Ours: in the audit log."""
-    await view.server_do("calc", "stop", by="ada")
-    rows = await view.audit_rows(AuditQuery(kind="server"))
+    rules = ALLOW_ALL + '[[rule]]\nid = "add"\neffect = "ask"\nwhen = { tool = "add" }\n'
+    async with (
+        make_console_host(tmp_path / "state", rules) as host,
+        view_host(host, way, tmp_path / "state") as view,
+    ):
+        grant = await give_grant(host, view)
+        revoked = await view.revoke(grant.id, by="ada")
+        again = await view.revoke(grant.id, by="ada")
+        await view.server_do("calc", "stop", by="ada")
+        rows = await view.audit_rows()
 
+    assert (True, False) == (revoked, again)
+    assert ["ada"] == [row.approver for row in rows if row.action == "grant.revoke"]
     assert "ada" in [row.approver for row in rows if row.action == "server.stop"]
+
+
+async def give_grant(host, view):
+    """Have a call of add allowed for the session: the grant."""
+    async with view.attend("test"):
+        events = view.events()
+        calling = asyncio.ensure_future(host.call("calc__add", {"a": 1, "b": 2}))
+        async for event in events:
+            if isinstance(event, QuestionAsked):
+                said = Decision(verdict="allow", by="ada", remember="session")
+                assert await view.decide(event.interaction.id, said)
+                break
+        await calling
+    (grant,) = await view.grants()
+    return grant
 
 
 # Programs

@@ -4,12 +4,21 @@ import asyncio
 from typing import get_args
 
 import pytest
+from msgspec import structs
 
+from isthmus import Context, Server
 from isthmus.errors import UsageError
+from isthmus.host.host import Host
+from isthmus.host.model.attempt import Attempt
+from isthmus.host.model.entries import Advertise, ServerEntry
 from isthmus.host.model.errors import HostError, Unknown
 from isthmus.host.model.events import AttemptEnded, QuestionAsked
-from isthmus.host.model.interaction import Decision
+from isthmus.host.model.interaction import Decision, find_lack
 from isthmus.host.model.view import AuditQuery, TrafficQuery
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.rule_file import read_layers
+from isthmus.host.providers.scripted import Scripted
+from isthmus.host.questions.answers import ServerQuestion
 from isthmus.host.remote.principal_view import REQUEST_SCOPES, PrincipalView
 from isthmus.host.remote.protocol import (
     AskAudit,
@@ -37,12 +46,24 @@ from isthmus.host.remote.requests import (
     AskStopRun,
     AskTraffic,
 )
+from isthmus.host.sampling.models import Models
 from support.host.console_hosts import ALLOW_ALL, make_console_host, view_host, wait_for_call
+from support.host.sampling_desk import LARGE, SMALL
 
 pytestmark = pytest.mark.timeout(20)
 
 ADA, BOB = "user:ada@local", "user:bob@local"
 ASK_ADD = ALLOW_ALL + '[[rule]]\nid = "add"\neffect = "ask"\nwhen = { tool = "add" }\n'
+ASK_SAMPLING = (
+    ALLOW_ALL
+    + """
+[[rule]]
+id = "sampling"
+effect = "ask"
+when = { action = "sampling.request" }
+obligations = { review = "none", remember = ["once", "session"] }
+"""
+)
 NO = Decision(verdict="deny", by="somebody")
 
 BY_ID = {
@@ -217,3 +238,102 @@ async def test_a_view_of_nobody_is_refused(tmp_path):
     async with make_console_host(tmp_path / "state") as host:
         with pytest.raises(UsageError):
             PrincipalView(host.view, "")
+
+
+# Questions of servers
+
+
+ANSWER = Decision(verdict="allow", by="x", edited={"row": 4})
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize("way", ["local", "attached"])
+async def test_what_a_server_asks_in_a_call_is_for_its_user(tmp_path, era, way):
+    """Ours: who called sees the question and may answer it; others see nothing of it."""
+    state = tmp_path / "state"
+    async with (
+        make_console_host(state, era=era) as host,
+        host.view.attend("test"),
+        view_host(host, way, state) as view,
+        view.watch(),
+    ):
+        ada, bob = PrincipalView(view, ADA), PrincipalView(view, BOB)
+        events = aiter(ada.events())
+        heard_by_bob = asyncio.ensure_future(anext(aiter(bob.events())))
+        calling = asyncio.ensure_future(host.call("calc__book", {}, principal=ADA))
+        asked = await next_question(events)
+        (waiting,) = ada.pending()
+        (recorded,) = await ada.traffic(TrafficQuery(text="Which seat"))
+
+        assert ("server:calc", ADA) == (asked.attempt.principal, asked.attempt.owner)
+        assert asked.id == waiting.id
+        assert recorded == await ada.call_record(recorded.id)
+        assert [] == list(bob.pending()) + list(await bob.traffic())
+        assert await bob.call_record(recorded.id) is None
+        assert [] == list(await bob.explain(asked.id))
+        assert not await bob.decide(asked.id, ANSWER)
+        assert await ada.decide(asked.id, ANSWER)
+        assert "row 4" == (await calling).text
+        assert ADA in [row.approver for row in await ada.call_rows(asked.attempt.id)]
+        assert [] == list(await bob.call_rows(asked.attempt.id))
+        assert not heard_by_bob.done()
+        heard_by_bob.cancel()
+
+
+async def test_a_question_that_may_be_of_several_users_is_of_none(tmp_path):
+    """Ours: two users call on one connection, and nothing says for whom the server asks."""
+    async with (
+        make_console_host(tmp_path / "state", era="legacy") as host,
+        host.view.attend("test"),
+        host.view.watch(),
+    ):
+        events = host.view.events()
+        hanging = asyncio.ensure_future(host.call("calc__hang", {}, principal=BOB))
+        await wait_for_call(host.view, "sent")
+        calling = asyncio.ensure_future(host.call("calc__book", {}, principal=ADA))
+        asked = await next_question(events)
+
+        assert "" == asked.attempt.user
+        assert [] == [
+            *PrincipalView(host.view, ADA).pending(),
+            *PrincipalView(host.view, BOB).pending(),
+        ]
+        for task in (hanging, calling):
+            task.cancel()
+        await asyncio.gather(hanging, calling, return_exceptions=True)
+
+
+def test_a_user_is_no_second_person_to_what_their_call_brings_about():
+    """Ours: a rule that wants a second person means one who has not made the call."""
+    asked = ServerQuestion(
+        entry=ServerEntry(name="calc"),
+        parent=Attempt(id="1", action="tool.call", principal=ADA, server="calc"),
+    ).attempt("sampling.request")
+    yes = Decision(verdict="allow", by="ada", principal=ADA, assurance="second_person")
+
+    assert find_lack(yes, "second_person", asked.owner)
+    assert not find_lack(structs.replace(yes, principal=BOB), "second_person", asked.owner)
+
+
+async def test_a_user_says_nothing_that_lasts_for_a_server():
+    """Ours: what a server is granted would hold in the calls of others, too."""
+    server = Server("notes")
+
+    @server.tool
+    async def summary(ctx: Context) -> str:
+        """A summary."""
+        return (await ctx.sample("Sum up", max_tokens=50)).text
+
+    policy, models = Policy(read_layers(ASK_SAMPLING, "user")), Models([SMALL, LARGE])
+    host = Host(policy=policy, models=models, providers={"scripted": Scripted("short")})
+    host.add("notes", server, advertise=Advertise(sampling=True))
+    async with host, host.view.attend("test"):
+        ada, events = PrincipalView(host.view, ADA), host.view.events()
+        calling = asyncio.ensure_future(host.call("notes__summary", {}, principal=ADA))
+        asked = await next_question(events)
+        yes = Decision(verdict="allow", by="ada", remember="session")
+
+        assert "session" in asked.trace.obligations.remember
+        assert await ada.decide(asked.id, yes)
+        assert "short" == (await calling).text
+        assert [] == list(await host.view.grants())

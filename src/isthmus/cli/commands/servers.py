@@ -283,7 +283,7 @@ async def do_with_server(name: str, what: str, file: str | None, state: str | No
                 state="not running",
             )
         if view is not None:
-            await view.server_do(name, cast("ServerDo", what))
+            await view.server_do(name, cast("ServerDo", what), by="command line")
     print_note(f"{name} {DONE_TEXTS[what]}")
     return Exit.OK
 

@@ -331,7 +331,9 @@ async def change_account(request: ConsoleRequest) -> ConsoleReply:
     principal = request.fields.get("principal", own) if request.visitor.operator else own
     if what == "connect":
         try:
-            url = await request.view.connect_account(server, own)
+            url = await request.view.connect_account(
+                server, own, by=name_actor(request.visitor.name)
+            )
         except IsthmusError as error:
             return PageReply(
                 title="Not connected",

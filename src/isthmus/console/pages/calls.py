@@ -56,7 +56,7 @@ async def find_call(request: ConsoleRequest) -> CallRecord | None:
     """The call that an address names; None where there is none, or it is none of the visitor's."""
     visitor = request.visitor
     record = await request.view.call_record(request.parameters["call"])
-    if record is None or (not visitor.operator and record.principal != visitor.principal):
+    if record is None or (not visitor.operator and record.owner != visitor.principal):
         return None
     return record
 

@@ -79,7 +79,7 @@ def list_pending(request: ConsoleRequest) -> list[Interaction]:
     waiting = [
         one
         for one in request.view.pending()
-        if visitor.operator or one.attempt.principal == visitor.principal
+        if visitor.operator or one.attempt.owner == visitor.principal
     ]
     return sort_questions(waiting)
 
@@ -87,9 +87,16 @@ def list_pending(request: ConsoleRequest) -> list[Interaction]:
 def rank_visitor(request: ConsoleRequest, one: Interaction) -> Assurance:
     """How sure one can be of a visitor's yes to a question: who has authenticated is a second person to others."""
     visitor = request.visitor
-    if visitor.assurance == "authenticated_web" and visitor.principal != one.attempt.principal:
+    if visitor.assurance == "authenticated_web" and visitor.principal != one.attempt.owner:
         return "second_person"
     return visitor.assurance
+
+
+def list_choices(request: ConsoleRequest, one: Interaction) -> list[GrantChoice]:
+    """The lifetimes of a yes that a visitor may choose: what a server asks in a call of theirs, they answer once."""
+    visitor = request.visitor
+    own = visitor.operator or one.attempt.principal == visitor.principal
+    return list_grant_choices(one) if own else []
 
 
 def digest_question(one: Interaction) -> str:
@@ -147,7 +154,7 @@ def _make_row(
             " ",
             element("code", {}, _summarise(one, others)),
         ),
-        element("bdi", {}, attempt.principal),
+        element("bdi", {}, attempt.owner),
     ]
 
 
@@ -238,7 +245,7 @@ def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempte
     return join_markup(
         request.make_form(
             request.link("inbox", one.id),
-            [*_list_yes_parts(one, attempted)]
+            [*_list_yes_parts(one, attempted, list_choices(request, one))]
             if counts
             else element("p", {"class": "warn"}, WEAK_TEXT),
             *_list_no_parts(one),
@@ -259,7 +266,9 @@ def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempte
     )
 
 
-def _list_yes_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
+def _list_yes_parts(
+    one: Interaction, attempted: Attempted, choices: Sequence[GrantChoice]
+) -> Iterator[Markup]:
     editable = list_editable(one)
     if isinstance(one.payload, FormAsked):
         yield from make_blanks(one.payload.params.requested_schema or {}, attempted.fields)
@@ -276,7 +285,6 @@ def _list_yes_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
                 text,
             ),
         )
-    choices = list_grant_choices(one)
     if choices:
         yield _make_choices(choices)
     if one.risk == "high" or any(choice.remember == "tool_always" for choice in choices):
@@ -390,7 +398,7 @@ def read_yes(
     text, edited, error = _read_edit(one, fields)
     if not can_allow(one, rank_visitor(request, one)):
         return Attempted(WEAK_TEXT)
-    choices, number = list_grant_choices(one), fields.get("remember", "")
+    choices, number = list_choices(request, one), fields.get("remember", "")
     choice = GrantChoice("once", "once")
     if number:
         if not number.isdecimal() or len(number) > 3 or int(number) >= len(choices):

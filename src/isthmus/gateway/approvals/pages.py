@@ -186,7 +186,7 @@ class ApprovalPages:
         if verdict is None or (verdict == "allow" and not can_allow(asked)):
             raise RequestRefused("Choose what this page offers.")
         edited = read_edit(asked, fields.get("arguments", "")) if verdict == "allow" else UNSET
-        others = who.principal != asked.attempt.principal
+        others = who.principal != asked.attempt.owner
         decision = Decision(
             verdict="allow" if verdict == "allow" else "deny",
             edited=edited,

@@ -343,7 +343,7 @@ class Broker:
         """Whether a surface may say that: a yes wants as much certainty as the rule demands."""
         wanted = open.interaction.trace.obligations.assurance
         attempt = open.interaction.attempt
-        lack = "" if decision.verdict != "allow" else find_lack(decision, wanted, attempt.principal)
+        lack = "" if decision.verdict != "allow" else find_lack(decision, wanted, attempt.owner)
         if not lack:
             return True
         open.weak = True

@@ -66,6 +66,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
         arguments: what it is wanted with, as plain data.
         run: the run it belongs to: what shares labels, budgets and grants.
         parent: the attempt in whose course this one came about; empty where that is not known.
+        user: the principal of that attempt, where a server asks in its course; empty where that is
+            not known, such as while calls of several principals are under way.
         course: that attempt in words: a tool and its server.
         asker: who asked for it, in words: a model, a program; empty where nobody said so.
         origin: by which way it came.
@@ -82,11 +84,17 @@ class Attempt(Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any] = {}
     run: str = ""
     parent: str = ""
+    user: str = ""
     origin: Origin = "local"
     isolation: str = ""
     course: str = ""
     asker: str = ""
     profile: str = ""
+
+    @property
+    def owner(self) -> str:
+        """The principal whose it is: of what a server asks the user in whose call it does, where known."""
+        return self.user or self.principal
 
     @property
     def words(self) -> str:

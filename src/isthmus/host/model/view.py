@@ -321,12 +321,14 @@ class CallRecord(Struct, frozen=True, kw_only=True):
         tokens: what models read and wrote in it; None where none did.
         questions: the ids of the questions that were asked in its course.
         parent: the call in whose course this came about, such as what a server asks; empty for none.
+        user: the principal of that call, where a server asks; empty where that is not known.
         run: the run it belongs to; empty for none.
     """
 
     id: str
     at: float
     parent: str = ""
+    user: str = ""
     run: str = ""
     principal: str = ""
     asker: str = ""
@@ -347,6 +349,11 @@ class CallRecord(Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     tokens: int | None = None
     questions: tuple[str, ...] = ()
+
+    @property
+    def owner(self) -> str:
+        """The principal whose it is, as of an attempt."""
+        return self.user or self.principal
 
 
 class WireMessage(Struct, frozen=True, kw_only=True):
@@ -369,7 +376,8 @@ class TrafficQuery(Struct, frozen=True, kw_only=True):
     """A query of the recorded calls; what is empty accepts everything.
 
     Attributes:
-        server, principal, outcome: equal to this.
+        server, principal, outcome: equal to this; to a principal belongs, too, what a server asks in
+            the course of their calls.
         text: stands in the object, the arguments, the error or the id.
         before: only calls that began before the one of this id: the next page.
         count: at most so many, and never more than 500.

@@ -110,6 +110,7 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
             arguments=arguments or {},
             run=self.run,
             parent="" if self.parent is None else self.parent.id,
+            user="" if self.parent is None else self.parent.owner,
             course="" if self.parent is None else self.parent.words,
             asker="" if self.parent is None else self.parent.asker,
             origin=self.origin,

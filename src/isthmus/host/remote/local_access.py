@@ -59,18 +59,16 @@ class AccessRequests:
         ]
 
     async def _connect(self, request: AskConnect) -> str:
-        return self._host.accounts.connect(request.principal or LOCAL_USER, request.server)
+        principal = request.principal or LOCAL_USER
+        url = self._host.accounts.connect(principal, request.server)
+        await self._host.audit.write(make_account_row("connect", principal, request))
+        return url
 
     async def _forget(self, request: AskForget) -> bool:
         principal = request.principal or LOCAL_USER
         forgotten = await self._host.accounts.forget(principal, request.server)
         if forgotten:
-            self._host.audit.note(
-                AuditRow(
-                    kind="oauth", action="account.forget", principal=principal,
-                    server=request.server, object=request.server, approver=request.by,
-                )
-            )  # fmt: skip
+            self._host.audit.note(make_account_row("forget", principal, request))
         return forgotten
 
     # Principals and profiles
@@ -132,6 +130,14 @@ class AccessRequests:
         """Cancel calls; whether any of them was under way."""
         stopped = [self._host.traffic.stop(call, by) for call in calls]
         return any(stopped)
+
+
+def make_account_row(what: str, principal: str, request: AskConnect | AskForget) -> AuditRow:
+    """The row about what somebody does with an account."""
+    return AuditRow(
+        kind="oauth", action=f"account.{what}", principal=principal, server=request.server,
+        object=request.server, approver=request.by,
+    )  # fmt: skip
 
 
 def make_account_line(status: "AccountStatus", principal: str) -> AccountLine:

@@ -149,13 +149,13 @@ class OwnEvents:
         """Whether an event is about something of the principal, or about the listening itself."""
         match event:
             case QuestionAsked(interaction=interaction):
-                id, is_own = interaction.id, interaction.attempt.principal == self._principal
+                id, is_own = interaction.id, interaction.attempt.owner == self._principal
             case AttemptJudged(attempt=attempt) | AttemptBegan(attempt=attempt):
-                id, is_own = attempt.id, attempt.principal == self._principal
+                id, is_own = attempt.id, attempt.owner == self._principal
             case QuestionAnswered(id=id) | AttemptProgressed(id=id):
                 return id in self._ids
             case AttemptEnded(id=id, attempt=ended):
-                return id in self._ids or (ended is not None and ended.principal == self._principal)
+                return id in self._ids or (ended is not None and ended.owner == self._principal)
             case HostNotice(about=about):
                 return about in LISTENING_NOTICES
             case _:
@@ -170,7 +170,8 @@ class OwnEvents:
 class PrincipalView(HostView):
     """A view of a host that shows one principal what is theirs.
 
-    Questions are theirs that are about attempts of theirs. It does not attend, and records nothing:
+    Questions are theirs that are about attempts of theirs, or that a server asks in the course of one.
+    It does not attend, and records nothing:
     whoever serves it does that at the view behind.
 
     Args:
@@ -211,8 +212,8 @@ class PrincipalView(HostView):
     # What is seen
 
     def pending(self) -> Sequence[Interaction]:
-        """The questions about attempts of the principal."""
-        return [one for one in self._view.pending() if one.attempt.principal == self.principal]
+        """The questions about attempts of the principal, and of servers in the course of these."""
+        return [one for one in self._view.pending() if one.attempt.owner == self.principal]
 
     def servers(self) -> Sequence[ServerStatus]:
         """None: what servers there are, and how they are, is for the operator."""
@@ -280,17 +281,21 @@ class PrincipalView(HostView):
 
     # Questions and grants
 
-    def _has_question(self, id: str) -> bool:
-        return any(one.id == id for one in self.pending())
+    def _find_question(self, id: str) -> Interaction | None:
+        return next((one for one in self.pending() if one.id == id), None)
 
     async def _decide(self, request: AskDecide) -> bool:
-        if not self._has_question(request.question):
+        asked = self._find_question(request.question)
+        if asked is None:
             return False
         said = structs.replace(request.decision, by=self.principal, principal=self.principal)
+        if asked.attempt.principal != self.principal:
+            # what a server is granted holds for everybody's calls: one user cannot say so
+            said = structs.replace(said, remember="once", until=None)
         return await self._view.decide(request.question, said)
 
     async def _explain(self, request: AskExplain) -> object:
-        if not self._has_question(request.question):
+        if self._find_question(request.question) is None:
             return []
         return await self._view.explain(request.question)
 
@@ -312,11 +317,11 @@ class PrincipalView(HostView):
 
     async def _find_call(self, request: AskCallRecord) -> object:
         found = await self._view.call_record(request.call)
-        return found if found is not None and found.principal == self.principal else None
+        return found if found is not None and found.owner == self.principal else None
 
     async def _has_call(self, call: str) -> bool:
         found = await self._view.call_record(call)
-        return found is not None and found.principal == self.principal
+        return found is not None and found.owner == self.principal
 
     async def _list_messages(self, request: AskMessages) -> object:
         return (
@@ -358,6 +363,8 @@ class PrincipalView(HostView):
 
     async def _list_call_rows(self, request: AskCallRows) -> object:
         rows = await self._view.call_rows(request.call)
+        if await self._has_call(request.call):  # also what a server asked in the course of theirs
+            return rows
         return [row for row in rows if row.principal == self.principal]
 
     # Accounts
@@ -374,7 +381,7 @@ class PrincipalView(HostView):
     async def _connect(self, request: AskConnect) -> str:
         if not await self._has_account(request.server):
             raise make_refusal("account")
-        return await self._view.connect_account(request.server, self.principal)
+        return await self._view.connect_account(request.server, self.principal, by=self.principal)
 
     async def _forget(self, request: AskForget) -> bool:
         if request.principal not in {"", self.principal}:

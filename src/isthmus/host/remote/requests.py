@@ -154,6 +154,7 @@ class AskConnect(Struct, frozen=True, kw_only=True, tag="connect", tag_field="do
     id: int
     server: str
     principal: str = ""
+    by: str = ""
 
 
 class AskForget(Struct, frozen=True, kw_only=True, tag="forget", tag_field="do"):

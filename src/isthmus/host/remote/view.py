@@ -407,15 +407,15 @@ class HostView(ABC):
         request = AskAccounts(id=self.number_request(), principal=principal)
         return await self.ask(request, list[AccountLine])
 
-    async def connect_account(self, server: str, principal: str = "") -> str:
-        """The URL of the page on which a principal connects an account.
+    async def connect_account(self, server: str, principal: str = "", *, by: str = "") -> str:
+        """The URL of the page on which a principal connects an account; that it was given is written down.
 
         Raises:
             Unknown: there is no such server.
             UsageError: there are no such pages.
         """
         request = AskConnect(
-            id=self.number_request(), server=server, principal=principal or self.principal
+            id=self.number_request(), server=server, principal=principal or self.principal, by=by
         )
         return await self.ask(request, str)
 

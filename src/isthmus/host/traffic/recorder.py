@@ -213,7 +213,7 @@ class TrafficRecorder:
         record = CallRecord(
             id=attempt.id, at=now, principal=attempt.principal, asker=attempt.asker, client=name,
             client_revision=revision, origin=attempt.origin, server=attempt.server,
-            action=attempt.action, object=attempt.object, parent=attempt.parent, run=attempt.run,
+            action=attempt.action, object=attempt.object, parent=attempt.parent, user=attempt.user, run=attempt.run,
             arguments=self._redact(attempt.arguments),
         )  # fmt: skip
         call = self._calls[attempt.id] = self._running[attempt.id] = RecordedCall(attempt, record)
@@ -389,7 +389,9 @@ def name_outcome(event: AttemptEnded, *, stopped: bool) -> CallState:
 
 def fits_query(query: TrafficQuery, record: CallRecord) -> bool:
     """Whether a recorded call is one that somebody looks for."""
-    if query.server not in {"", record.server} or query.principal not in {"", record.principal}:
+    if query.server not in {"", record.server}:
+        return False
+    if query.principal not in {"", record.principal, record.user}:
         return False
     if query.outcome not in {"", record.outcome}:
         return False

@@ -73,7 +73,7 @@ class GrantsPane(Container):
 
     async def _revoke(self, chosen: GrantLine) -> None:
         try:
-            gone = await self._view.revoke(chosen.id)
+            gone = await self._view.revoke(chosen.id, by="terminal")
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
             told = f"This was not taken back: {first_sentence(str(error))}"
         else:

@@ -127,7 +127,7 @@ class ServersPane(Container):
     async def _do(self, server: str, what: ServerDo) -> None:
         self._say(f"{what}: {display_name(server)} ...")
         try:
-            await self._view.server_do(server, what)
+            await self._view.server_do(server, what, by="terminal")
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
             self._say(f"{what} of {display_name(server)} failed: {first_sentence(str(error))}")
         else:

@@ -168,7 +168,7 @@ class ChatSession:
             if len(words) != 2 or words[0] not in get_args(ServerDo):
                 raise UsageError(f"/servers {'|'.join(get_args(ServerDo))} NAME")
             what: ServerDo = words[0]  # type: ignore[assignment] # the check above
-            await self.view.server_do(words[1], what)
+            await self.view.server_do(words[1], what, by="terminal")
         found = [
             StyledLine(
                 f"  {display_name(one.name)}: {one.state}"
@@ -269,7 +269,7 @@ class ChatSession:
         if words:
             if len(words) != 2 or words[0] != "revoke":
                 raise UsageError("/grants revoke ID")
-            gone = await self.view.revoke(words[1])
+            gone = await self.view.revoke(words[1], by="terminal")
             return [
                 StyledLine(f"  {'ended' if gone else 'there is no grant'} {display_name(words[1])}")
             ]
