@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from isthmus.host.model.interaction import Decision
+from isthmus.host.policy.policy import Policy
 from support.console.page_browser import HOSTILE, WatchedHost
 from support.event_loop import run_until
 
@@ -54,6 +55,32 @@ async def test_a_grant_is_shown_and_revoked():
     assert "session" in page.text
     assert not any(form.action.endswith(grant) for form in answer.page.forms)
     assert any("console (operator)" in row.approver for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("way", "scope", "uses"), [("hour", "session", None), ("once", "session", 1)]
+)
+async def test_a_grant_is_narrowed_by_a_form(way, scope, uses):
+    """Ours: a narrower one stands in its place; what cannot be chosen changes nothing."""
+    async with WatchedHost() as watched, watched.host.view.attend("test"):
+        call = asyncio.ensure_future(watched.call("buy", what="tea"))
+        await run_until(watched.host.view.pending)
+        yes = Decision(verdict="allow", by="test", remember="session")
+        await watched.host.view.decide(watched.host.view.pending()[0].id, yes)
+        await call
+        page = await watched.browser.get("/console/access/grants")
+        (before,) = await watched.host.view.grants()
+        path = f"/console/access/grants/{before.id}"
+        bad = await watched.forge(path, what="narrow", narrower="for ever")
+        assert [before] == list(await watched.host.view.grants())
+        await watched.browser.submit(page, path, ("what", "narrow"), narrower=way)
+        (after,) = await watched.host.view.grants()
+        rows = await watched.host.view.audit_tail(50)
+
+    assert bad.status == 400
+    assert (scope, uses) == (after.scope, after.uses)
+    assert (after.until is None) == (way == "once")
+    assert ["console (operator)"] == [row.approver for row in rows if row.action == "grant.narrow"]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +179,16 @@ async def test_a_policy_is_held_against_the_past():
     assert "1 of them differently" in changed.text
     assert "were decided anew" in named.text
     assert broken.status == empty.status == 400
+
+
+async def test_a_promoted_policy_is_said_to_hold_until_a_reload():
+    """Ours: nobody thinks that a file was written."""
+    async with WatchedHost() as watched:
+        watched.host.core.pipeline.shadow = Policy.named("locked-down")
+        page = await watched.browser.get(POLICY)
+        answer = await watched.browser.submit(page, f"{POLICY}/promote")
+
+    assert "until the configuration is read again" in answer.text
 
 
 async def test_without_a_shadow_policy_none_can_be_promoted():

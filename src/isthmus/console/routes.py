@@ -98,7 +98,7 @@ ROUTES: tuple[PageRoute, ...] = (
     PageRoute("GET", "/access", "access.show_principals"),
     PageRoute("POST", "/access/runs/{run}", "access.stop_run", operator=True),
     PageRoute("GET", "/access/grants", "access.show_grants"),
-    PageRoute("POST", "/access/grants/{grant}", "access.revoke_grant"),
+    PageRoute("POST", "/access/grants/{grant}", "access.change_grant"),
     PageRoute("GET", "/access/accounts", "access.show_accounts"),
     PageRoute("POST", "/access/accounts/{server}", "access.change_account"),
     PageRoute("GET", "/access/policy", "policy.show_policy", operator=True),

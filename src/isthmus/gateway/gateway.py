@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from isthmus.bridge.forwarded import ParkedCalls
 from isthmus.errors import UsageError
 from isthmus.gateway.approvals.waiting import ApprovalWaiting
+from isthmus.gateway.callers import GatewayCallers
 from isthmus.gateway.connections import CallerConnections
 from isthmus.gateway.logs import ConnectionLevels
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
@@ -87,6 +88,7 @@ class Gateway:
             updates=ResourceUpdates(host),
             follow_options=self._follow_options,
         )
+        host.callers = GatewayCallers(host, lambda: self.options, self._parts.connections.places)
 
     @property
     def options(self) -> GatewayOptions:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.cards.markup import Markup, element
 from isthmus.console.drawing.page_parts import (
     INLINE,
@@ -62,6 +63,12 @@ RUN_COLUMNS = (
     TableColumn("labels"),
     TableColumn("do", "do"),
 )
+NARROWER_ENDS = {
+    "hour": ("for an hour", 3_600.0),
+    "day": ("for a day", 86_400.0),
+}  # seconds from now
+ONE_USE, SESSION = "once", "session"
+OUTLIVING_SCOPES = frozenset({"until", "tool_always"})  # of grants that outlive the host
 OWN_PAGES = (("grants", "Grants"), ("accounts", "Accounts"))
 ALL_PAGES = (("", "Principals"), ("policy", "Policy"), *OWN_PAGES)
 
@@ -236,8 +243,12 @@ def draw_grants(request: ConsoleRequest, grants: Sequence[GrantLine]) -> Markup:
 def _list_grant_cells(request: ConsoleRequest, one: GrantLine) -> list[Markup | str]:
     do = element("span", {"class": "beside"}, one.ended)
     if not one.ended:
-        do = _draw_button(
-            request, request.link("access", "grants", one.id), "revoke", f"Revoke: {one.text}"
+        path = request.link("access", "grants", one.id)
+        do = element(
+            "div",
+            {"class": "buttons"},
+            _draw_button(request, path, "revoke", f"Revoke: {one.text}"),
+            *_draw_narrower(request, path, one),
         )
     return [
         element(
@@ -256,14 +267,63 @@ def _list_grant_cells(request: ConsoleRequest, one: GrantLine) -> list[Markup | 
     ]
 
 
-async def revoke_grant(request: ConsoleRequest) -> ConsoleReply:
-    """Revoke a grant; one's own, where the visitor is no operator."""
+def _list_narrowings(one: GrantLine, now: float) -> list[tuple[str, str]]:
+    """The ways in which a grant may be narrowed, with their names."""
+    found = [
+        (key, name)
+        for key, (name, seconds) in NARROWER_ENDS.items()
+        if one.until is None or now + seconds < one.until
+    ]
+    if one.uses is None or one.uses > 1:
+        found.append((ONE_USE, "once more"))
+    if one.scope in OUTLIVING_SCOPES:
+        found.append((SESSION, "until the host ends"))
+    return found
+
+
+def _draw_narrower(request: ConsoleRequest, path: str, one: GrantLine) -> list[Markup]:
+    """The form that narrows a grant, where it can be."""
+    ways = _list_narrowings(one, request.now())
+    if not ways:
+        return []
+    choice = element(
+        "select",
+        {"name": "narrower", "aria-label": f"Narrow to: {one.text}"},
+        *(element("option", {"value": key}, name) for key, name in ways),
+    )
+    button = element(
+        "button",
+        {
+            "type": "submit", "name": "what", "value": "narrow", "class": "small",
+            "aria-label": f"Narrow: {one.text}",
+        },
+        "narrow to",
+    )  # fmt: skip
+    return [request.make_form(path, button, choice, attributes=INLINE)]
+
+
+async def change_grant(request: ConsoleRequest) -> ConsoleReply:
+    """Revoke or narrow a grant; one's own, where the visitor is no operator."""
     id, visitor = request.parameters["grant"], request.visitor
     found = next((one for one in await request.view.grants() if one.id == id), None)
     own = found is not None and (visitor.operator or found.principal == visitor.principal)
-    if not own or not await request.view.revoke(id, by=name_actor(visitor.name)):
+    if not own or not await _change_grant(request, id, name_actor(visitor.name)):
         return make_missing("There is no such grant any more.")
     return PageRedirect(request.link("access", "grants"))
+
+
+async def _change_grant(request: ConsoleRequest, id: str, by: str) -> bool:
+    if request.fields.get("what") != "narrow":
+        return await request.view.revoke(id, by=by)
+    way = request.fields.get("narrower", "")
+    if way in NARROWER_ENDS:
+        until = request.now() + NARROWER_ENDS[way][1]
+        return await request.view.narrow_grant(id, until=until, by=by)
+    if way == ONE_USE:
+        return await request.view.narrow_grant(id, uses=1, by=by)
+    if way == SESSION:
+        return await request.view.narrow_grant(id, scope="session", by=by)
+    raise RequestRefused("Choose what this page offers.")
 
 
 # Accounts

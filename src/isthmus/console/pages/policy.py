@@ -51,9 +51,16 @@ SINCE_SPANS = (
 SINCE_SECONDS = {"1h": 3600.0, "1d": 86400.0, "7d": 7 * 86400.0, "30d": 30 * 86400.0}
 
 
+PROMOTED_TEXT = (
+    "The shadow policy is in force now, until the configuration is read again or the host ends: no file was "
+    "written. Name it as policy in the configuration, in place of shadow, so that it lasts."
+)
+
+
 async def show_policy(request: ConsoleRequest) -> PageReply:
     """The layers of the policy in force, and forms to question it."""
-    return await _make_page(request, NOTHING)
+    said = draw_notice(PROMOTED_TEXT) if request.fields.get("promoted") else NOTHING
+    return await _make_page(request, said)
 
 
 async def _make_page(
@@ -264,4 +271,4 @@ async def promote_shadow(request: ConsoleRequest) -> ConsoleReply:
     """Put the shadow policy in force."""
     if not await request.view.promote_shadow(by=name_actor(request.visitor.name)):
         return await _make_page(request, draw_notice("There is no shadow policy.", "bad"))
-    return PageRedirect(request.link("access", "policy"))
+    return PageRedirect(f"{request.link('access', 'policy')}?promoted=1")

@@ -11,6 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
+from isthmus.errors import UsageError
 from isthmus.host.approvals.grant_matching import Grant, GrantMatcher, bind_arguments, is_read_only
 from isthmus.host.approvals.grant_table import GrantsRead, GrantStorage, GrantTable
 from isthmus.host.model.attempt import Attempt, new_id
@@ -31,6 +34,7 @@ DEFAULT_GRANT_S = 86_400.0  # of a grant ``until`` where nobody said until when
 
 # they end with the host, unless an end is named
 SESSION_SCOPES: tuple[Remember, ...] = ("arguments", "shape", "session")
+WIDER_THAN_SESSION: tuple[Remember, ...] = ("until", "tool_always")
 
 
 class Grants:
@@ -294,6 +298,73 @@ class Grants:
         if known is not None:
             self._matcher.remove(known)
         return bool(await self._change(self._storage.end([id], "revoked", self._see())))
+
+    async def narrow(
+        self,
+        id: str,
+        *,
+        until: float | None = None,
+        uses: int | None = None,
+        scope: Remember | None = None,
+    ) -> Grant | None:
+        """Put a narrower grant in the place of one: it ends sooner, or may be used less often.
+
+        The old one ends first, so that a process that dies in between leaves none of the two.
+
+        Args:
+            id: the grant's.
+            until: when it ends, in seconds since the epoch; None for no other end.
+            uses: how often it may still be used; None for as often as before.
+            scope: ``session`` for as long as this host runs; None for as before.
+
+        Returns:
+            The narrower one; None where none of that name holds.
+
+        Raises:
+            UsageError: it would not be narrower than it is.
+            StoreUnavailable: it is not known to have been written; here the old one counts no more.
+        """
+        known = self._known.get(id)
+        if known is None or self._over(known):
+            return None
+        narrower = self._narrow(known, until, uses, scope)
+        if not await self.revoke(id):
+            return None
+        await self._change(self._storage.insert(narrower, self._see()))
+        return narrower
+
+    def _narrow(
+        self, grant: Grant, until: float | None, uses: int | None, scope: Remember | None
+    ) -> Grant:
+        """The narrower grant.
+
+        Raises:
+            UsageError: it would not be narrower.
+        """
+        given = structs.replace(grant, id=new_id(self._clock))
+        if until is not None:
+            if until <= self._see() or (grant.until is not None and until >= grant.until):
+                raise UsageError(
+                    "a grant is narrowed to an end after now, and before the one it has"
+                )
+            given = structs.replace(given, until=until)
+        if uses is not None:
+            if uses < 1 or (grant.uses is not None and uses >= grant.uses):
+                raise UsageError(
+                    "a grant is narrowed to fewer uses than it has, and to one at least"
+                )
+            given = structs.replace(given, uses=uses)
+        if scope is not None:
+            if scope != "session" or grant.scope not in WIDER_THAN_SESSION:
+                raise UsageError(
+                    f"a grant for {grant.scope!r} is not narrowed to {scope!r}: what it would be bound "
+                    "to is not known any more. One that outlives the host is narrowed to 'session'; "
+                    "for anything else revoke it, and the next call is asked about"
+                )
+            given = structs.replace(given, scope="session", session=self.session)
+        if (until, uses, scope) == (None, None, None):
+            raise UsageError("say until when, how often, or for what: else nothing is narrower")
+        return given
 
     def all(self) -> Sequence[Grant]:
         """Those that hold, the newest first."""

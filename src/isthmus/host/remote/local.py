@@ -31,6 +31,7 @@ from isthmus.host.remote.protocol import (
     AskExplain,
     AskGrants,
     AskLog,
+    AskNarrow,
     AskPrompt,
     AskRead,
     AskRevoke,
@@ -65,6 +66,7 @@ class LocalView(HostView):
             AskLog: self._tail_log,
             AskGrants: self._list_grants,
             AskRevoke: self._revoke,
+            AskNarrow: self._narrow,
             AskAudit: self._tail_audit,
             AskExplain: self._explain,
         }
@@ -200,6 +202,21 @@ class LocalView(HostView):
             )  # fmt: skip
             host.audit.note(row)
         return ended
+
+    async def _narrow(self, request: AskNarrow) -> bool:
+        narrower = await self._host.grants.narrow(
+            request.grant, until=request.until, uses=request.uses, scope=request.scope
+        )
+        if narrower is None:
+            return False
+        row = AuditRow(
+            kind="grant", action="grant.narrow", principal=narrower.principal,
+            server=narrower.server, object=narrower.id, grant=narrower.id, effect="allow",
+            approver=request.by, detail={"before": request.grant, "scope": narrower.scope,
+            "until": narrower.until, "uses": narrower.uses},
+        )  # fmt: skip
+        self._host.audit.note(row)
+        return True
 
     async def _tail_audit(self, request: AskAudit) -> Sequence[AuditLine]:
         return await self._host.audit.tail(request.count)

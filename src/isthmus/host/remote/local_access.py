@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.view import AccountLine, PrincipalLine, ProfileLine, RunLine
 from isthmus.host.remote.requests import (
@@ -76,8 +78,9 @@ class AccessRequests:
     async def _list_principals(self, _request: AskPrincipals | None) -> Sequence[PrincipalLine]:
         callers = self._host.callers
         found = {one.principal: one for one in self._host.traffic.list_principals()}
-        if callers is not None:
-            found |= {one.principal: one for one in callers.principals()}
+        for one in () if callers is None else callers.principals():
+            recorded = found.get(one.principal)
+            found[one.principal] = one if recorded is None else merge_lines(one, recorded)
         return sorted(found.values(), key=lambda one: (-(one.last or 0.0), one.principal))
 
     async def _list_profiles(self, _request: AskProfiles) -> Sequence[ProfileLine]:
@@ -130,6 +133,14 @@ class AccessRequests:
         """Cancel calls; whether any of them was under way."""
         stopped = [self._host.traffic.stop(call, by) for call in calls]
         return any(stopped)
+
+
+def merge_lines(now: PrincipalLine, recorded: PrincipalLine) -> PrincipalLine:
+    """The line of a principal: sessions and calls of now, with the clients and counts that were recorded."""
+    clients = dict.fromkeys((*now.clients, *recorded.clients))
+    return structs.replace(
+        recorded, clients=tuple(clients), sessions=now.sessions, in_flight=now.in_flight
+    )
 
 
 def make_account_row(what: str, principal: str, request: AskConnect | AskForget) -> AuditRow:

@@ -1,11 +1,14 @@
 """Servers of a host in this process, as its surfaces ask for them: tools, addresses, the configuration."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from isthmus.core.redaction.lines import redact_command
 from isthmus.core.redaction.texts import redact_text
 from isthmus.core.redaction.values import Redactor
+from isthmus.errors import IsthmusError
 from isthmus.host.approvals.fingerprints import ToolChange, compute_fingerprint
 from isthmus.host.catalog.names import make_name
 from isthmus.host.model.errors import Unknown
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from isthmus.host.remote.viewed_host import ViewedHost
     from isthmus.host.supervisor.hosted_server import HostedServer
     from isthmus.wire import Tool
+
+PROGRAM_SOURCE = "program"  # of servers that stand in no file
+LISTING_TIMEOUT_S = 5.0  # of a server that has just started
 
 
 class ServerRequests:
@@ -58,6 +64,17 @@ class ServerRequests:
 
     # Tools
 
+    async def _wait_for_lists(self, server: "HostedServer") -> None:
+        """Wait for the lists of connections that are open: what is kept of an earlier run is out of date then."""
+        name, catalog = server.entry.name, self._host.catalog
+        for isolation in ("", *server.connections):
+            client = self._host.calls.servers.client(name, isolation)
+            if client is None:
+                continue
+            with suppress(IsthmusError, TimeoutError):  # then what is known is shown
+                async with asyncio.timeout(LISTING_TIMEOUT_S):
+                    await catalog.on_ready(name, client, isolation)
+
     def _find_tools(self, server: "HostedServer") -> tuple[Sequence["Tool"], str]:
         """The tools that a server has said it has, and the isolation key of who was told."""
         for isolation in ("", *server.connections):
@@ -75,6 +92,7 @@ class ServerRequests:
 
     async def _list_tools(self, request: AskToolStates) -> Sequence[ToolState]:
         server = self.find(request.server)
+        await self._wait_for_lists(server)
         tools, isolation = self._find_tools(server)
         asked = {
             (one.attempt.server, one.attempt.object)
@@ -112,6 +130,7 @@ class ServerRequests:
 
     async def _release(self, request: AskRelease) -> bool:
         server = self.find(request.server)
+        await self._wait_for_lists(server)
         tools, isolation = self._find_tools(server)
         tool = next((one for one in tools if one.name == request.tool), None)
         if tool is None:
@@ -175,10 +194,10 @@ class ServerRequests:
         from isthmus.host.config.write import remove_server
 
         name, entry = request.name, self._host.config.servers.get(request.name)
-        path = self._host.find_config_file() if entry is None else entry.source
         if entry is None and name not in self._host.config.broken:
             self.find(name)
-        if not path:
+        path = self._host.find_config_file() if entry is None else entry.source
+        if path in {"", PROGRAM_SOURCE}:
             raise Unknown(f"server {name!r} stands in no file: the program that added it has it")
         await self._write_row("config.remove", name, request.by, path)
         if not remove_server(path, name):

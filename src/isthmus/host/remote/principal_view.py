@@ -35,6 +35,7 @@ from isthmus.host.remote.protocol import (
     AskHello,
     AskLeave,
     AskLog,
+    AskNarrow,
     AskPrompt,
     AskRead,
     AskRevoke,
@@ -93,6 +94,7 @@ REQUEST_SCOPES: Mapping[type, RequestScope] = {
     AskExplain: "own",
     AskGrants: "own",
     AskRevoke: "own",
+    AskNarrow: "own",
     # calls
     AskTools: "own",
     AskCall: "own",
@@ -194,6 +196,7 @@ class PrincipalView(HostView):
             AskExplain: self._explain,
             AskGrants: self._list_grants,
             AskRevoke: self._revoke,
+            AskNarrow: self._narrow,
             AskTraffic: self._list_calls,
             AskCallRecord: self._find_call,
             AskMessages: self._list_messages,
@@ -302,10 +305,18 @@ class PrincipalView(HostView):
     async def _list_grants(self, _request: AskGrants | None) -> Sequence[Any]:
         return [one for one in await self._view.grants() if one.principal == self.principal]
 
+    async def _has_grant(self, id: str) -> bool:
+        return any(one.id == id for one in await self._list_grants(None))
+
     async def _revoke(self, request: AskRevoke) -> bool:
-        if all(one.id != request.grant for one in await self._list_grants(None)):
+        if not await self._has_grant(request.grant):
             return False
         return await self._view.revoke(request.grant, by=self.principal)
+
+    async def _narrow(self, request: AskNarrow) -> bool:
+        if not await self._has_grant(request.grant):
+            return False
+        return await self._view.ask(structs.replace(request, by=self.principal), bool)
 
     # Calls
 

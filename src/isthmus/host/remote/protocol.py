@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from isthmus.host.model.events import HostEvent
 from isthmus.host.model.interaction import Decision, Interaction
-from isthmus.host.model.trace import Assurance
+from isthmus.host.model.trace import Assurance, Remember
 from isthmus.host.model.view import ServerDo, ServerStatus
 from isthmus.host.remote.requests import AskWatch, OperatorRequest
 
@@ -90,6 +90,17 @@ class AskRevoke(Struct, frozen=True, kw_only=True, tag="revoke", tag_field="do")
     by: str = ""
 
 
+class AskNarrow(Struct, frozen=True, kw_only=True, tag="narrow", tag_field="do"):
+    """Put a narrower grant in the place of one."""
+
+    id: int
+    grant: str
+    until: float | None = None
+    uses: int | None = None
+    scope: Remember | None = None
+    by: str = ""
+
+
 class AskAudit(Struct, frozen=True, kw_only=True, tag="audit", tag_field="do"):
     """The last rows of the audit log."""
 
@@ -158,6 +169,7 @@ HostRequest: TypeAlias = (
     | AskLog
     | AskGrants
     | AskRevoke
+    | AskNarrow
     | AskAudit
     | AskExplain
     | AskTools

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from isthmus.host.model.interaction import Decision, Interaction
-from isthmus.host.model.trace import Assurance
+from isthmus.host.model.trace import Assurance, Remember
 from isthmus.host.model.view import (
     AccountLine,
     AttemptDraft,
@@ -42,6 +42,7 @@ from isthmus.host.remote.protocol import (
     AskExplain,
     AskGrants,
     AskLog,
+    AskNarrow,
     AskPrompt,
     AskRead,
     AskRevoke,
@@ -189,6 +190,32 @@ class HostView(ABC):
     async def revoke(self, id: str, *, by: str = "") -> bool:
         """End a grant; False where there is none."""
         return await self.ask(AskRevoke(id=self.number_request(), grant=id, by=by), bool)
+
+    async def narrow_grant(
+        self,
+        id: str,
+        *,
+        until: float | None = None,
+        uses: int | None = None,
+        scope: Remember | None = None,
+        by: str = "",
+    ) -> bool:
+        """Put a narrower grant in the place of one; False where there is none.
+
+        Args:
+            id: the grant's; the narrower one has an id of its own.
+            until: when it ends, in seconds since the epoch; None for no other end.
+            uses: how often it may still be used; None for as often as before.
+            scope: ``session`` for as long as the host runs; None for as before.
+            by: who narrows it, for the audit log.
+
+        Raises:
+            UsageError: it would not be narrower than it is.
+        """
+        request = AskNarrow(
+            id=self.number_request(), grant=id, until=until, uses=uses, scope=scope, by=by
+        )
+        return await self.ask(request, bool)
 
     async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
         """The last rows of the audit log, the oldest first."""
@@ -397,7 +424,11 @@ class HostView(ABC):
         return await self.ask(request, ReplayReport)
 
     async def promote_shadow(self, *, by: str = "") -> bool:
-        """Put the policy in force that is tried beside; False where none is."""
+        """Put the policy in force that is tried beside; False where none is.
+
+        It holds until the configuration is read again or the host ends: no file is written. Name it as
+        ``policy`` there, so that it lasts.
+        """
         return await self.ask(AskPromote(id=self.number_request(), by=by), bool)
 
     # Access
