@@ -33,10 +33,10 @@ Origin: TypeAlias = Literal[
 ]
 """By which way it came.
 
-``local`` is a program's own call; ``attached`` that of a program in another process, which came
-over the control socket of the host; ``gateway`` that of a client of a gateway; ``request``, ``result`` and ``task`` are the three routes by which
-a server asks: a request of its own (up to 2025-11-25), the result of our call (since 2026-07-28),
-and a task; ``search`` came through the tools that find tools.
+``local`` is a program's own call; ``attached`` that of a program in another process, which came over the
+control socket of the host; ``gateway`` that of a client of a gateway; ``request``, ``result`` and ``task``
+are the three routes by which a server asks: a request of its own (up to 2025-11-25), the result of our call
+(since 2026-07-28), and a task; ``search`` came through the tools that find tools.
 """
 
 ID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -61,19 +61,16 @@ class Attempt(Struct, frozen=True, kw_only=True):
         action: what is wanted.
         principal: who wants it: ``user:NAME``, ``agent:RUN``, or ``server:NAME`` where a server asks.
         server: the server's name in the configuration.
-        object: the tool, the resource's URI, the prompt, as the server spells it; empty for what
-            concerns the server as a whole.
+        object: the tool, resource or prompt, as the server spells it; empty for the server as a whole.
         arguments: what it is wanted with, as plain data.
         run: the run it belongs to: what shares labels, budgets and grants.
         parent: the attempt in whose course this one came about; empty where that is not known.
-        user: the principal of that attempt, where a server asks in its course; empty where that is
-            not known, such as while calls of several principals are under way.
+        user: the principal of that attempt, where a server asks in its course; empty where nobody can tell.
         course: that attempt in words: a tool and its server.
         asker: who asked for it, in words: a model, a program; empty where nobody said so.
         origin: by which way it came.
         isolation: whose connection to the server it uses; empty for the one that all share.
-        profile: the profile of a gateway that it is made through, whose rules tighten the policy;
-            empty for none that has rules.
+        profile: the profile of a gateway that it is made through, whose rules tighten the policy; or empty.
     """
 
     id: str
