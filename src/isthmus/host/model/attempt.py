@@ -44,11 +44,7 @@ ID_PAIRS = tuple(first + second for first in ID_ALPHABET for second in ID_ALPHAB
 
 
 def new_id(clock: Callable[[], float] = time.time) -> str:
-    """A name that nobody else has, of 26 letters and digits; later ones sort after earlier ones.
-
-    Args:
-        clock: says the seconds since the epoch.
-    """
+    """A name that nobody else has, of 26 letters and digits; those of later seconds sort after earlier ones."""
     number = (int(clock() * 1000) << 80) | int.from_bytes(os.urandom(10), "big")
     return "".join([ID_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
 
@@ -100,12 +96,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Asker(Struct, frozen=True):
-    """The asker of an attempt, where that is not the host's own program.
-
-    Attributes:
-        words: a model or a program, in words for a person.
-        origin: by which way it asks.
-    """
+    """The asker of an attempt that is not the host's own program: in words for a person, and by which way."""
 
     words: str = ""
     origin: Origin = "local"
