@@ -57,8 +57,7 @@ def make_folder() -> Path:
 
 def write_config(name: str, servers: dict[str, Any]) -> Path:
     """Write the configuration of a gateway that allows everything, any number of times."""
-    folder = make_folder() / name
-    folder.mkdir(parents=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=make_folder()))
     rules, path = folder / "rules.toml", folder / "mcp.json"
     rules.write_text(RULES, encoding="utf-8")
     options = {"policy": str(rules), "gateway": {"limits": {"calls": None}}}
@@ -94,7 +93,7 @@ def make_entry(server: str, revision: str) -> dict[str, Any]:
 def gateway_to(server: str, revisions: tuple[str, ...]) -> GatewayProcess:
     """The gateway in front of a counterpart's server, with an entry for each revision, named by that."""
     entries = {revision: make_entry(server, revision) for revision in revisions}
-    return start_gateway(write_config("-".join([server, *revisions]), entries))
+    return start_gateway(write_config(server, entries))
 
 
 def forget_gateways() -> None:
