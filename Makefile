@@ -42,7 +42,7 @@ conformance: $(READY) ## The official conformance suite against our server, our 
 interop: $(READY) ## Against other implementations, each in an environment under .peers/
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m interop tests $(PYTEST)
 
-browser: $(READY) ## The pages of the authorization server in Chromium, which is installed if it can be
+browser: $(READY) ## The pages of the authorization server and the console in Chromium, which is installed if it can be
 	$(BIN)/python tools/browser.py $(PYTEST)
 
 properties: $(READY) ## Every property with all its examples; `make test` tries a part of them

@@ -21,7 +21,7 @@ IMAGES = ROOT / "docs" / "images"
 THEMES = ("light", "dark")
 WIDTHS = {"narrow": 360, "wide": 1440}
 HEIGHT = 900
-README_SIZE = {"width": 1000, "height": 620}
+README_SIZE = {"width": 1040, "height": 470}
 MAX_README_BYTES = 60_000
 START_TIMEOUT_S = 60
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync")
@@ -34,6 +34,7 @@ PAGES = {
     "broken": "/servers/lost",
     "tool": "/servers/store/tools/order",
     "traffic": "/traffic",
+    "calls": "/traffic?server=store",
     "access": "/access",
     "grants": "/access/grants",
     "accounts": "/access/accounts",
@@ -54,7 +55,7 @@ LINKS = {
 }
 """Pages that are reached from another one, by links."""
 
-README = {"console-inbox": "inbox", "console-card": "card", "console-traffic": "traffic"}
+README = {"console-inbox": "inbox", "console-card": "card", "console-traffic": "calls"}
 """Pictures of the README, and the pages that they show."""
 
 
