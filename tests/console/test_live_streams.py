@@ -1,11 +1,11 @@
 """Streams of live updates: each tells of what its visitor may see, and ends with the login."""
 
 import asyncio
-from contextlib import asynccontextmanager
 
 from isthmus.auth.authorization_server.users.users import HeaderUsers
 from isthmus.console import ProxyLogin
 from isthmus.console.live import MAX_TABS_PER_LOGIN
+from support.console import open_stream as streams
 from support.console.page_browser import WatchedHost
 from support.event_loop import run_until
 
@@ -13,42 +13,9 @@ ADA = {"x_user": "ada"}
 BOB = "user:bob@local"
 
 
-class OpenStream:
-    """A stream of events that a browser has open."""
-
-    def __init__(self):
-        self.status = 0
-        self.text = ""
-        self.task = None
-        self._left = asyncio.Event()
-
-    async def receive(self):
-        """Say nothing until the browser leaves."""
-        await self._left.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message):
-        """Take what comes."""
-        self.status = message.get("status", self.status)
-        self.text += message.get("body", b"").decode()
-
-    async def leave(self):
-        """Close it."""
-        self._left.set()
-        await self.task
-
-
-@asynccontextmanager
-async def open_stream(watched, *, method="GET", **headers):
-    """A stream of a console, open as long as this lasts."""
-    stream, browser = OpenStream(), watched.browser._browser
-    scope = browser.make_scope(method, "/console/events", headers)
-    stream.task = asyncio.ensure_future(watched.console(scope, stream.receive, stream.send))
-    await run_until(lambda: "hello" in stream.text or stream.task.done())
-    try:
-        yield stream
-    finally:
-        await stream.leave()
+def open_stream(watched, **options):
+    """A stream of a watched host, open as long as this lasts."""
+    return streams.open_stream(watched.console, watched.browser._browser, **options)
 
 
 def make_watched():
@@ -89,16 +56,16 @@ async def test_a_busy_stream_ends_with_the_login():
 async def test_one_login_cannot_take_all_streams():
     """Ours: the tabs of one person leave room for those of others."""
     async with make_watched() as watched:
-        streams = [OpenStream() for _ in range(MAX_TABS_PER_LOGIN)]
+        opened = [streams.OpenStream() for _ in range(MAX_TABS_PER_LOGIN)]
         browser = watched.browser._browser
-        for one in streams:
+        for one in opened:
             scope = browser.make_scope("GET", "/console/events", ADA)
             one.task = asyncio.ensure_future(watched.console(scope, one.receive, one.send))
-        await run_until(lambda: all("hello" in one.text for one in streams))
+        await run_until(lambda: all("hello" in one.text for one in opened))
         refused = await watched.browser.send("GET", "/console/events", **ADA)
         async with open_stream(watched, x_user="eve") as other:
             status = other.status
-        for one in streams:
+        for one in opened:
             await one.leave()
 
     assert refused.status == 503

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -18,6 +18,7 @@ from isthmus.auth.authorization_server.pages.browser import (
 )
 from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
 from isthmus.auth.tokens.secret import Secret
+from isthmus.console.attendance import ConsoleAttendance
 from isthmus.console.guard import FOREVER, NO_STORE, SAFETY_HEADERS, ConsoleGuard
 from isthmus.console.layout import (
     THEME_COOKIE,
@@ -96,6 +97,7 @@ class Console:
         identity: ConsoleIdentity | None = None,
         prefix: str = PREFIX,
         view_of: "Callable[[ConsoleVisitor], HostView] | None" = None,
+        attends: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._view = view
@@ -108,6 +110,7 @@ class Console:
         self._view_of = view_of or self._choose_view
         self._now = now
         self.live = LiveUpdates(view)
+        self._attendance = ConsoleAttendance(view) if attends else None
         self._states: dict[type, Any] = {}
         self._watching: AbstractAsyncContextManager[None] | None = None
 
@@ -145,6 +148,8 @@ class Console:
     async def close(self, drain: float | None = None) -> None:  # noqa: ARG002 - of serve_lifespan
         """End what is live, and what pages have begun."""
         await self.live.close()
+        if self._attendance is not None:
+            await self._attendance.close()
         for state in self._states.values():
             await state.close()
         if self._watching is not None:
@@ -308,7 +313,11 @@ class Console:
 
         headers = [*STREAM_HEADERS, *SAFETY_HEADERS]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        with self.live.open_tab(asked.visitor.session, may_hear) as tab:
+        async with AsyncExitStack() as stack:
+            tab = stack.enter_context(self.live.open_tab(asked.visitor.session, may_hear))
+            if self._attendance is not None and asked.visitor.operator:
+                page = self._attendance.open_page(asked.visitor.assurance)
+                await stack.enter_async_context(page)
             events = list_tab_events(tab, is_signed_in, count)
             left = asyncio.ensure_future(wait_until_left(receive))
             left.add_done_callback(lambda _: tab.end())

@@ -98,7 +98,8 @@ class LazyConsole:
     def _console(self) -> "AsgiApp":
         from isthmus.console import Console
 
-        return Console(self._gateway.host.view, self._url, identity=self.identity)
+        view = self._gateway.host.view
+        return Console(view, self._url, identity=self.identity, attends=True)
 
     async def find(self, request: "BrowserRequest") -> str | None:
         """The principal of whoever has signed in to the console."""
