@@ -79,7 +79,7 @@ OPEN: dict[str, dict[str, str]] = {
         ),
     },
 }
-"""What may still fail, by side: a pattern of scenario names, and what it waits for; of a gateway, why it stays."""
+"""Scenarios that may still fail, by side: a pattern of names, and what it waits for; of a gateway, why it stays."""
 
 UNTESTED = ("tasks-status-notifications",)
 """Scenarios that test nothing here: notifications of tasks, whose checks this version of the suite always skips."""

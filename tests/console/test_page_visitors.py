@@ -1,4 +1,4 @@
-"""Who sees which page: operators all, users their own, and strangers none."""
+"""Visitors of pages: operators see all, users their own, and strangers nothing."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""How long the lists of a gateway may be kept: as long as the least of its servers says."""
+"""Lifetimes of a gateway's lists: as long as the least of its servers says."""
 
 import sys
 

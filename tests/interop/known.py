@@ -183,7 +183,7 @@ SILENT_BEHIND_GATEWAY: list[Known] = [
         why="its answer often overtakes the message, which is then never sent",
     ),
 ]
-"""What never comes through a gateway from a server behind it: the tests do not wait for it."""
+"""Behaviours that never come through a gateway from a server behind it: the tests do not wait for them."""
 
 BEHIND_GATEWAY: list[Known] = [
     Known(
@@ -213,7 +213,7 @@ BEHIND_GATEWAY: list[Known] = [
         why="it does not act on notifications/cancelled",
     ),
 ]
-"""What comes differently from a server behind a gateway; the client is the revision of ours."""
+"""Differences that were seen of servers behind a gateway; the client is the revision of ours."""
 
 
 def find_known(
