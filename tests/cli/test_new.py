@@ -64,7 +64,11 @@ async def test_a_new_project_is_served_as_it_is(isthmus, tmp_path, template):
     async with Client(server) as client:
         assert ("shop", "Shop") == (client.info.name, client.info.title)
         assert 2 == (await client.call_tool("count_words", {"text": "a b"})).parse(int)
-    text = "".join(one.read_text() for one in (tmp_path / "shop").rglob("*.*") if one.is_file())
+    text = "".join(
+        one.read_text()
+        for one in (tmp_path / "shop").rglob("*.*")
+        if one.is_file() and one.suffix != ".pyc"
+    )
     assert "$package" not in text
     assert "$name" not in text
 

@@ -338,8 +338,8 @@ class Connection:
                 return result if not rounds else mark_uncacheable(result)
             params = await self._answer_questions(result, params)
             rounds += 1
-        asked = f"{settings.max_rounds} times in a row while serving {method}"
-        raise TooManyRounds(f"the server asked {asked}")
+        most = settings.max_rounds
+        raise TooManyRounds(f"the server asked {most} times in a row while serving {method}")
 
     async def send(
         self,

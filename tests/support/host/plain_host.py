@@ -22,9 +22,9 @@ class View(WaitingHost):
         """None."""
         return []
 
-    async def revoke(self, id):
+    async def revoke(self, id, *, by=""):
         """There are none."""
-        del id
+        del id, by
         return False
 
 

@@ -105,7 +105,8 @@ class WaitingHost:
     def servers(self):
         return list(self.known.values())
 
-    async def server_do(self, name, what):
+    async def server_do(self, name, what, *, by=""):
+        assert by
         state = {"start": "ready", "stop": "stopped", "restart": "ready"}[what]
         self.done.append((what, name))
         self.known[name] = structs.replace(self.known[name], state=state)

@@ -175,11 +175,12 @@ class LocalView(HostView):
 
     async def _change_server(self, request: AskServer) -> None:
         server = self._servers.find(request.server)
-        row = AuditRow(
-            kind="server", action=f"server.{request.what}", server=request.server,
-            object=request.server, approver=request.by,
-        )  # fmt: skip
-        self._host.audit.note(row)
+        if request.by:  # what becomes of it is a row of the server's own
+            row = AuditRow(
+                kind="server", action=f"server.{request.what}", server=request.server,
+                object=request.server, approver=request.by,
+            )  # fmt: skip
+            self._host.audit.note(row)
         await getattr(server, request.what)()
 
     async def _tail_log(self, request: AskLog) -> Sequence[str]:

@@ -15,6 +15,7 @@ from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.events import (
     AttemptBegan,
     AttemptEnded,
+    AttemptJudged,
     AttemptProgressed,
     HostEvent,
     HostNotice,
@@ -60,6 +61,9 @@ EVENT_TEXTS: Mapping[type, Callable[[Any], str]] = {
     QuestionAsked: lambda event: f"asked    {format_question(event.interaction)}",
     QuestionAnswered: lambda event: (
         f"answered {event.decision.verdict} by {display_name(event.decision.by)}"
+    ),
+    AttemptJudged: lambda event: (
+        f"judged   {event.trace.effect} {_describe_attempt(event.attempt)}"
     ),
     AttemptBegan: lambda event: f"began    {_describe_attempt(event.attempt)}",
     AttemptEnded: describe_outcome,
