@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import gc
+import weakref
 
 import pytest
 
@@ -137,3 +139,28 @@ async def test_an_opening_that_is_cut_short_is_said():
 
     with pytest.raises(OutOfPhase):
         await waiting
+
+
+async def test_what_a_server_keeps_open_outlives_the_last_reference_to_it():
+    """Ours: the collector must not destroy a lifespan in the middle; it ends with its loop."""
+    events = []
+
+    @contextlib.asynccontextmanager
+    async def keep_open():
+        events.append("open")
+        try:
+            yield
+        finally:
+            events.append("left")
+
+    lifespan = Lifespan(keep_open)
+    await lifespan.open()
+    task = weakref.ref(lifespan._task)
+    del lifespan
+    gc.collect()
+
+    assert ["open"] == events
+    held = task()
+    assert held is not None
+    held.cancel()
+    await asyncio.wait({held})

@@ -18,6 +18,10 @@ from isthmus.runtime.inbound import Inbound
 from isthmus.runtime.middleware import Handler
 from isthmus.wire.struct import Wire
 
+# Tasks that keep lifespans open. A loop refers to its tasks weakly: that of a server which nobody refers to
+# any more would be destroyed in the middle of what it keeps open.
+HELD_TASKS: "set[asyncio.Task[None]]" = set()
+
 
 class Lifespan:
     """The author's context manager, and its value while it is open.
@@ -84,6 +88,8 @@ class Lifespan:
             self._opened = loop.create_future()
             self._leave = asyncio.Event()
             self._task = loop.create_task(self._hold(self._manager, self._opened, self._leave))
+            HELD_TASKS.add(self._task)
+            self._task.add_done_callback(HELD_TASKS.discard)
         if not self._opened.done():
             await asyncio.shield(self._opened)
 
