@@ -78,7 +78,7 @@ FLOORS = {
     "added": GatewayFloor("added p50, of the bare hop's", 3.0, 1.8, bound=5.0),
     "durable": GatewayFloor("the same with a durable intent", 4.0, 2.5, bound=9.0),
     "fastmcp": GatewayFloor("added p50, of FastMCP's create_proxy", 1 / 15, 1 / 30, bound=1 / 15),
-    "rate": GatewayFloor("calls/s at 32 connections, of direct", 0.15, 0.25, False, bound=0.06),
+    "rate": GatewayFloor("calls/s at 32 connections, of direct", 0.15, 0.25, False, bound=0.03),
     "list": GatewayFloor("list of 500 tools of 10 servers, of one server", 2.0, 1.3, bound=3.0),
     "idle": GatewayFloor("idle legacy session", 8.0, 5.0, unit="KiB"),
     "stalled": GatewayFloor("p99 beside a stalled server, of without", 1.5, 1.2),
