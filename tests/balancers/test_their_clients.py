@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import peers  # noqa: E402 - tools/peers.py: found through the line above
 
 from interop import connections, known  # noqa: E402 - it imports peers
-from interop.behaviours import BEHAVIOURS, seen  # noqa: E402
+from interop.behaviours import BEHAVIOURS, select_behaviours  # noqa: E402
 from interop.partners import OURS, PARTNERS  # noqa: E402
 from support.nodes.balancer_process import find_balancer, run_balancer  # noqa: E402
 from support.ports import find_free_port  # noqa: E402
@@ -85,7 +85,7 @@ def play(two_nodes):
 
 def _play(url, client, transport, revision):
     """The outcome of each behaviour."""
-    behaviours = seen(transport, revision)
+    behaviours = select_behaviours(transport, revision)
     steps = [step for behaviour in behaviours.values() for step in behaviour.steps]
     mark = f"{client} {transport} {revision} {time.monotonic_ns()}".replace(" ", "-")
     plan = {

@@ -187,7 +187,7 @@ def wrongs(side: str, outcome: reports.Outcome) -> dict[str, list[str]]:
     return found
 
 
-def judged(
+def judge_outcome(
     side: str, arguments: tuple[str, ...], outcome: reports.Outcome, behind: str = ""
 ) -> set[str]:
     """Print one run's line and what is wrong; the patterns of OPEN that were needed, or "!".
@@ -224,7 +224,7 @@ def run_gateway(node: Path, suite: Path, base: str) -> set[str]:
         for arguments in runs:
             target, label = ["--url", f"{base}/{behind}"], f"gateway-{behind}"
             outcome = reports.run(node, suite, "server", arguments, target, label=label)
-            used |= judged("gateway", arguments, outcome, behind)
+            used |= judge_outcome("gateway", arguments, outcome, behind)
     return used
 
 
@@ -239,7 +239,7 @@ def run_all(sides: list[str]) -> bool:
         for side in (side for side in sides if side in {"server", "client"}):
             for arguments in RUNS:
                 outcome = reports.run(node, suite, side, arguments, targets(side, url))
-                used[side] |= judged(side, arguments, outcome)
+                used[side] |= judge_outcome(side, arguments, outcome)
         if "gateway" in sides:
             with gateway(url) as base:
                 used["gateway"] = run_gateway(node, suite, base)
@@ -247,7 +247,7 @@ def run_all(sides: list[str]) -> bool:
         with authority() as (target, user):
             follow = functools.partial(visit, user)
             outcome = reports.run(node, suite, "authorization", arguments, target, follow=follow)
-        used["authorization"] |= judged("authorization", arguments, outcome)
+        used["authorization"] |= judge_outcome("authorization", arguments, outcome)
     stale = [(side, p) for side in sides for p in OPEN[side] if p not in used[side]]
     for side, pattern in stale:
         print(f"{side}: all of {pattern!r} passes now: take it out of OPEN")

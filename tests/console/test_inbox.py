@@ -9,9 +9,6 @@ from msgspec import Struct, structs
 from isthmus import Context, Server
 from support.console.console_browser import ConsoledHost, parse_forms
 
-HIGH = '[[rule]]\nid = "calls"\neffect = "ask"\nrisk = "high"\nwhen = { action = ["tool.call"] }\n'
-
-
 ALLOWS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = ["tool.call"] }\n'
 
 

@@ -155,7 +155,9 @@ BEHAVIOURS: dict[str, Behaviour] = {
 PAGE = Behaviour([["call", "pay", {}]], always(said("paid")))  # which our server sends users to
 
 
-def seen(transport: str, revision: str, *, pages: bool = False) -> dict[str, Behaviour]:
+def select_behaviours(
+    transport: str, revision: str, *, pages: bool = False
+) -> dict[str, Behaviour]:
     """The behaviours there are over a transport in a revision.
 
     Args:
@@ -175,10 +177,10 @@ def seen_through_gateway(client: str, server: str, *, pages: bool) -> dict[str, 
     Args:
         client: the revision of the client.
         server: the one of the server, which is behind the gateway over HTTP.
-        pages: as for :func:`seen`.
+        pages: as for :func:`select_behaviours`.
     """
     older = min(client, server)
-    found = seen("", older, pages=pages)
+    found = select_behaviours("", older, pages=pages)
     found.pop("ping", None)
     if shakes_hands("", client):
         found["ping"] = BEHAVIOURS["ping"]

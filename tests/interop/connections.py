@@ -11,7 +11,7 @@ from typing import Any
 
 import peers  # tools/peers.py, which conftest.py puts on the path
 
-from interop.behaviours import Behaviour, seen
+from interop.behaviours import Behaviour, select_behaviours
 from interop.partners import PARTNERS, has_pages
 from support.ports import find_free_port
 
@@ -33,7 +33,7 @@ def command(side: str, name: str) -> list[str]:
 
 
 @functools.cache
-def listening(name: str, transport: str, revision: str | None = None) -> str:
+def start_listening(name: str, transport: str, revision: str | None = None) -> str:
     """The URL of a server that listens until the tests end; it serves every revision it has.
 
     Args:
@@ -83,7 +83,7 @@ def stop() -> None:
         except subprocess.TimeoutExpired:
             process.kill()
     running.clear()
-    listening.cache_clear()
+    start_listening.cache_clear()
 
 
 def outcomes(client: str, server: str, transport: str, revision: str) -> dict[str, Any]:
@@ -113,10 +113,10 @@ def visited(client: str, server: str, transport: str, revision: str) -> dict[str
     target = (
         [*command("server", server), "stdio"]
         if transport == "stdio"
-        else listening(server, transport)
+        else start_listening(server, transport)
     )
     key = f"{client} {server} {transport} {revision}"
-    behaviours = seen(transport, revision, pages=has_pages(client, server))
+    behaviours = select_behaviours(transport, revision, pages=has_pages(client, server))
     return visit(client, target, (transport, revision), behaviours, key)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interop.connections import await_port, listening, running
+from interop.connections import await_port, running, start_listening
 from interop.partners import ALL, OURS
 from support.ports import find_free_port
 
@@ -85,7 +85,7 @@ def make_entry(server: str, revision: str) -> dict[str, Any]:
     """The entry of a counterpart's server, which begins to listen, and to which one revision is spoken."""
     transport = "sse" if revision == ALL[0] else "http"
     pinned = revision if server == OURS else None
-    url = listening(server, transport, pinned)
+    url = start_listening(server, transport, pinned)
     return {"type": transport, "url": url, "host": {"era": revision}}
 
 

@@ -32,7 +32,7 @@ def test_an_agent_framework_calls_our_tools(environment, name, transport):
     """Ours: the text comes back as it was, and the question is answered by the program."""
     command = environment(FRAMEWORKS[name])
     server = [sys.executable, str(FOLDER / "isthmus_server.py"), "stdio"]
-    target = server if transport == "stdio" else connections.listening(OURS, transport)
+    target = server if transport == "stdio" else connections.start_listening(OURS, transport)
     done = subprocess.run(
         [*command, json.dumps(target)], capture_output=True, text=True, timeout=100, check=False
     )

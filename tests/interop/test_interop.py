@@ -3,7 +3,7 @@
 import pytest
 
 from interop import connections, known
-from interop.behaviours import seen
+from interop.behaviours import select_behaviours
 from interop.partners import connections as combinations
 from interop.partners import has_pages
 
@@ -14,7 +14,7 @@ def cases():
     for combination in combinations():
         client, server, transport, revision = combination
         pages = has_pages(client, server)
-        for behaviour in ("revision", *seen(transport, revision, pages=pages)):
+        for behaviour in ("revision", *select_behaviours(transport, revision, pages=pages)):
             observed = known.find_known(*combination, behaviour)
             # Those who share a server that listens stay in one process of the test run.
             marks = [pytest.mark.xdist_group(f"{client} {server} {transport}")]
@@ -29,7 +29,7 @@ def test_both_understand_each_other(environment, combination, behaviour):
     """Ours: whoever speaks the protocol can talk to us, and we to them."""
     client, server, transport, revision = combination
     came = environment(connections.outcomes, *combination)
-    behaviours = seen(transport, revision, pages=has_pages(client, server))
+    behaviours = select_behaviours(transport, revision, pages=has_pages(client, server))
     expected = revision if behaviour == "revision" else behaviours[behaviour].expected(revision)
 
     assert expected == came[behaviour]
