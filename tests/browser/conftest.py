@@ -56,3 +56,13 @@ async def page(chromium, served, request):
     yield opened.page
     await opened.context.close()
     assert [] == opened.violated
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def signed_in(chromium, served):
+    """A tab with scripts, of somebody who has signed in."""
+    opened = await Tab.of(chromium)
+    await served.sign_in(opened.page)
+    yield opened
+    await opened.context.close()
+    assert [] == opened.violated

@@ -5,32 +5,13 @@ import json
 import pytest
 
 from isthmus.errors import IsthmusError
+from support.browser.console_pages import QUIET_MS, open_card, press_button, read_main
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.timeout(60),
 ]
-
-QUIET_MS = 450  # an answer counts once its card has stood still for so long
-
-
-async def open_card(page, served, id):
-    """Show a card, and look at it as long as people have to."""
-    await page.goto(f"{served.url}/inbox/{id}")
-    await page.wait_for_timeout(QUIET_MS)
-
-
-async def press(page, name):
-    """Press a button, and wait for the page that it leads to."""
-    async with page.expect_navigation():
-        await page.get_by_role("button", name=name, exact=True).first.click()
-
-
-async def read(page):
-    """The text of a page."""
-    return await page.locator("main").inner_text()
-
 
 async def test_a_question_is_allowed(page, served):
     """Ours: from the list to the card, and back to the list."""
@@ -41,8 +22,8 @@ async def test_a_question_is_allowed(page, served):
         await page.locator("a.open").click()
     assert page.url.endswith(id)
     await page.wait_for_timeout(QUIET_MS)
-    await press(page, "Allow")
-    assert "Allowed." in await read(page)
+    await press_button(page, "Allow")
+    assert "Allowed." in await read_main(page)
     assert "bought tea" == (await call).text
 
 
@@ -51,7 +32,7 @@ async def test_a_question_is_denied_with_a_reason(page, served):
     call, id = await served.ask()
     await open_card(page, served, id)
     await page.get_by_label("Why (for a no)").fill("too dear")
-    await press(page, "Deny")
+    await press_button(page, "Deny")
     with pytest.raises(IsthmusError, match="too dear"):
         await call
     assert [] == served.done
@@ -64,11 +45,11 @@ async def test_arguments_are_edited(page, served):
     await page.get_by_text("Edit", exact=True).click()
     await page.wait_for_timeout(QUIET_MS)
     await page.locator("#edited").fill('{"what": ')
-    await press(page, "Allow")
-    assert "this is no JSON" in await read(page)
+    await press_button(page, "Allow")
+    assert "this is no JSON" in await read_main(page)
     await page.wait_for_timeout(QUIET_MS)
     await page.locator("#edited").fill(json.dumps({"what": "coffee"}))
-    await press(page, "Allow")
+    await press_button(page, "Allow")
     assert "bought coffee" == (await call).text
 
 
@@ -78,7 +59,7 @@ async def test_a_yes_is_remembered_and_revoked(page, served):
     await open_card(page, served, id)
     number = await page.locator('[data-scope="session"]').get_attribute("value")
     await page.locator("#remember").select_option(number)
-    await press(page, "Allow")
+    await press_button(page, "Allow")
     await call
     assert "bought milk" == (await served.host.call("shop__buy", {"what": "milk"})).text
     await page.goto(f"{served.url}/access/grants")
@@ -91,12 +72,12 @@ async def test_a_call_of_high_risk_wants_a_tick(page, served):
     """Ours: without the box nothing is decided."""
     call, id = await served.ask("bank__transfer", euros=5)
     await open_card(page, served, id)
-    await press(page, "Allow")
-    assert "High risk" in await read(page)
+    await press_button(page, "Allow")
+    assert "High risk" in await read_main(page)
     assert not call.done()
     await page.wait_for_timeout(QUIET_MS)
     await page.locator("#sure").check()
-    await press(page, "Allow")
+    await press_button(page, "Allow")
     assert "5 euros are gone" == (await call).text
 
 
@@ -108,7 +89,7 @@ async def test_several_are_answered_together(page, served):
     async with page.expect_navigation():
         await page.get_by_role("link", name="All 2 of this kind together").click()
     await page.wait_for_timeout(QUIET_MS)
-    await press(page, "Allow these 2, once each")
+    await press_button(page, "Allow these 2, once each")
     assert {"bought tea", "bought milk"} == {(await first).text, (await second).text}
 
 
@@ -116,9 +97,9 @@ async def test_a_form_of_a_server_is_filled_in(page, served):
     """Ours: an elicitation is a form of the page."""
     call, id = await served.ask("shop__choose", film="Playtime")
     await open_card(page, served, id)
-    assert "Which row for Playtime?" in await read(page)
+    assert "Which row for Playtime?" in await read_main(page)
     await page.locator("main fieldset input").fill("7")
-    await press(page, "Send")
+    await press_button(page, "Send")
     assert "row 7" == (await call).text
 
 
@@ -126,7 +107,7 @@ async def test_a_form_of_a_server_is_cancelled(page, served):
     """Ours: the server is told so."""
     call, id = await served.ask("shop__choose", film="Playtime")
     await open_card(page, served, id)
-    await press(page, "Cancel")
+    await press_button(page, "Cancel")
     assert "no row" == (await call).text
 
 
@@ -135,11 +116,11 @@ async def test_a_server_is_stopped_started_and_restarted(page, served):
     await served.host.view.tools("shop")
     await page.goto(f"{served.url}/servers/shop")
     for name in ("stop shop", "start shop", "restart shop"):
-        await press(page, name)
+        await press_button(page, name)
         await page.goto(f"{served.url}/servers/shop")
     await served.host.view.tools("shop")
     await page.reload()
-    assert "ready" in await read(page)
+    assert "ready" in await read_main(page)
 
 
 async def test_a_server_is_added_and_removed(page, served):
@@ -148,7 +129,7 @@ async def test_a_server_is_added_and_removed(page, served):
     await page.get_by_text("Add a server").click()
     await page.get_by_label("Name", exact=False).first.fill("extra")
     await page.get_by_label("Command or URL").fill("https://127.0.0.1:1/mcp")
-    await press(page, "Add")
+    await press_button(page, "Add")
     assert "extra" in {one.name for one in served.host.view.servers()}
     await page.goto(f"{served.url}/servers/extra")
     await page.get_by_text("Take it out of the configuration").click()
@@ -162,8 +143,8 @@ async def test_a_tool_is_tried(page, served):
     await served.host.view.tools("shop")
     await page.goto(f"{served.url}/servers/shop/tools/find")
     await page.get_by_label("words").fill("tea")
-    await press(page, "Call it")
-    assert "found tea 3" in await read(page)
+    await press_button(page, "Call it")
+    assert "found tea 3" in await read_main(page)
 
 
 async def test_calls_are_found_opened_and_stopped(page, served):
@@ -172,19 +153,19 @@ async def test_calls_are_found_opened_and_stopped(page, served):
     call = served.begin("shop__hang")
     await page.goto(f"{served.url}/traffic")
     await page.get_by_label("Text").fill("assam")
-    await press(page, "Show")
+    await press_button(page, "Show")
     rows = page.locator("main tbody tr", has_text="find")
     assert 1 <= await rows.count()
     async with page.expect_navigation():
         await rows.first.locator("a").first.click()
-    assert "assam" in await read(page)
+    assert "assam" in await read_main(page)
     await page.get_by_role("link", name="Show the messages on the wire").click()
     await page.wait_for_load_state()
-    assert "tools/call" in await read(page)
+    assert "tools/call" in await read_main(page)
     await page.goto(f"{served.url}/traffic?outcome=running")
     await page.locator("main tbody a", has_text="hang").first.click()
-    await press(page, "Stop it")
-    assert call.done() or "cancelled" in await read(page)
+    await press_button(page, "Stop it")
+    assert call.done() or "cancelled" in await read_main(page)
 
 
 async def test_a_policy_is_tried_and_replayed(page, served):
@@ -193,12 +174,12 @@ async def test_a_policy_is_tried_and_replayed(page, served):
     await page.goto(f"{served.url}/access/policy")
     await page.get_by_label("Server").select_option("shop")
     await page.get_by_label("Tool, URI or prompt").fill("empty")
-    await press(page, "What would happen?")
-    assert "nobody empties the shop" in await read(page)
+    await press_button(page, "What would happen?")
+    assert "nobody empties the shop" in await read_main(page)
     await page.goto(f"{served.url}/access/policy")
     await page.get_by_label("A policy file").fill("locked-down")
-    await press(page, "Hold it against the past")
-    assert "deny" in await read(page)
+    await press_button(page, "Hold it against the past")
+    assert "deny" in await read_main(page)
 
 
 async def test_the_audit_log_is_searched_verified_and_exported(page, served):
@@ -206,13 +187,13 @@ async def test_the_audit_log_is_searched_verified_and_exported(page, served):
     await served.host.call("shop__find", {"words": "assam"})
     await page.goto(f"{served.url}/audit")
     await page.get_by_label("Words").fill("find")
-    await press(page, "Show")
+    await press_button(page, "Show")
     async with page.expect_navigation():
         await page.locator("main tbody a").first.click()
-    assert "look" in await read(page)
+    assert "look" in await read_main(page)
     await page.goto(f"{served.url}/audit")
-    await press(page, "Verify the chain")
-    assert "proved" in await read(page)
+    await press_button(page, "Verify the chain")
+    assert "proved" in await read_main(page)
     await page.goto(f"{served.url}/audit?text=find")
     async with page.expect_download() as started:
         await page.get_by_role("link", name="Export these rows").click()
@@ -224,17 +205,17 @@ async def test_the_audit_log_is_searched_verified_and_exported(page, served):
 async def test_servers_are_examined(page, served):
     """Ours: step by step, until the first that fails."""
     await page.goto(f"{served.url}/doctor")
-    await press(page, "Examine all")
+    await press_button(page, "Examine all")
     await page.goto(f"{served.url}/doctor/shop")
     assert "shop" in await page.locator("h1").inner_text()
 
 
 async def test_a_theme_is_chosen_and_somebody_signs_out(page, served):
     """Ours: the theme is kept in a cookie; after signing out no page is shown."""
-    await press(page, "Theme: auto")
+    await press_button(page, "Theme: auto")
     assert "light" == await page.locator("html").get_attribute("data-theme")
-    await press(page, "Theme: light")
+    await press_button(page, "Theme: light")
     assert "dark" == await page.locator("html").get_attribute("data-theme")
-    await press(page, "Sign out")
+    await press_button(page, "Sign out")
     await page.goto(f"{served.url}/inbox")
     assert "Sign in" == await page.locator("h1").inner_text()

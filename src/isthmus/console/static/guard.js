@@ -1,4 +1,4 @@
-// Answers count only where the card has stood still for a while, and a key stands alone.
+// Answers count only where the card has stood still for a while, and no key was just pressed before.
 const QUIET_MS = 400;
 let moved = performance.now();
 let pressed = -Infinity;
@@ -9,7 +9,9 @@ export function noteChange() {
 }
 
 export function isReady() {
-  return performance.now() - moved >= QUIET_MS && alone;
+  const now = performance.now();
+  // A key that is pressed now has to stand alone; a pointer that comes later is no part of a text.
+  return now - moved >= QUIET_MS && (alone || now - pressed >= QUIET_MS);
 }
 
 export function say(text) {
