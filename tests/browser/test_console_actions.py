@@ -13,6 +13,7 @@ pytestmark = [
     pytest.mark.timeout(60),
 ]
 
+
 async def test_a_question_is_allowed(page, served):
     """Ours: from the list to the card, and back to the list."""
     call, id = await served.ask()

@@ -158,7 +158,11 @@ async def test_keys_of_a_text_answer_nothing(signed_in, served):
 async def test_notifications_come_to_who_has_asked_for_them(signed_in, served):
     """Ours: nobody is asked before the button is pressed, and nothing is said before."""
     page, told = signed_in.page, []
-    await page.expose_function("tell", lambda text: told.append(text))
+
+    def tell(text):
+        told.append(text)
+
+    await page.expose_function("tell", tell)
     await page.add_init_script(NOTICES)
     await page.goto(f"{served.url}/inbox")
     await served.ask(what="tea")
