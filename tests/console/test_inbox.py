@@ -7,7 +7,9 @@ import pytest
 from msgspec import Struct, structs
 
 from isthmus import Context, Server
+from isthmus.console.pages.form_fields import carry_blanks
 from support.console.console_browser import ConsoledHost, parse_forms
+from support.event_loop import run_until
 
 ALLOWS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = ["tool.call"] }\n'
 
@@ -154,3 +156,104 @@ async def test_the_icon_shows_the_count():
     async with ConsoledHost() as asked:
         assert ">3<" in await asked.browser.get("/console/icon.svg?n=3")
         assert "script" not in await asked.browser.get("/console/icon.svg?n=<script>")
+
+
+def change_pending(asked, change):
+    """Have the host show its questions as ``change`` makes them."""
+    pending = asked.host.view.pending
+    asked.host.view.pending = lambda: [change(one) for one in pending()]
+
+
+def change_arguments(one):
+    """The same question with other arguments."""
+    payload = structs.replace(one.payload, arguments={"what": "gin", "most": 2})
+    return structs.replace(one, payload=payload)
+
+
+async def test_a_draft_is_kept_when_its_card_has_changed():
+    """Ours: the new card with the differences, the draft beside it, and the reason; nothing is decided."""
+    async with ConsoledHost() as asked:
+        call, path = await asked.ask()
+        form = next(f for f in parse_forms(await asked.browser.get(path)) if f["action"] == path)
+        change_pending(asked, change_arguments)
+        written = {"edited": '{"what": "green tea"}', "reason": "too dear", "sure": "yes"}
+        fields = {**form["fields"], **written, "verdict": "allow"}
+        status, _, text = await asked.browser.send("POST", path, fields)
+        assert 409 == status
+        assert "what has changed" in text
+        assert "gin" in text
+        assert "your draft, against what is asked now" in text
+        again = next(f for f in parse_forms(text) if f["action"] == path)
+        assert '{"what": "green tea"}' == again["fields"]["edited"].strip()
+        assert "too dear" == again["fields"]["reason"]
+        assert "sure" not in again["fields"]  # a second key is not carried to what was not seen
+        assert not call.done()
+        fields = {**again["fields"], "verdict": "allow", "sure": "yes"}
+        await asked.browser.send("POST", path, fields)
+        assert "green tea" == (await call).text
+
+
+async def test_arguments_that_nobody_has_edited_are_those_that_are_asked_now():
+    """Ours: the editor of the new card has the new arguments."""
+    async with ConsoledHost() as asked:
+        _, path = await asked.ask()
+        form = next(f for f in parse_forms(await asked.browser.get(path)) if f["action"] == path)
+        change_pending(asked, change_arguments)
+        _, _, text = await asked.browser.send("POST", path, {**form["fields"], "verdict": "allow"})
+        again = next(f for f in parse_forms(text) if f["action"] == path)
+        assert {"what": "gin", "most": 2} == json.loads(again["fields"]["edited"])
+
+
+async def test_a_draft_is_taken_along_without_a_decision():
+    """Ours: what a live update asks for; it decides nothing, also where nothing has changed."""
+    async with ConsoledHost() as asked:
+        call, path = await asked.ask()
+        page = await asked.browser.get(path)
+        form = next(f for f in parse_forms(page) if f["action"] == path)
+        fields = {**form["fields"], "edited": '{"what": ', "verdict": "keep"}
+        _, _, text = await asked.browser.send("POST", path, fields)
+        again = next(f for f in parse_forms(text) if f["action"] == path)
+        assert '{"what":' == again["fields"]["edited"].strip()
+        assert 'data-draft="yes"' in text
+        assert "what has changed" not in text
+        change_pending(asked, change_arguments)
+        version = form["fields"]["version"]
+        assert "what has changed" in await asked.browser.get(f"{path}?since={version}")
+        assert not call.done()
+
+
+async def test_what_was_written_on_a_card_that_is_gone_is_shown():
+    """Ours: somebody else was faster; the draft can still be copied."""
+    async with ConsoledHost() as asked:
+        call, path = await asked.ask()
+        form = next(f for f in parse_forms(await asked.browser.get(path)) if f["action"] == path)
+        call.cancel()
+        await run_until(lambda: not asked.host.view.pending())
+        fields = {**form["fields"], "edited": '{"what": "green tea"}', "reason": "too dear"}
+        status, _, text = await asked.browser.send("POST", path, {**fields, "verdict": "allow"})
+        assert 404 == status
+        assert "green tea" in text
+        assert "too dear" in text
+
+
+async def test_the_fields_of_a_form_are_kept_by_their_names():
+    """Ours: a field has another place, a choice another number; what has no place is shown beside."""
+    before = {
+        "properties": {
+            "count": {"type": "integer"},
+            "size": {"type": "string", "enum": ["small", "large"]},
+            "note": {"type": "string", "title": "Note"},
+            "same": {"type": "string", "default": "old"},
+        }
+    }
+    after = {
+        "properties": {
+            "size": {"type": "string", "enum": ["tiny", "small", "large"]},
+            "same": {"type": "string", "default": "new"},
+            "count": {"type": "integer"},
+        }
+    }
+    fields = {"field-0": "3", "field-1": "2", "field-2": "with care", "field-3": "old"}
+    carried, left = carry_blanks(before, after, fields)
+    assert {"field-0": "3", "field-2": "3"} == carried
+    assert {"Note": "with care"} == left

@@ -1,6 +1,6 @@
 """Form fields of an elicitation on a page: an input for each blank, and what its values mean."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from isthmus.cards.markup import Markup, Verbatim, element
@@ -109,3 +109,73 @@ def _read_blank(blank: FormField, name: str, fields: Mapping[str, str]) -> Any:
     if not text.strip():
         raise ValueError("an answer is needed here")
     return blank.read(text)
+
+
+# From one version of a form to the next
+
+
+def carry_blanks(
+    before: Mapping[str, Any], after: Mapping[str, Any], fields: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Take what was filled in from one form to another, by the names of the fields.
+
+    Args:
+        before: the form that it was written in.
+        after: the form that is asked now.
+        fields: as they were sent.
+
+    Returns:
+        The fields of the other form, and what has no place there, by its title. What was left as it was
+        suggested is not taken along.
+    """
+    places = {blank.name: (f"field-{at}", blank) for at, blank in enumerate(list_fields(after))}
+    carried: dict[str, str] = {}
+    left: dict[str, str] = {}
+    for number, blank in enumerate(list_fields(before)):
+        written = _list_written(blank, f"field-{number}", fields)
+        if written is None or written == _list_suggested(blank):
+            continue
+        place = places.get(blank.name)
+        placed = None if place is None else _place_written(place[1], place[0], written)
+        if placed is not None:
+            carried |= placed
+        elif any(written):
+            left[blank.title] = ", ".join(written)
+    return carried, left
+
+
+def _list_written(blank: FormField, name: str, fields: Mapping[str, str]) -> list[str] | None:
+    """The values that a blank was filled in with; None where it was not sent."""
+    if blank.many and blank.choices:
+        ticked = [one.value for at, one in enumerate(blank.choices, 1) if f"{name}-{at}" in fields]
+        return ticked if ticked or f"{name}-shown" in fields else None
+    text = fields.get(name)
+    if text is None:
+        return None
+    if blank.choices and text.isdecimal() and 0 < int(text) <= len(blank.choices):
+        return [blank.choices[int(text) - 1].value]
+    return [text]
+
+
+def _list_suggested(blank: FormField) -> list[str]:
+    default = blank.default
+    if blank.many and blank.choices:
+        return [one.value for one in blank.choices if one.value in (default or ())]
+    if blank.choices:
+        return [one.value for one in blank.choices if one.value == default] or [""]
+    return [""] if default is None else [format_answer(default)]
+
+
+def _place_written(blank: FormField, name: str, written: Sequence[str]) -> dict[str, str] | None:
+    """The fields of a blank that hold values; None where it cannot hold them."""
+    if blank.choices:
+        values, chosen = [one.value for one in blank.choices], [one for one in written if one]
+        if not {*chosen} <= {*values} or (len(chosen) > 1 and not blank.many):
+            return None
+        if blank.many:
+            ticks = {f"{name}-{values.index(one) + 1}": "yes" for one in chosen}
+            return {f"{name}-shown": "yes", **ticks}
+        return {name: str(values.index(chosen[0]) + 1) if chosen else ""}
+    if len(written) != 1 or (blank.kind == "boolean" and written[0] not in {"", "y", "n"}):
+        return None
+    return {name: written[0]}

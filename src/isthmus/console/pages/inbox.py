@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.cards.cards import explain_trace, format_question, list_editable, make_card
@@ -27,6 +27,13 @@ from isthmus.cards.queue import (
 )
 from isthmus.console.drawing.page_parts import TableColumn, draw_table
 from isthmus.console.layout import make_notice
+from isthmus.console.pages.drafts import (
+    Attempted,
+    ShownQuestions,
+    carry_draft,
+    make_changes,
+    make_left,
+)
 from isthmus.console.pages.form_fields import make_blanks, read_blanks
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
 from isthmus.host.model.interaction import (
@@ -50,6 +57,8 @@ RISKS = {"low": "low", "medium": "medium", "high": "high"}
 SURE_TEXTS = {True: "Yes, allow this (high risk)", False: "Yes, if it is for always"}
 GONE_TEXT = "This does not wait any more: it was answered, or its time is over."
 CHANGED_TEXT = "This is not what you were shown. Nothing was decided; look at it again."
+MOVED_TEXT = "This has changed since it was shown. What you have written is kept."
+KEEP = "keep"  # of a form that decides nothing: its draft is taken to the card as it is now
 TWICE_TEXT = "High risk: tick the box beside Allow as well. Nothing was decided."
 ALWAYS_TEXT = "A yes for always wants the box beside Allow, too. Nothing was decided."
 WEAK_TEXT = "The rule wants a surer yes than this login gives. It can be denied here."
@@ -57,20 +66,6 @@ LACK_TEXT = (
     "Your yes does not count: the rule wants a second person, or a surer sign-in. It still waits."
 )
 DONE_TEXTS = {"allow": "Allowed.", "deny": "Denied.", "cancel": "Cancelled."}
-
-
-class Attempted(Struct, frozen=True):
-    """What a form held that could not be taken, to be shown again.
-
-    Attributes:
-        notice: why not.
-        text: the draft of what is editable; None for how it is asked.
-        fields: what was filled in.
-    """
-
-    notice: str = ""
-    text: str | None = None
-    fields: Mapping[str, str] = {}
 
 
 def list_pending(request: ConsoleRequest) -> list[Interaction]:
@@ -185,19 +180,33 @@ async def show_card(request: ConsoleRequest) -> ConsoleReply:
     one = find_question(request)
     if one is None:
         return _say_gone(request)
-    return await make_card_page(request, one, Attempted())
+    before = _find_shown(request, request.fields.get("since", ""))
+    if before is None or before == one:
+        return await make_card_page(request, one, Attempted())
+    return await make_card_page(request, one, Attempted(MOVED_TEXT, before=before), status=200)
+
+
+def _find_shown(request: ConsoleRequest, version: str) -> Interaction | None:
+    """The question of a path as a version of its card has shown it."""
+    owner = "" if request.visitor.operator else request.visitor.principal
+    return request.find_state(ShownQuestions).find(version, request.parameters["id"], owner)
 
 
 def _say_gone(request: ConsoleRequest) -> PageReply:
+    written = None
+    if request.browser.posted:
+        before = _find_shown(request, request.fields.get("version", ""))
+        written = make_left(carry_draft(GONE_TEXT, request.fields, before, None))
     body = join_markup(
         element("p", {"class": "empty"}, GONE_TEXT),
+        written,
         element("p", {}, element("a", {"href": request.link("inbox")}, "To the Inbox")),
     )
     return PageReply(title="Question", body=body, section=SECTION, status=404)
 
 
 async def make_card_page(
-    request: ConsoleRequest, one: Interaction, attempted: Attempted
+    request: ConsoleRequest, one: Interaction, attempted: Attempted, status: int = 0
 ) -> PageReply:
     """The page of a question.
 
@@ -205,12 +214,18 @@ async def make_card_page(
         request: who looks at it.
         one: the question.
         attempted: what could not be taken before.
+        status: of HTTP; 0 for what follows from the notice.
     """
     card = make_card(one)
+    request.find_state(ShownQuestions).note(digest_question(one), one)
     more = await request.view.explain(one.id)
     body = element(
         "article",
-        {"class": f"card asked {one.risk}", "data-card": one.id},
+        {
+            "class": f"card asked {one.risk}",
+            "data-card": one.id,
+            "data-draft": "yes" if attempted.has_draft else None,
+        },
         make_notice(attempted.notice, bad=True) if attempted.notice else None,
         element(
             "div",
@@ -222,6 +237,7 @@ async def make_card_page(
             "div",
             {"class": "card-lines"},
             element("h2", {"class": "unseen"}, "What is asked"),
+            make_changes(one, attempted),
             make_lines_markup(card.lines),
             element(
                 "details",
@@ -232,7 +248,7 @@ async def make_card_page(
             ),
         ),
     )
-    status = 409 if attempted.notice else 200
+    status = status or (409 if attempted.notice else 200)
     return PageReply(
         title=format_question(one), body=body, section=SECTION, live=LIVE, status=status
     )
@@ -248,7 +264,7 @@ def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempte
             [*_list_yes_parts(one, attempted, list_choices(request, one))]
             if counts
             else element("p", {"class": "warn"}, WEAK_TEXT),
-            *_list_no_parts(one),
+            *_list_no_parts(one, attempted),
             version=digest_question(one),
             attributes={"class": "answer", "data-guard": "answer"},
         ),
@@ -330,7 +346,7 @@ def _make_choices(choices: Sequence[GrantChoice]) -> Markup:
     )
 
 
-def _list_no_parts(one: Interaction) -> Iterator[Markup]:
+def _list_no_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
     yield element(
         "button", {"type": "submit", "name": "verdict", "value": "deny", "data-key": "d"}, "Deny"
     )
@@ -344,7 +360,15 @@ def _list_no_parts(one: Interaction) -> Iterator[Markup]:
         "p",
         {},
         element("label", {"for": "reason"}, "Why (for a no)"),
-        element("input", {"id": "reason", "name": "reason", "maxlength": MAX_REASON_CHARS}),
+        element(
+            "input",
+            {
+                "id": "reason",
+                "name": "reason",
+                "maxlength": MAX_REASON_CHARS,
+                "value": attempted.fields.get("reason") or None,
+            },
+        ),
     )
 
 
@@ -356,9 +380,12 @@ async def decide_question(request: ConsoleRequest) -> ConsoleReply:
     one, fields = find_question(request), request.fields
     if one is None:
         return _say_gone(request)
+    version = fields.get("version", "")
+    if version != digest_question(one) or fields.get("verdict") == KEEP:
+        notice = MOVED_TEXT if fields.get("verdict") == KEEP else CHANGED_TEXT
+        draft = carry_draft(notice, fields, _find_shown(request, version), one)
+        return await make_card_page(request, one, draft)
     verdict = read_verdict(fields, one)
-    if fields.get("version") != digest_question(one):
-        return await make_card_page(request, one, Attempted(CHANGED_TEXT))
     choice, edited = GrantChoice("once", "once"), UNSET
     if verdict == "allow":
         found = read_yes(request, one)
@@ -371,7 +398,8 @@ async def decide_question(request: ConsoleRequest) -> ConsoleReply:
     still = find_question(request)
     if still is None:
         return _say_gone(request)
-    return await make_card_page(request, still, Attempted(LACK_TEXT))
+    draft = carry_draft(LACK_TEXT, fields, one, still)
+    return await make_card_page(request, still, draft)
 
 
 def read_verdict(fields: Mapping[str, str], one: Interaction) -> Verdict:
@@ -397,7 +425,7 @@ def read_yes(
     fields = request.fields
     text, edited, error = _read_edit(one, fields)
     if not can_allow(one, rank_visitor(request, one)):
-        return Attempted(WEAK_TEXT)
+        return Attempted(WEAK_TEXT, text, fields)
     choices, number = list_choices(request, one), fields.get("remember", "")
     choice = GrantChoice("once", "once")
     if number:

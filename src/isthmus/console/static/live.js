@@ -6,22 +6,25 @@ const prefix = () => document.body.dataset.prefix;
 const topics = () => (document.body.dataset.live ?? "").split(" ").filter(Boolean);
 // What waits is shown at once; a page of calls under load is fetched once in a while.
 const pause = () => (topics().includes("inbox") ? 0 : 1000);
+const UNREACHED_TEXT =
+  "This page has changed, and your draft cannot be taken along: copy it, then open the page again.";
 let loading = false;
 let again = false;
 
 // XMLHttpRequest parses a page without running anything of it, and without a string of HTML.
-function fetchPage(url) {
+function fetchPage(url, fields) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open("GET", url);
+    request.open(fields ? "POST" : "GET", url);
     request.responseType = "document";
     request.onload = () => resolve(request.response);
     request.onerror = reject;
-    request.send();
+    request.send(fields);
   });
 }
 
 function isChanged(main) {
+  if (main.querySelector("[data-draft]")) return true;
   return [...main.querySelectorAll("input, textarea, select")].some((one) => {
     if (one.type === "hidden") return false;
     if (one.type === "checkbox") return one.checked !== one.defaultChecked;
@@ -46,15 +49,41 @@ function replace(before, after) {
   if (card && version(before) && version(before) === version(after)) return;
   if (describe(before) === describe(after)) return;
   if (isChanged(before) && !card) return;
-  const focused = document.activeElement?.getAttribute?.("href");
+  const active = before.contains(document.activeElement) ? document.activeElement : null;
+  const [link, id] = [active?.getAttribute("href"), active?.id];
   const opened = [...before.querySelectorAll("details[open][id]")].map((one) => one.id);
   before.replaceWith(document.adoptNode(after));
-  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
-  if (focused) {
-    [...document.querySelectorAll("main a")].find((a) => a.getAttribute("href") === focused)?.focus();
-  }
+  for (const one of opened) document.getElementById(one)?.setAttribute("open", "");
+  if (link) [...after.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus();
+  else if (id) document.getElementById(id)?.focus();
   noteChange();
   document.dispatchEvent(new CustomEvent("console:replaced"));
+}
+
+// A card that changes under a draft: the server lays the draft beside the new card, and decides nothing.
+async function keepDraft(main, after) {
+  const form = main.querySelector("form.answer");
+  if (!form || !isChanged(main) || version(main) === version(after)) return after;
+  const read = () => new Map(new FormData(form));
+  const sent = new URLSearchParams([...read(), ["verdict", "keep"]]);
+  const kept = (await fetchPage(form.action, sent))?.getElementById("main");
+  if (!kept || (version(after) && !version(kept))) return null;
+  for (const [name, value] of read()) {
+    // what was typed while the server answered
+    const place = kept.querySelector(`[name="${name}"]:is(textarea, input:not([type=hidden], [type=checkbox]))`);
+    if (place && sent.get(name) !== value) place.value = value;
+  }
+  return kept;
+}
+
+// The page as it is now; of a card also how it differs from the one that is shown.
+function readAddress(main) {
+  const address = new URL(location.href);
+  address.hash = "";
+  if (version(main) && main.querySelector("[data-card]")) {
+    address.searchParams.set("since", version(main));
+  }
+  return address;
 }
 
 async function refresh() {
@@ -66,13 +95,17 @@ async function refresh() {
   try {
     do {
       again = false;
-      const page = await fetchPage(location.href.replace(/#.*/, ""));
-      const main = page?.getElementById("main");
-      if (!main || page.getElementById("login")) {
-        location.reload();
+      const main = document.getElementById("main");
+      const page = await fetchPage(readAddress(main));
+      const found = page?.getElementById("main");
+      if (!found || page.getElementById("login")) {
+        if (main.querySelector("[data-card]") && isChanged(main)) say(UNREACHED_TEXT);
+        else location.reload();
         return;
       }
-      replace(document.getElementById("main"), main);
+      const after = await keepDraft(main, found);
+      if (after) replace(main, after);
+      else say(UNREACHED_TEXT);
       await new Promise((resolve) => setTimeout(resolve, pause()));
     } while (again);
   } catch {
