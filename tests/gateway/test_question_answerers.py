@@ -10,7 +10,8 @@ from isthmus.host.model.gateway_options import GatewayOptions
 from isthmus.host.model.interaction import Decision
 from isthmus.wire import ClientCapabilities, ElicitationCapability
 from support.gateway.asking_shop import WITH_FORMS, Answers, connect, make_asker, make_host
-from support.gateway.small_gateway import ALLOW_ALL, REVISION_NAMES
+from support.gateway.line_server import make_command
+from support.gateway.small_gateway import ALLOW_ALL, REVISION_NAMES, make_allowing_host
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ONE_OF_EACH = pytest.mark.parametrize(
@@ -205,3 +206,15 @@ async def test_questions_leave_rows_in_the_audit_log(client, server):
     assert asked[0].parent == calls[0].call
     answered = [row.detail["answered"] for row in calls if "answered" in (row.detail or {})]
     assert [{"q1": "accept"}] * relays == answered
+
+
+async def test_folders_asked_for_outside_of_a_call_are_refused_and_not_none(tmp_path):
+    """Ours: "no folders" would be kept for calls of clients that have some (npm server-everything)."""
+    log, host = tmp_path / "answers", make_allowing_host()
+    host.add("lines", make_command(log, "early"))
+    async with Gateway(host) as gateway, Client(gateway.server, roots=[str(tmp_path)]) as user:
+        assert await user.list_tools()
+
+    answer = log.read_text(encoding="utf-8").splitlines()[-1]
+    assert '"code":-32603' in answer
+    assert "outside of a call" in answer

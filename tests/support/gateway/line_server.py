@@ -16,7 +16,7 @@ def make_command(log: Path, *modes: str) -> Command:
 
     Args:
         log: where each process notes how many there are.
-        modes: ``junk`` floods on a call of its tool ``junk``, and so on; see the program.
+        modes: with ``early`` it asks for folders before it gives its tools, and notes the answer in the file.
     """
     return Command(sys.executable, "-S", "-E", str(PROGRAM), str(log), *modes)
 

@@ -8,6 +8,7 @@ import sys
 import time
 
 LOG = sys.argv[1]
+ASKS_EARLY = "early" in sys.argv[2:]  # for folders, before any call
 
 
 def count_processes() -> int:
@@ -75,7 +76,7 @@ def main() -> None:
     """Serve."""
     with open(LOG, "a", encoding="ascii") as log:
         log.write(f"{count_processes()}\n")
-    calls = 0
+    calls, listing = 0, ""
     for line in sys.stdin:
         method, id = cut(line, "method").strip('"'), cut(line, "id")
         if method == "initialize":
@@ -83,6 +84,13 @@ def main() -> None:
                 f'{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-06-18",'
                 '"capabilities":{"tools":{}},"serverInfo":{"name":"lines","version":"1"}}}'
             )
+        elif method == "tools/list" and ASKS_EARLY and not listing:
+            listing = id
+            say('{"jsonrpc":"2.0","id":"early","method":"roots/list"}')
+        elif id == '"early"':
+            with open(LOG, "a", encoding="ascii") as log:
+                log.write(line)
+            say(f'{{"jsonrpc":"2.0","id":{listing},"result":{{"tools":[{TOOLS}]}}}}')
         elif method == "tools/list":
             say(f'{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{TOOLS}]}}}}')
         elif method == "tools/call":

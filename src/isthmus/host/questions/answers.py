@@ -318,6 +318,14 @@ class ServerAnswers:
         if not chosen:
             if method == "sampling/createMessage" and self.sampler is None:
                 raise UndeclaredQuestion(-32601, f"Method not found: {method}: nobody answers it")
+            if method == "roots/list" and self.serves_callers and not self._has_roots(asking.entry):
+                # "No folders" would be kept by the server for calls of clients that have some.
+                # spec 2025-11-25 client/roots#error-handling: internal errors are -32603
+                raise BadQuestion(
+                    -32603,
+                    f"{method} outside of a call: nobody can tell which client is meant, and the "
+                    "gateway has no folders of its own for this server. Ask in the course of a call",
+                )
             return None
         if len(chosen) == 1:
             if chosen[0] == "nobody":
@@ -374,8 +382,12 @@ class ServerAnswers:
             entry.options.advertise,
             elicits=self.elicitor is not None and self._pipeline.broker.answers_questions,
             samples=self.sampler is not None,
-            roots=self.roots is not None and bool(self.roots.list_declared(entry)),
+            roots=self._has_roots(entry),
         )
+
+    def _has_roots(self, entry: ServerEntry) -> bool:
+        """Whether the host has folders of its own for a server."""
+        return self.roots is not None and bool(self.roots.list_declared(entry))
 
     def find_declared(self, entry: ServerEntry, isolation: str) -> ClientCapabilities:
         """What a server is told on a connection: the most of what those who use it can answer."""
@@ -395,7 +407,7 @@ class ServerAnswers:
         client = None if attempt is None else self._servers.clients.find(attempt.id)
         if client is None:
             return None
-        roots = self.roots is not None and bool(self.roots.list_declared(entry))
+        roots = self._has_roots(entry)
         key = (
             entry.name,
             encode(client.capabilities),
