@@ -1,14 +1,17 @@
 """Blocks of code in Markdown pages, and how each kind of them is run.
 
-A block's info string says what it is. ``python`` is run, top-level ``await`` included; the blocks
-of one page share a namespace, and what a ``print(…)  # this`` prints must be what its comment
-says, in any order. A block that begins with ``# examples/NAME.py`` must also stand in that file (and
-is not run where it is indented: it is the middle of something). ``console`` has
+A block's info string says what it is. ``python`` is a whole program: it is run as a file of its own,
+and what a ``print(…)  # this`` prints must be what its comment says, in any order. On the pages of
+``continued.txt`` the blocks still share a namespace and may ``await`` at the top level. A block that
+begins with ``# examples/NAME.py`` is an excerpt: it must stand in that file, which has tests of its
+own. ``console`` has
 lines ``$ command``, run in ``examples/``, each followed by what it prints; a line ``...`` there
 stands for any lines. ``text`` and ``json`` are shown and not run.
 """
 
 import ast
+import asyncio
+import builtins
 import contextlib
 import inspect
 import io
@@ -16,6 +19,7 @@ import itertools
 import os
 import re
 import subprocess
+import symtable
 import sys
 import types
 import unittest
@@ -25,6 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 KINDS = {"python", "console", "text", "json", "nginx", "haproxy", "yaml", "ini", "dockerfile"}
+CONTINUED = Path(__file__).with_name("continued.txt")
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"^[ \t]*print\(.*\)  # (.*)$", re.MULTILINE)
 EXCERPT = re.compile(r"# examples/(\S+\.py)\n")
@@ -78,6 +83,55 @@ def find_excerpt(block):
     return None if taken is None else (EXAMPLES / taken[1], block.code[taken.end() :].strip())
 
 
+def list_continued_pages():
+    """The pages whose blocks continue each other; the list may only become shorter."""
+    return [ROOT / line for line in CONTINUED.read_text(encoding="utf-8").split()]
+
+
+def is_whole(block):
+    """Whether a block is a file that Python can run: no ``await`` outside, no missing name."""
+    try:
+        table = symtable.symtable(block.code, str(block.page), "exec")
+        compile(block.code, str(block.page), "exec")
+    except SyntaxError:
+        return False
+    defined = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+    return not list_globals(table) - defined - {*dir(builtins), "__file__", "__name__"}
+
+
+def list_globals(table):
+    """The global names that a symbol table and those within it refer to."""
+    here = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_global() or (table.get_type() == "module" and symbol.is_referenced())
+    }
+    return here.union(*map(list_globals, table.get_children()))
+
+
+def run_program(block):
+    """Run one block as a file of its own, and hold what it prints against its comments.
+
+    A block that calls ``asyncio.run`` is run as the main program; of others only the module.
+    """
+    name = "__main__" if "asyncio.run(" in block.code else f"docs_{block.page.stem}"
+    module = types.ModuleType(name.replace("-", "_"))
+    known = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    source = "\n" * (block.line - 1) + block.code
+    code = compile(source, str(block.page), "exec", dont_inherit=True)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, module.__dict__)  # noqa: S102 - our own documentation
+            for test in [name for name in vars(module) if name.startswith("test_")]:
+                asyncio.run(run_test(getattr(module, test)))
+    finally:
+        del sys.modules[module.__name__]
+        if known is not None:
+            sys.modules[module.__name__] = known
+    check_output(block, out.getvalue())
+
+
 async def run_page(page, module_name):
     """Run a page's Python blocks, one after the other, in a module of their own."""
     module = types.ModuleType(module_name)
@@ -123,8 +177,13 @@ async def run_python(block, namespace):
         begun = eval(code, namespace)  # noqa: S307 - our own documentation
         if inspect.iscoroutine(begun):
             await begun
+    check_output(block, out.getvalue())
+
+
+def check_output(block, output):
+    """Hold what a block has printed against its comments."""
     promised = PROMISED.findall(block.code)
-    printed = out.getvalue().splitlines()
+    printed = output.splitlines()
     assert not promised or sorted(promised) == sorted(printed), f"{block.name}: {printed}"
 
 
