@@ -1,0 +1,131 @@
+"""Import hook: ``mcp``, ``mcp_types`` and ``fastmcp`` are the façades, in a process of ``--compat``.
+
+A module of theirs is the module of ours that the tables name, under both names, so that each class exists once.
+One that the façades lack cannot be imported: half of a library is never mixed with half of another one.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+OWN_ROOTS = {
+    "mcp": "isthmus.compat.mcp",
+    "mcp_types": "isthmus.compat.types",
+    "fastmcp": "isthmus.compat.fastmcp",
+}
+"""The package of ours below which the modules of another library's package have the same names."""
+
+MOVED = {
+    "mcp.types": "isthmus.compat.types",
+    "mcp.types.jsonrpc": "isthmus.compat.types",
+    "mcp.types.version": "isthmus.compat.types",
+    "mcp_types._types": "isthmus.compat.types",
+    "mcp_types.jsonrpc": "isthmus.compat.types",
+    "mcp_types.version": "isthmus.compat.types",
+}
+"""Modules of ours that stand elsewhere than below :data:`OWN_ROOTS`."""
+
+REPLACEMENTS = {
+    "mcp.client": "isthmus.Client",
+    "mcp.server.auth": "isthmus.auth.ResourceAuth",
+    "mcp.cli": "the commands of isthmus",
+    "mcp.shared.auth": "isthmus.auth",
+    "fastmcp.client": "isthmus.Client",
+    "fastmcp.server.auth": "isthmus.auth.ResourceAuth",
+    "fastmcp.server.openapi": "isthmus.Server.from_openapi",
+    "fastmcp.server.proxy": "isthmus.Server.proxy",
+}
+"""Names of ours to use for modules that the façades lack, by the beginning of theirs."""
+
+GUIDE = "docs/guide/compat.md"
+
+
+def find_own_name(name: str) -> str | None:
+    """The module of ours that stands for one of theirs; None where there is none."""
+    moved = MOVED.get(name)
+    if moved is not None:
+        return moved
+    root, _, rest = name.partition(".")
+    own = f"{OWN_ROOTS[root]}.{rest}" if rest else OWN_ROOTS[root]
+    try:
+        return own if own in sys.modules or find_spec(own) is not None else None
+    except ModuleNotFoundError:
+        return None
+
+
+def describe_missing(name: str) -> str:
+    """The message for a name of another library that the façades lack."""
+    found = [own for start, own in REPLACEMENTS.items() if f"{name}.".startswith(f"{start}.")]
+    instead = f"use {found[0]} instead; " if found else ""
+    return f"isthmus has no {name} among its façades: {instead}{GUIDE} lists what there is"
+
+
+class FacadeFinder(MetaPathFinder, Loader):
+    """Finder and loader of the other libraries' modules; the first one that Python asks."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The specification of a module of another library; None for a module of anybody else.
+
+        Raises:
+            ModuleNotFoundError: the façades lack it.
+        """
+        del path, target
+        if fullname.partition(".")[0] not in OWN_ROOTS:
+            return None
+        own = find_own_name(fullname)
+        if own is None:
+            raise ModuleNotFoundError(describe_missing(fullname), name=fullname)
+        return ModuleSpec(fullname, self, origin=own)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """The module of ours itself."""
+        module = import_module(str(spec.origin))
+        spec.loader_state = module.__spec__  # which the import system overwrites next
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module's own specification back, and have names that it lacks say what to use."""
+        spec = module.__spec__
+        if spec is None:
+            return
+        name, module.__spec__ = spec.name, spec.loader_state
+        if not hasattr(module, "__getattr__"):
+            vars(module)["__getattr__"] = _make_missing(name)
+
+
+def _make_missing(module: str) -> Any:
+    """The ``__getattr__`` of a façade: ``from module import name`` says what to use instead."""
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        try:  # a module below it, as `import mcp; mcp.types` may ask for
+            return import_module(f"{module}.{name}")
+        except ModuleNotFoundError:
+            raise ImportError(describe_missing(f"{module}.{name}"), name=module) from None
+
+    return find
+
+
+def install_facades() -> None:
+    """Have every later import of ``mcp``, ``mcp_types`` and ``fastmcp`` in this process get the façades.
+
+    Raises:
+        ImportError: one of the libraries themselves was imported before.
+    """
+    if any(isinstance(finder, FacadeFinder) for finder in sys.meta_path):
+        return
+    present = [root for root in OWN_ROOTS if root in sys.modules]
+    if present:
+        raise ImportError(
+            f"{', '.join(present)} was imported before the façades were put in its place; start the "
+            "program by isthmus run --compat"
+        )
+    sys.meta_path.insert(0, FacadeFinder())
