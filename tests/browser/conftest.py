@@ -52,7 +52,7 @@ async def page(chromium, served, request):
     """A page of somebody who has signed in, with scripts and without."""
     scripts = request.param == "scripts"
     opened = await Tab.of(chromium, java_script_enabled=scripts)
-    await served.sign_in(opened.page, scripts=scripts)
+    await served.let_in(opened.context)
     yield opened.page
     await opened.context.close()
     assert [] == opened.violated
@@ -62,7 +62,7 @@ async def page(chromium, served, request):
 async def signed_in(chromium, served):
     """A tab with scripts, of somebody who has signed in."""
     opened = await Tab.of(chromium)
-    await served.sign_in(opened.page)
+    await served.let_in(opened.context)
     yield opened
     await opened.context.close()
     assert [] == opened.violated

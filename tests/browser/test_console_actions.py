@@ -5,6 +5,7 @@ import json
 import pytest
 
 from isthmus.errors import IsthmusError
+from support.browser.chromium import Tab
 from support.browser.console_pages import QUIET_MS, open_card, press_button, read_main
 
 pytestmark = [
@@ -220,3 +221,12 @@ async def test_a_theme_is_chosen_and_somebody_signs_out(page, served):
     await press_button(page, "Sign out")
     await page.goto(f"{served.url}/inbox")
     assert "Sign in" == await page.locator("h1").inner_text()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_somebody_signs_in(chromium, shop_console, scripts):
+    """Ours: by the address that was printed, or with its token in the form."""
+    tab = await Tab.of(chromium, java_script_enabled=scripts)
+    await shop_console.sign_in(tab.page, scripts=scripts)
+    assert "Inbox" == await tab.heading()
+    await tab.context.close()

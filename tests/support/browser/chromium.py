@@ -25,6 +25,7 @@ __all__ = [
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--host-resolver-rules=MAP evil.example 127.0.0.1",
 )  # fmt: skip
 
 ACTION_TIMEOUT_MS = 10_000  # of one click or look; a page that lacks something fails soon
