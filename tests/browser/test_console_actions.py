@@ -214,6 +214,7 @@ async def test_servers_are_examined(page, served):
 
 async def test_a_theme_is_chosen_and_somebody_signs_out(page, served):
     """Ours: the theme is kept in a cookie; after signing out no page is shown."""
+    await page.goto(f"{served.url}/inbox")
     await press_button(page, "Theme: auto")
     assert "light" == await page.locator("html").get_attribute("data-theme")
     await press_button(page, "Theme: light")

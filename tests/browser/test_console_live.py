@@ -1,5 +1,6 @@
 """Live pages of the console: what waits appears by itself, and is answered once it has stood still."""
 
+import asyncio
 import re
 
 import pytest
@@ -84,6 +85,20 @@ async def test_a_card_that_was_answered_elsewhere_says_so(signed_in, served):
     call.cancel()
     await page.locator("main", has_text="This does not wait any more").wait_for()
     assert 0 == await page.locator("main form").count()
+
+
+async def test_what_happens_before_the_stream_is_open_is_seen(signed_in, served):
+    """Ours: a question that is answered while a page is loading does not stay on it."""
+    page, stream = signed_in.page, asyncio.get_running_loop().create_future()
+    call, id = await served.ask(what="tea")
+    await page.route("**/events", stream.set_result)
+    await page.goto(f"{served.url}/inbox/{id}")
+    held = await stream
+    call.cancel()
+    await run_until(lambda: not served.host.view.pending())
+    await page.unroute("**/events")
+    await held.continue_()
+    await page.locator("main", has_text="This does not wait any more").wait_for()
 
 
 async def test_a_draft_outlives_what_else_happens(signed_in, served):

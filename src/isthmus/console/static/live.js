@@ -143,11 +143,9 @@ function showTimes() {
 export function begin() {
   setInterval(showTimes, 1000);
   const source = new EventSource(`${prefix()}/events`);
-  let opened = false;
   source.addEventListener("hello", () => {
-    // After a break anything may have changed.
-    if (opened && topics().length) refresh();
-    opened = true;
+    // Before the stream was open, and after a break, anything may have changed.
+    if (topics().length) refresh();
   });
   source.addEventListener("change", (event) => {
     const told = event.data.split(" ");
