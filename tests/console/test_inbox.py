@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 
 from isthmus import Context, Server
 from isthmus.console.pages.form_fields import carry_blanks
+from isthmus.host.model.interaction import QuestionTaker
 from support.console.console_browser import ConsoledHost, parse_forms
 from support.event_loop import run_until
 
@@ -257,3 +258,60 @@ async def test_the_fields_of_a_form_are_kept_by_their_names():
     carried, left = carry_blanks(before, after, fields)
     assert {"field-0": "3", "field-2": "3"} == carried
     assert {"Note": "with care"} == left
+
+
+ADA = QuestionTaker("terminal", "another")
+
+
+async def test_a_question_is_taken_and_given_back():
+    """Ours: others see who has it."""
+    async with ConsoledHost() as asked:
+        _, path = await asked.ask()
+        status, head, _ = await asked.browser.submit(path, press=("verdict", "take"))
+        assert (303, path) == (status, head["location"])
+        assert "You have taken this" in await asked.browser.get(path)
+        assert "taken by" in await asked.browser.get("/console/inbox")
+        (taker,) = asked.host.view.takers().values()
+        assert taker.by.startswith("console (")
+        await asked.browser.submit(path, press=("verdict", "free"))
+        assert {} == asked.host.view.takers()
+
+
+async def test_what_somebody_else_has_taken_is_taken_over_first():
+    """Ours: by name; an answer from before decides nothing, and its draft is kept."""
+    async with ConsoledHost() as asked:
+        call, path = await asked.ask()
+        form = next(f for f in parse_forms(await asked.browser.get(path)) if f["action"] == path)
+        await asked.host.view.take_question(path.rpartition("/")[2], ADA)
+        fields = {**form["fields"], "edited": '{"what": "green tea"}', "verdict": "allow"}
+        status, _, text = await asked.browser.send("POST", path, fields)
+        assert (409, True) == (status, "terminal has taken this to answer it" in text)
+        assert not call.done()
+        again = next(f for f in parse_forms(text) if f["action"] == path)
+        assert "Take over" in text
+        assert 'value="allow"' not in text
+        _, _, text = await asked.browser.send("POST", path, {**again["fields"], "verdict": "take"})
+        again = next(f for f in parse_forms(text) if f["action"] == path)
+        await asked.browser.send("POST", path, {**again["fields"], "verdict": "allow"})
+        assert "green tea" == (await call).text
+
+
+async def test_what_somebody_else_has_taken_is_in_no_batch():
+    """Ours: those that are free are answered together."""
+    async with ConsoledHost() as asked:
+        taken, path = await asked.ask(what="tea")
+        _, other = await asked.ask(what="milk")
+        await asked.ask(what="bread")
+        await asked.host.view.take_question(path.rpartition("/")[2], ADA)
+        assert "2 questions of one kind" in await asked.browser.get(f"{other}/batch")
+        await asked.browser.submit(f"{other}/batch", press=("verdict", "allow"))
+        assert not taken.done()
+
+
+async def test_signing_out_gives_back_what_was_taken():
+    """Ours: nobody waits for somebody who has gone."""
+    async with ConsoledHost() as asked:
+        _, path = await asked.ask()
+        await asked.browser.submit(path, press=("verdict", "take"))
+        await asked.browser.submit(path, "/console/logout")
+        assert {} == asked.host.view.takers()

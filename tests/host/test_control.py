@@ -58,6 +58,9 @@ class Small:
     def pending(self):
         return list(self.waiting.values())
 
+    def takers(self):
+        return {}
+
     async def decide(self, id, decision):
         self.decided.append(decision)
         return self.waiting.pop(id, None) is not None

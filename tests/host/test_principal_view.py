@@ -13,7 +13,7 @@ from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.entries import Advertise, ServerEntry
 from isthmus.host.model.errors import HostError, Unknown
 from isthmus.host.model.events import AttemptEnded, QuestionAsked
-from isthmus.host.model.interaction import Decision, find_lack
+from isthmus.host.model.interaction import Decision, QuestionTaker, find_lack
 from isthmus.host.model.view import AuditQuery, TrafficQuery
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule_file import read_layers
@@ -25,11 +25,13 @@ from isthmus.host.remote.protocol import (
     AskCall,
     AskDecide,
     AskExplain,
+    AskFree,
     AskGrants,
     AskNarrow,
     AskPrompt,
     AskRead,
     AskRevoke,
+    AskTake,
     AskTools,
     HostRequest,
 )
@@ -69,6 +71,8 @@ NO = Decision(verdict="deny", by="somebody")
 
 BY_ID = {
     AskDecide: lambda ids: AskDecide(id=1, question=ids["question"], decision=NO),
+    AskTake: lambda ids: AskTake(id=1, question=ids["question"], taker=QuestionTaker("me", "me")),
+    AskFree: lambda ids: AskFree(id=1, question=ids["question"], holder="me"),
     AskExplain: lambda ids: AskExplain(id=1, question=ids["question"]),
     AskRevoke: lambda ids: AskRevoke(id=1, grant=ids["grant"]),
     AskNarrow: lambda ids: AskNarrow(id=1, grant=ids["grant"], uses=1),

@@ -8,11 +8,12 @@ from textual.events import Paste
 from textual.widgets import Static
 
 from isthmus.core.text import clean_text, show_invisible
-from isthmus.host.model.interaction import CallAsked, Decision, FormAsked
+from isthmus.host.model.interaction import CallAsked, Decision, FormAsked, QuestionTaker
 from isthmus.terminal.approver.app import TerminalApprover, approve
 from isthmus.terminal.approver.forms import FormDialog
 from isthmus.terminal.approver.inbox import Inbox
 from isthmus.terminal.approver.questions import TerminalSurface
+from isthmus.terminal.approver.takers import TerminalTaker
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.wire import ElicitParams
 from support.clock import ManualClock
@@ -688,3 +689,33 @@ async def test_the_screen_attends_as_long_as_it_is_there():
 
     assert [[("terminal", "local_ui")]] == attending
     assert [] == host.attending
+
+
+async def test_a_question_is_taken_given_back_and_taken_over():
+    """Ours: by the name of whoever has it; until then no key answers it."""
+    host = WaitingHost(make_interaction("q1", CallAsked(tool=TOOL, arguments={"path": "/a"})))
+    screen = Screen(host)
+    async with screen.run() as pilot:
+        await screen.press(pilot, "t")
+        assert "You have taken this" in screen.card
+        assert "terminal" == host.taken["q1"].by
+        await screen.press(pilot, "t")
+        assert {} == host.taken
+        await host.take_question("q1", QuestionTaker("console (ada)", "a"))
+        await screen.press(pilot, "a")
+        assert "console (ada) has taken this" in screen.told
+        assert "Taken by console (ada); t takes it over." in screen.card
+        await screen.press(pilot, "t")
+        assert "Taken over from console (ada)." == screen.told
+        await screen.press(pilot, "a")
+        assert "allow" == host.decided["q1"].verdict
+
+
+async def test_a_terminal_gives_back_all_that_it_has_taken():
+    """Ours: when it is closed."""
+    host = WaitingHost(make_interaction("q1", CallAsked(tool=TOOL, arguments={"path": "/a"})))
+    await host.take_question("q1", QuestionTaker("terminal", "here"))
+    await TerminalTaker(host, QuestionTaker("terminal", "there")).free_all()
+    assert ["q1"] == list(host.taken)
+    await TerminalTaker(host, QuestionTaker("terminal", "here")).free_all()
+    assert {} == host.taken

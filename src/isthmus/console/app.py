@@ -38,6 +38,7 @@ from isthmus.console.login import (
     RedirectIdentity,
 )
 from isthmus.console.pages.inbox import list_pending
+from isthmus.console.pages.takers import free_all, renew_takes
 from isthmus.console.requests import (
     NOT_HERE_TEXT,
     ConsoleReply,
@@ -264,7 +265,8 @@ class Console:
             raise RequestRefused(NOT_HERE_TEXT, status=404)
         return PageRedirect(done.url, done.cookies)
 
-    def _log_out(self, asked: ConsoleRequest) -> ConsoleReply:
+    async def _log_out(self, asked: ConsoleRequest) -> ConsoleReply:
+        await free_all(asked)
         cookie = self.identity.sign_out(asked.browser)
         return PageRedirect(asked.link("login"), () if cookie is None else (cookie,))
 
@@ -286,7 +288,7 @@ class Console:
         if asked.browser.posted:
             asked.check_form()
             if asked.segments == ("logout",):
-                return self._log_out(asked)
+                return await self._log_out(asked)
             if asked.segments == ("theme",):
                 return self._set_theme(asked)
         for route, parameters in find_route(asked.browser.method, asked.segments):
@@ -305,7 +307,10 @@ class Console:
 
         async def is_signed_in() -> bool:
             visitor = await self.identity.identify(asked.browser)
-            return visitor is not None and visitor.session == asked.visitor.session
+            if visitor is None or visitor.session != asked.visitor.session:
+                return False
+            await renew_takes(asked)
+            return True
 
         def count() -> str:
             waiting = list_pending(asked)

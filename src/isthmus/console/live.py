@@ -23,6 +23,7 @@ from isthmus.host.model.events import (
     HostNotice,
     QuestionAnswered,
     QuestionAsked,
+    QuestionTaken,
     ServerMoved,
 )
 
@@ -40,6 +41,7 @@ RELOAD = "reload"
 TOPICS: Mapping[type, Callable[[Any], tuple[str, ...]]] = {
     QuestionAsked: lambda _: ("inbox",),
     QuestionAnswered: lambda _: ("inbox",),
+    QuestionTaken: lambda _: ("inbox",),
     ServerMoved: lambda event: ("servers", f"server:{event.server}"),
     AttemptJudged: lambda event: ("traffic", f"call:{event.attempt.id}"),
     AttemptBegan: lambda event: ("traffic", f"call:{event.attempt.id}"),

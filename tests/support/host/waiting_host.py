@@ -6,7 +6,13 @@ from contextlib import asynccontextmanager
 from msgspec import Raw, json, structs
 
 from isthmus.host.model.attempt import Attempt
-from isthmus.host.model.events import HostEvents, QuestionAnswered, QuestionAsked, ServerMoved
+from isthmus.host.model.events import (
+    HostEvents,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionTaken,
+    ServerMoved,
+)
 from isthmus.host.model.interaction import CallAsked, ChangeAsked, Decision, Interaction
 from isthmus.host.model.trace import Match, Obligations, Trace
 from isthmus.host.model.view import AuditLine, ServerStatus
@@ -70,6 +76,7 @@ class WaitingHost:
         self.decided = {}
         self.done = []
         self.attending = []
+        self.taken = {}
         self.happened = HostEvents()
         self.known = {name: ServerStatus(name=name, state="ready") for name in servers}
 
@@ -87,6 +94,21 @@ class WaitingHost:
         del self.waiting[id]
         self.decided[id] = decision
         self.happened.tell(QuestionAnswered(id=id, decision=decision))
+        return True
+
+    def takers(self):
+        return dict(self.taken)
+
+    async def take_question(self, id, taker, *, over=False):
+        before = self.taken.get(id, taker)
+        if before.holder == taker.holder or over:
+            self.taken[id] = taker
+            self.happened.tell(QuestionTaken(id=id, taker=taker))
+        return self.taken[id]
+
+    async def free_question(self, id, holder):
+        del self.taken[id]
+        self.happened.tell(QuestionTaken(id=id))
         return True
 
     async def over(self, id):

@@ -16,6 +16,7 @@ from isthmus.console.pages.inbox import (
     rank_visitor,
     read_verdict,
 )
+from isthmus.console.pages.takers import find_other_taker
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
 from isthmus.host.model.interaction import Interaction
 
@@ -49,7 +50,8 @@ def _list_several(request: ConsoleRequest) -> list[Interaction]:
     chosen = find_question(request)
     if chosen is None:
         return []
-    return find_alike(chosen, list_pending(request))
+    free = [one for one in list_pending(request) if find_other_taker(request, one) is None]
+    return find_alike(chosen, free) if chosen in free else []
 
 
 def _make_answers(request: ConsoleRequest, several: list[Interaction]) -> Markup:
@@ -73,7 +75,7 @@ async def decide_batch(request: ConsoleRequest) -> ConsoleReply:
     """Answer those that were shown, as far as they still wait and are what they were."""
     several = _list_several(request)
     if not several:
-        return PageRedirect(request.link("inbox"))
+        return PageRedirect(request.link("inbox", request.parameters["id"]))
     verdict = read_verdict(request.fields, several[0])
     shown = set(request.fields.get("shown", "").split())
     meant = [one for one in several if f"{one.id}:{digest_question(one)}" in shown]

@@ -16,7 +16,7 @@ from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.cards.cards import explain_trace, format_question, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
 from isthmus.cards.drafts import read_draft, to_editor_json
-from isthmus.cards.lines import pick_telling_argument
+from isthmus.cards.lines import display_name, pick_telling_argument
 from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
 from isthmus.cards.queue import (
     SHORT_QUESTIONS,
@@ -35,6 +35,18 @@ from isthmus.console.pages.drafts import (
     make_left,
 )
 from isthmus.console.pages.form_fields import make_blanks, read_blanks
+from isthmus.console.pages.takers import (
+    FREE,
+    TAKE,
+    TAKEN_TEXT,
+    find_other_taker,
+    free_question,
+    list_over_parts,
+    list_take_parts,
+    make_taken_mark,
+    renew_takes,
+    take_question,
+)
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
 from isthmus.host.model.interaction import (
     Decision,
@@ -95,8 +107,14 @@ def list_choices(request: ConsoleRequest, one: Interaction) -> list[GrantChoice]
 
 
 def digest_question(one: Interaction) -> str:
-    """A digest of all that a card shows: the version that its form is about."""
+    """A digest of all that a card shows of its question."""
     return sha256(msgspec.json.encode(one)).hexdigest()[:32]
+
+
+def make_version(request: ConsoleRequest, one: Interaction) -> str:
+    """The version that a card's form is about: its question, and whoever else has taken it."""
+    other = find_other_taker(request, one)
+    return digest_question(one) + ("" if other is None else f"-{other.holder}")
 
 
 # The list
@@ -148,6 +166,7 @@ def _make_row(
             element("a", {"href": request.link("inbox", one.id), "class": "open"}, short or "?"),
             " ",
             element("code", {}, _summarise(one, others)),
+            make_taken_mark(request.view.takers().get(one.id)),
         ),
         element("bdi", {}, attempt.owner),
     ]
@@ -180,6 +199,7 @@ async def show_card(request: ConsoleRequest) -> ConsoleReply:
     one = find_question(request)
     if one is None:
         return _say_gone(request)
+    await renew_takes(request)
     before = _find_shown(request, request.fields.get("since", ""))
     if before is None or before == one:
         return await make_card_page(request, one, Attempted())
@@ -217,7 +237,7 @@ async def make_card_page(
         status: of HTTP; 0 for what follows from the notice.
     """
     card = make_card(one)
-    request.find_state(ShownQuestions).note(digest_question(one), one)
+    request.find_state(ShownQuestions).note(make_version(request, one), one)
     more = await request.view.explain(one.id)
     body = element(
         "article",
@@ -256,16 +276,15 @@ async def make_card_page(
 
 def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempted) -> Markup:
     """The form that answers a question, and the way to those alike."""
-    counts = can_allow(one, rank_visitor(request, one))
-    alike = len(find_alike(one, list_pending(request)))
+    other = find_other_taker(request, one)
+    alike = 0 if other else len(find_alike(one, list_pending(request)))
     return join_markup(
         request.make_form(
             request.link("inbox", one.id),
-            [*_list_yes_parts(one, attempted, list_choices(request, one))]
-            if counts
-            else element("p", {"class": "warn"}, WEAK_TEXT),
-            *_list_no_parts(one, attempted),
-            version=digest_question(one),
+            _list_answer_parts(request, one, attempted)
+            if other is None
+            else [*_list_draft_parts(one, attempted), *list_over_parts(other)],
+            version=make_version(request, one),
             attributes={"class": "answer", "data-guard": "answer"},
         ),
         element(
@@ -282,9 +301,27 @@ def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempte
     )
 
 
-def _list_yes_parts(
-    one: Interaction, attempted: Attempted, choices: Sequence[GrantChoice]
+def _list_answer_parts(
+    request: ConsoleRequest, one: Interaction, attempted: Attempted
 ) -> Iterator[Markup]:
+    if can_allow(one, rank_visitor(request, one)):
+        yield from _list_yes_parts(one, attempted, list_choices(request, one))
+    else:
+        yield element("p", {"class": "warn"}, WEAK_TEXT)
+    yield from _list_no_parts(one)
+    yield make_reason(attempted)
+    yield from list_take_parts(request, one)
+
+
+def _list_draft_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
+    """The fields that a visitor has written in, which wait until they have taken the question over."""
+    if attempted.has_draft:
+        yield from _list_editing_parts(one, attempted)
+        yield make_reason(attempted)
+
+
+def _list_editing_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
+    """The fields of a form, or the editor of what may be edited."""
     editable = list_editable(one)
     if isinstance(one.payload, FormAsked):
         yield from make_blanks(one.payload.params.requested_schema or {}, attempted.fields)
@@ -301,6 +338,12 @@ def _list_yes_parts(
                 text,
             ),
         )
+
+
+def _list_yes_parts(
+    one: Interaction, attempted: Attempted, choices: Sequence[GrantChoice]
+) -> Iterator[Markup]:
+    yield from _list_editing_parts(one, attempted)
     if choices:
         yield _make_choices(choices)
     if one.risk == "high" or any(choice.remember == "tool_always" for choice in choices):
@@ -346,7 +389,7 @@ def _make_choices(choices: Sequence[GrantChoice]) -> Markup:
     )
 
 
-def _list_no_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
+def _list_no_parts(one: Interaction) -> Iterator[Markup]:
     yield element(
         "button", {"type": "submit", "name": "verdict", "value": "deny", "data-key": "d"}, "Deny"
     )
@@ -356,19 +399,21 @@ def _list_no_parts(one: Interaction, attempted: Attempted) -> Iterator[Markup]:
             {"type": "submit", "name": "verdict", "value": "cancel", "data-key": "c"},
             "Cancel",
         )
-    yield element(
+
+
+def make_reason(attempted: Attempted) -> Markup:
+    """The field for the reason of a no."""
+    reason: dict[str, str | int | bool | None] = {
+        "id": "reason",
+        "name": "reason",
+        "maxlength": MAX_REASON_CHARS,
+        "value": attempted.fields.get("reason") or None,
+    }
+    return element(
         "p",
         {},
         element("label", {"for": "reason"}, "Why (for a no)"),
-        element(
-            "input",
-            {
-                "id": "reason",
-                "name": "reason",
-                "maxlength": MAX_REASON_CHARS,
-                "value": attempted.fields.get("reason") or None,
-            },
-        ),
+        element("input", reason),
     )
 
 
@@ -380,9 +425,13 @@ async def decide_question(request: ConsoleRequest) -> ConsoleReply:
     one, fields = find_question(request), request.fields
     if one is None:
         return _say_gone(request)
-    version = fields.get("version", "")
-    if version != digest_question(one) or fields.get("verdict") == KEEP:
+    if fields.get("verdict") in {TAKE, FREE}:
+        return await _move_question(request, one)
+    version, other = fields.get("version", ""), find_other_taker(request, one)
+    if version != make_version(request, one) or other or fields.get("verdict") == KEEP:
         notice = MOVED_TEXT if fields.get("verdict") == KEEP else CHANGED_TEXT
+        if other is not None and fields.get("verdict") != KEEP:
+            notice = TAKEN_TEXT.format(display_name(other.by))
         draft = carry_draft(notice, fields, _find_shown(request, version), one)
         return await make_card_page(request, one, draft)
     verdict = read_verdict(fields, one)
@@ -396,10 +445,24 @@ async def decide_question(request: ConsoleRequest) -> ConsoleReply:
     if await request.view.decide(one.id, decision):
         return PageRedirect(request.link("inbox", done=verdict))
     still = find_question(request)
-    if still is None:
-        return _say_gone(request)
-    draft = carry_draft(LACK_TEXT, fields, one, still)
-    return await make_card_page(request, still, draft)
+    return (
+        _say_gone(request)
+        if still is None
+        else await make_card_page(request, still, carry_draft(LACK_TEXT, fields, one, still))
+    )
+
+
+async def _move_question(request: ConsoleRequest, one: Interaction) -> ConsoleReply:
+    """Take a question, or give it back; what was written on its card stays."""
+    fields = request.fields
+    if fields["verdict"] == TAKE:
+        await take_question(request, one)
+    else:
+        await free_question(request, one)
+    draft = carry_draft("", fields, _find_shown(request, fields.get("version", "")), one)
+    if not draft.has_draft:
+        return PageRedirect(request.link("inbox", one.id))
+    return await make_card_page(request, one, draft)
 
 
 def read_verdict(fields: Mapping[str, str], one: Interaction) -> Verdict:

@@ -1,4 +1,4 @@
-// Keys of the terminal: j k move, a A y d c e r s g u answer and change, ? says why, / searches.
+// Keys of the terminal: j k move, a A y d c e r s g t u answer and change, ? says why, / searches.
 import { isReady, say } from "./guard.js";
 
 let armed = false;
@@ -62,6 +62,7 @@ const KEYS = {
   r: () => find("r")?.focus(),
   s: allowForSession,
   g: () => press("g"),
+  t: () => press("t"),
   u: () => document.querySelector("main form.answer")?.reset(),
   "?": () => {
     const why = document.getElementById("why");

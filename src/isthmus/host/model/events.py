@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from isthmus.host.model.attempt import Attempt
-from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.interaction import Decision, Interaction, QuestionTaker
 from isthmus.host.model.trace import Trace
 
 MAX_WAITING_EVENTS = 1_000  # of one listener that does not take them
@@ -25,6 +25,18 @@ class QuestionAnswered(Struct, frozen=True, kw_only=True, tag="answered"):
 
     id: str
     decision: Decision
+
+
+class QuestionTaken(Struct, frozen=True, kw_only=True, tag="taken"):
+    """Somebody has taken a question to answer it, or has given it back.
+
+    Attributes:
+        id: the question's.
+        taker: who has it now; None for nobody.
+    """
+
+    id: str
+    taker: QuestionTaker | None = None
 
 
 class AttemptJudged(Struct, frozen=True, kw_only=True, tag="judged"):
@@ -103,6 +115,7 @@ class HostNotice(Struct, frozen=True, kw_only=True, tag="noticed"):
 HostEvent: TypeAlias = (
     QuestionAsked
     | QuestionAnswered
+    | QuestionTaken
     | AttemptJudged
     | AttemptBegan
     | AttemptProgressed

@@ -247,6 +247,18 @@ class Decision(Struct, frozen=True, kw_only=True):
     principal: str = ""
 
 
+class QuestionTaker(Struct, frozen=True):
+    """Somebody who has taken a question to answer it.
+
+    Attributes:
+        by: their name, as it is shown.
+        holder: which terminal or login of theirs it is; two of one name are two.
+    """
+
+    by: str
+    holder: str
+
+
 def find_lack(decision: Decision, wanted: Assurance, caller: str) -> str:
     """Find what a yes lacks of the assurance that a rule wants; empty where it counts.
 

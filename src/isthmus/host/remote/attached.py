@@ -22,8 +22,9 @@ from isthmus.host.model.events import (
     HostNotice,
     QuestionAnswered,
     QuestionAsked,
+    QuestionTaken,
 )
-from isthmus.host.model.interaction import Interaction
+from isthmus.host.model.interaction import Interaction, QuestionTaker
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import ServerStatus
 from isthmus.host.remote.protocol import (
@@ -96,6 +97,7 @@ class AttachedHost(HostView):
         self._events = HostEvents()
         self._pending: dict[str, Interaction] = {}
         self._servers: list[ServerStatus] = []
+        self._takers: dict[str, QuestionTaker] = {}
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._kinds: dict[int, Any] = {}
         self._writer: asyncio.StreamWriter | None = None
@@ -163,6 +165,10 @@ class AttachedHost(HostView):
         """The questions that wait, those that matter most first."""
         order = self._pending.values()
         return sorted(order, key=lambda one: (RISK_RANKS[one.risk], one.opened, one.id))
+
+    def takers(self) -> Mapping[str, QuestionTaker]:
+        """Whoever has taken a question that waits, as the host said last, by its id."""
+        return dict(self._takers)
 
     @asynccontextmanager
     async def attend(self, name: str, assurance: Assurance = "local_ui") -> AsyncIterator[None]:
@@ -282,6 +288,8 @@ class AttachedHost(HostView):
                     self._servers = told.servers
                 if told.pending is not None:
                     self._pending = {one.id: one for one in told.pending}
+                if told.takers is not None:
+                    self._takers = told.takers
             case EventMessage():
                 self._happened(told.event)
             case RequestFailed():
@@ -311,6 +319,11 @@ class AttachedHost(HostView):
             self._pending[event.interaction.id] = event.interaction
         elif isinstance(event, QuestionAnswered):
             self._pending.pop(event.id, None)
+            self._takers.pop(event.id, None)
+        elif isinstance(event, QuestionTaken):
+            self._takers.pop(event.id, None)
+            if event.taker is not None:
+                self._takers[event.id] = event.taker
         self._events.tell(event)
 
     def _end(self, why: str) -> None:
@@ -319,6 +332,7 @@ class AttachedHost(HostView):
             return
         self.gone = why
         self._pending.clear()
+        self._takers.clear()
         for id in list(self._answers):
             self._settle(id, error=HostGone(why))
         self._events.tell(HostNotice(about="gone", text=why))

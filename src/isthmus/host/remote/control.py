@@ -20,6 +20,7 @@ from isthmus.host.model.events import (
     HostNotice,
     close_events,
 )
+from isthmus.host.model.interaction import QuestionTaker
 from isthmus.host.model.trace import Assurance
 from isthmus.host.remote.protocol import (
     MAX_REQUEST_BYTES,
@@ -31,6 +32,7 @@ from isthmus.host.remote.protocol import (
     AskCall,
     AskDecide,
     AskExplain,
+    AskFree,
     AskGrants,
     AskHello,
     AskLeave,
@@ -39,6 +41,7 @@ from isthmus.host.remote.protocol import (
     AskRead,
     AskServer,
     AskStop,
+    AskTake,
     AskTools,
     ErrorDetail,
     EventMessage,
@@ -216,6 +219,7 @@ class AttachedSurface:
         self._reader = reader
         self._writer = writer
         self._servers: list[ServerStatus] = []
+        self._taken: set[tuple[str, str]] = set()
         self._attending: dict[int, AsyncExitStack] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(MAX_REQUESTS)
@@ -228,6 +232,8 @@ class AttachedSurface:
             AskAttend: self._attend,
             AskLeave: self._leave,
             AskDecide: self._decide,
+            AskTake: self._take,
+            AskFree: lambda ask: view.free_question(ask.question, ask.holder),
             AskServer: self._change_server,
             AskWatch: self._watch,
             AskLog: lambda ask: view.log_tail(ask.server),
@@ -253,6 +259,8 @@ class AttachedSurface:
             await asyncio.gather(*rest, return_exceptions=True)
             for stack in self._attending.values():
                 await stack.aclose()
+            for question, holder in self._taken:
+                await self._view.free_question(question, holder)
 
     async def _tell(self) -> None:
         events = self._view.events()
@@ -276,7 +284,8 @@ class AttachedSurface:
         if servers != self._servers or pending:
             self._servers = servers
             waiting = list(self._view.pending()) if pending else None
-            await self._send(StateMessage(servers=servers, pending=waiting))
+            takers = dict(self._view.takers()) if pending else None
+            await self._send(StateMessage(servers=servers, pending=waiting, takers=takers))
 
     async def _hear(self) -> None:
         while True:
@@ -467,6 +476,15 @@ class AttachedSurface:
             principal="",  # nobody has authenticated them
         )
         return await self._view.decide(ask.question, decision)
+
+    async def _take(self, ask: AskTake) -> QuestionTaker | None:
+        taker = QuestionTaker(clean_name(ask.taker.by), ask.taker.holder[:MAX_NAME_CHARS])
+        found = await self._view.take_question(ask.question, taker, over=ask.over)
+        waiting = {one.id for one in self._view.pending()}
+        self._taken = {one for one in self._taken if one[0] in waiting}
+        if found is not None and found.holder == taker.holder:
+            self._taken.add((ask.question, taker.holder))
+        return found
 
 
 def clean_name(name: str) -> str:

@@ -1,14 +1,16 @@
 """Local view: a host as surfaces in the same process see it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import structs
 
 from isthmus.errors import UsageError
+from isthmus.host.approvals.question_takers import QuestionTakers
 from isthmus.host.catalog.names import Viewer
-from isthmus.host.model.interaction import Interaction
+from isthmus.host.model.interaction import Interaction, QuestionTaker
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import (
@@ -29,6 +31,7 @@ from isthmus.host.remote.protocol import (
     AskCall,
     AskDecide,
     AskExplain,
+    AskFree,
     AskGrants,
     AskLog,
     AskNarrow,
@@ -36,6 +39,7 @@ from isthmus.host.remote.protocol import (
     AskRead,
     AskRevoke,
     AskServer,
+    AskTake,
     AskTools,
     HostRequest,
 )
@@ -62,6 +66,8 @@ class LocalView(HostView):
         self._host = host
         self._answers: dict[type, Callable[[Any], Awaitable[object]]] = {
             AskDecide: self._decide,
+            AskTake: self._take,
+            AskFree: self._free,
             AskServer: self._change_server,
             AskLog: self._tail_log,
             AskGrants: self._list_grants,
@@ -83,6 +89,14 @@ class LocalView(HostView):
     def pending(self) -> Sequence[Interaction]:
         """The questions that wait, those that matter most first."""
         return self._host.broker.pending()
+
+    @cached_property
+    def _takers(self) -> QuestionTakers:
+        return QuestionTakers(self._host.broker, self._host.audit)
+
+    def takers(self) -> Mapping[str, QuestionTaker]:
+        """Whoever has taken a question that waits, by its id."""
+        return self._takers.list()
 
     @asynccontextmanager
     async def attend(self, name: str, assurance: Assurance = "local_ui") -> AsyncIterator[None]:
@@ -172,6 +186,12 @@ class LocalView(HostView):
 
     async def _decide(self, request: AskDecide) -> bool:
         return await self._host.broker.decide(request.question, request.decision)
+
+    async def _take(self, request: AskTake) -> QuestionTaker | None:
+        return self._takers.take(request.question, request.taker, over=request.over)
+
+    async def _free(self, request: AskFree) -> bool:
+        return self._takers.free(request.question, request.holder)
 
     async def _change_server(self, request: AskServer) -> None:
         server = self._servers.find(request.server)

@@ -20,9 +20,10 @@ from isthmus.host.model.events import (
     HostNotice,
     QuestionAnswered,
     QuestionAsked,
+    QuestionTaken,
     close_events,
 )
-from isthmus.host.model.interaction import Interaction
+from isthmus.host.model.interaction import Interaction, QuestionTaker
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import AuditQuery, ServerStatus
 from isthmus.host.remote.protocol import (
@@ -31,6 +32,7 @@ from isthmus.host.remote.protocol import (
     AskCall,
     AskDecide,
     AskExplain,
+    AskFree,
     AskGrants,
     AskHello,
     AskLeave,
@@ -41,6 +43,7 @@ from isthmus.host.remote.protocol import (
     AskRevoke,
     AskServer,
     AskStop,
+    AskTake,
     AskTools,
     HostRequest,
 )
@@ -91,6 +94,8 @@ REQUEST_SCOPES: Mapping[type, RequestScope] = {
     AskWatch: "operator",
     # questions and grants
     AskDecide: "own",
+    AskTake: "own",
+    AskFree: "own",
     AskExplain: "own",
     AskGrants: "own",
     AskRevoke: "own",
@@ -154,7 +159,7 @@ class OwnEvents:
                 id, is_own = interaction.id, interaction.attempt.owner == self._principal
             case AttemptJudged(attempt=attempt) | AttemptBegan(attempt=attempt):
                 id, is_own = attempt.id, attempt.owner == self._principal
-            case QuestionAnswered(id=id) | AttemptProgressed(id=id):
+            case QuestionAnswered(id=id) | QuestionTaken(id=id) | AttemptProgressed(id=id):
                 return id in self._ids
             case AttemptEnded(id=id, attempt=ended):
                 return id in self._ids or (ended is not None and ended.owner == self._principal)
@@ -193,6 +198,8 @@ class PrincipalView(HostView):
         self._runs: set[str] = set()
         self._answers: dict[type, Callable[[Any], Awaitable[object]]] = {
             AskDecide: self._decide,
+            AskTake: self._take,
+            AskFree: self._free,
             AskExplain: self._explain,
             AskGrants: self._list_grants,
             AskRevoke: self._revoke,
@@ -217,6 +224,11 @@ class PrincipalView(HostView):
     def pending(self) -> Sequence[Interaction]:
         """The questions about attempts of the principal, and of servers in the course of these."""
         return [one for one in self._view.pending() if one.attempt.owner == self.principal]
+
+    def takers(self) -> Mapping[str, QuestionTaker]:
+        """Whoever has taken one of these questions, by its id."""
+        own = {one.id for one in self.pending()}
+        return {id: taker for id, taker in self._view.takers().items() if id in own}
 
     def servers(self) -> Sequence[ServerStatus]:
         """None: what servers there are, and how they are, is for the operator."""
@@ -296,6 +308,17 @@ class PrincipalView(HostView):
             # what a server is granted holds for everybody's calls: one user cannot say so
             said = structs.replace(said, remember="once", until=None)
         return await self._view.decide(request.question, said)
+
+    async def _take(self, request: AskTake) -> QuestionTaker | None:
+        if self._find_question(request.question) is None:
+            return None
+        taker = structs.replace(request.taker, by=self.principal)
+        return await self._view.take_question(request.question, taker, over=request.over)
+
+    async def _free(self, request: AskFree) -> bool:
+        if self._find_question(request.question) is None:
+            return False
+        return await self._view.free_question(request.question, request.holder)
 
     async def _explain(self, request: AskExplain) -> object:
         if self._find_question(request.question) is None:

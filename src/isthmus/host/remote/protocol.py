@@ -7,13 +7,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from isthmus.host.model.events import HostEvent
-from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.interaction import Decision, Interaction, QuestionTaker
 from isthmus.host.model.trace import Assurance, Remember
 from isthmus.host.model.view import ServerDo, ServerStatus
 from isthmus.host.remote.requests import AskWatch, OperatorRequest
 
 SOCKET_NAME = "host.sock"
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 Part: TypeAlias = Literal["surface", "program"]
 """Roles on the control socket. A ``program`` calls, and neither sees nor answers questions: it cannot
@@ -58,6 +58,28 @@ class AskDecide(Struct, frozen=True, kw_only=True, tag="decide", tag_field="do")
     id: int
     question: str
     decision: Decision
+
+
+class AskTake(Struct, frozen=True, kw_only=True, tag="take", tag_field="do"):
+    """Take a question to answer it, or say that one is still there.
+
+    Attributes:
+        taker: who.
+        over: also from somebody else.
+    """
+
+    id: int
+    question: str
+    taker: QuestionTaker
+    over: bool = False
+
+
+class AskFree(Struct, frozen=True, kw_only=True, tag="free", tag_field="do"):
+    """Give a question back that was taken."""
+
+    id: int
+    question: str
+    holder: str
 
 
 class AskServer(Struct, frozen=True, kw_only=True, tag="server", tag_field="do"):
@@ -165,6 +187,8 @@ HostRequest: TypeAlias = (
     | AskAttend
     | AskLeave
     | AskDecide
+    | AskTake
+    | AskFree
     | AskServer
     | AskLog
     | AskGrants
@@ -221,6 +245,7 @@ class StateMessage(Struct, frozen=True, kw_only=True, tag="state", tag_field="is
 
     pending: list[Interaction] | None = None
     servers: list[ServerStatus] | None = None
+    takers: dict[str, QuestionTaker] | None = None
 
 
 HostMessage: TypeAlias = RequestDone | RequestFailed | EventMessage | StateMessage

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from isthmus.host.model.interaction import Decision, Interaction
+from isthmus.host.model.interaction import Decision, Interaction, QuestionTaker
 from isthmus.host.model.trace import Assurance, Remember
 from isthmus.host.model.view import (
     AccountLine,
@@ -40,6 +40,7 @@ from isthmus.host.remote.protocol import (
     AskCall,
     AskDecide,
     AskExplain,
+    AskFree,
     AskGrants,
     AskLog,
     AskNarrow,
@@ -47,6 +48,7 @@ from isthmus.host.remote.protocol import (
     AskRead,
     AskRevoke,
     AskServer,
+    AskTake,
     AskTools,
     HostRequest,
 )
@@ -108,6 +110,10 @@ class HostView(ABC):
         """The questions that wait, those that matter most first."""
 
     @abstractmethod
+    def takers(self) -> Mapping[str, QuestionTaker]:
+        """Whoever has taken a question that waits, by its id."""
+
+    @abstractmethod
     def events(self) -> AsyncIterator[HostEvent]:
         """Events from now on; they end when the host does."""
 
@@ -163,6 +169,28 @@ class HostView(ABC):
         """Answer a question; False where somebody else was first, or nobody asks it any more."""
         number = self.number_request()
         return await self.ask(AskDecide(id=number, question=id, decision=decision), bool)
+
+    async def take_question(
+        self, id: str, taker: QuestionTaker, *, over: bool = False
+    ) -> QuestionTaker | None:
+        """Take a question to answer it, or give a sign that one is still there.
+
+        Args:
+            id: of the question.
+            taker: who.
+            over: also from somebody else.
+
+        Returns:
+            Whoever has it now: the taker, or somebody else; None where it does not wait.
+        """
+        request = AskTake(id=self.number_request(), question=id, taker=taker, over=over)
+        kind: Any = QuestionTaker | None
+        found: QuestionTaker | None = await self.ask(request, kind)
+        return found
+
+    async def free_question(self, id: str, holder: str) -> bool:
+        """Give a question back; False where somebody else has it, or nobody."""
+        return await self.ask(AskFree(id=self.number_request(), question=id, holder=holder), bool)
 
     async def server_do(self, name: str, what: ServerDo, *, by: str = "") -> None:
         """Have something done with a server.

@@ -5,13 +5,21 @@ It knows a host only as a :class:`~isthmus.host.remote.view.HostView`, in this p
 
 import asyncio
 import os
+from contextlib import suppress
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import ContentSwitcher, Static
 
-from isthmus.host.model.events import HostEvent, QuestionAnswered, QuestionAsked, ServerMoved
+from isthmus.errors import IsthmusError
+from isthmus.host.model.events import (
+    HostEvent,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionTaken,
+    ServerMoved,
+)
 from isthmus.host.remote.view import HostView
 from isthmus.terminal.answer_keys import KeyGuard
 from isthmus.terminal.approver.event_log import EventLogPane
@@ -19,6 +27,7 @@ from isthmus.terminal.approver.grants import GrantsPane
 from isthmus.terminal.approver.inbox import Inbox
 from isthmus.terminal.approver.questions import QuestionsPane, TerminalSurface
 from isthmus.terminal.approver.servers import ServersPane
+from isthmus.terminal.approver.takers import TerminalTaker
 from isthmus.terminal.approver.widgets import Detail, FullScreenApp
 from isthmus.terminal.editing import edit_in_editor
 
@@ -111,7 +120,7 @@ class TerminalApprover(FullScreenApp):
         match event:
             case QuestionAnswered():
                 questions.answered(event)
-            case QuestionAsked():
+            case QuestionAsked() | QuestionTaken():
                 questions.reload()
             case ServerMoved():
                 self.query_one(ServersPane).reload()
@@ -187,4 +196,8 @@ async def approve(
     """
     app = TerminalApprover(view, surface)
     async with view.attend(app.surface.by, app.surface.assurance):
-        await app.show(end)
+        try:
+            await app.show(end)
+        finally:
+            with suppress(IsthmusError):  # the host has ended
+                await TerminalTaker(view, app.surface.taker).free_all()

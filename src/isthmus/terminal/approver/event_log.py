@@ -21,6 +21,7 @@ from isthmus.host.model.events import (
     HostNotice,
     QuestionAnswered,
     QuestionAsked,
+    QuestionTaken,
     ServerMoved,
 )
 from isthmus.host.remote.view import HostView
@@ -61,6 +62,9 @@ EVENT_TEXTS: Mapping[type, Callable[[Any], str]] = {
     QuestionAsked: lambda event: f"asked    {format_question(event.interaction)}",
     QuestionAnswered: lambda event: (
         f"answered {event.decision.verdict} by {display_name(event.decision.by)}"
+    ),
+    QuestionTaken: lambda event: (
+        f"taken    by {display_name(event.taker.by)}" if event.taker else "freed    by its taker"
     ),
     AttemptJudged: lambda event: (
         f"judged   {event.trace.effect} {_describe_attempt(event.attempt)}"

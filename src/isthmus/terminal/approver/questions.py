@@ -1,10 +1,11 @@
 """The questions pane: open questions, their cards, and the keys that answer them."""
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from msgspec import UNSET, Struct, UnsetType, structs
+from msgspec import UNSET, Struct, UnsetType, field, structs
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -17,14 +18,22 @@ from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
 from isthmus.cards.drafts import Draft, read_draft, to_editor_json
 from isthmus.cards.lines import StyledLine, display_name
 from isthmus.cards.queue import find_alike, has_words, sort_questions
+from isthmus.errors import IsthmusError
 from isthmus.host.model.events import QuestionAnswered
-from isthmus.host.model.interaction import Decision, FormAsked, Interaction, Verdict
+from isthmus.host.model.interaction import (
+    Decision,
+    FormAsked,
+    Interaction,
+    QuestionTaker,
+    Verdict,
+)
 from isthmus.host.model.trace import Assurance
 from isthmus.host.remote.view import HostView
 from isthmus.terminal.answer_keys import KeyGuard, list_keys
 from isthmus.terminal.approver.dialogs import BatchDialog, GrantDialog, TextDialog
 from isthmus.terminal.approver.forms import FormDialog, FormResult
 from isthmus.terminal.approver.inbox import Inbox
+from isthmus.terminal.approver.takers import TerminalTaker
 from isthmus.terminal.approver.widgets import Detail
 from isthmus.terminal.editing import Edit
 
@@ -55,6 +64,7 @@ class TerminalSurface(Struct, frozen=True, kw_only=True):
         now: seconds since the epoch.
         edit: lets the user change a text; None for their own editor.
         leaving: what becomes of open questions when this terminal is closed.
+        holder: which terminal it is, among those of one name.
     """
 
     by: str = "terminal"
@@ -63,6 +73,12 @@ class TerminalSurface(Struct, frozen=True, kw_only=True):
     now: Callable[[], float] = time.time
     edit: Edit | None = None
     leaving: str = "what waits is denied"
+    holder: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @property
+    def taker(self) -> QuestionTaker:
+        """The terminal, as it takes questions."""
+        return QuestionTaker(self.by, self.holder)
 
 
 class QuestionsPane(Container):
@@ -94,6 +110,7 @@ class QuestionsPane(Container):
         Binding("e", "edit", "edit"),
         Binding("u", "undo", show=False),
         Binding("g", "group", "group"),
+        Binding("t", "take", "take"),
         Binding("d", "deny", "deny"),
         Binding("c", "cancel", "cancel"),
         Binding("question_mark", "why", "why"),
@@ -103,7 +120,7 @@ class QuestionsPane(Container):
         Binding("backspace", "page(-1)", show=False),
     ]
     BOUND: ClassVar[set[str]] = {one.key for one in BINDINGS if isinstance(one, Binding)}
-    KEYS: ClassVar[set[str]] = {"a", "A", "y", "s", "r", "e", "u", "d", "c"}
+    KEYS: ClassVar[set[str]] = {"a", "A", "y", "s", "r", "e", "u", "d", "c", "t"}
 
     def __init__(
         self, view: HostView, surface: TerminalSurface, guard: KeyGuard, edit: Edit
@@ -112,6 +129,7 @@ class QuestionsPane(Container):
         self._edit = edit
         self._view = view
         self._surface = surface
+        self._taker = TerminalTaker(view, surface.taker)
         self.guard = guard
         self._drafts: dict[str, Draft] = {}
         self._fields: dict[str, Mapping[str, Any]] = {}
@@ -121,7 +139,7 @@ class QuestionsPane(Container):
         self._vanished = ""
         self._words = ""
         self._over: tuple[str, ModalScreen[Any]] | None = None
-        self._seen: tuple[str | None, Draft | None] = (None, None)
+        self._seen: tuple[str | None, Draft | None, QuestionTaker | None] = (None, None, None)
 
     def compose(self) -> ComposeResult:
         """The list, the card, and a place to search."""
@@ -162,6 +180,8 @@ class QuestionsPane(Container):
     def keys(self) -> str:
         """The keys that do something just now."""
         chosen = self.chosen
+        if chosen is not None and self._taker.find_other(chosen) is not None:
+            return "t take over  ? why  / search"
         several = 0 if chosen is None else len(self._alike(chosen))
         changed = chosen is not None and chosen.id in self._drafts
         return list_keys(chosen, self._surface.assurance, changed=changed, alike=several)
@@ -169,21 +189,24 @@ class QuestionsPane(Container):
     def _alike(self, chosen: Interaction) -> list[Interaction]:
         """The questions that may be answered together with one; none that is changed or answered."""
         waiting = sort_questions(self._view.pending())
-        free = [one for one in waiting if one.id not in self._sent and one.id not in self._drafts]
+        kept = {*self._sent, *self._drafts}
+        free = [one for one in waiting if one.id not in kept and not self._taker.find_other(one)]
         return find_alike(chosen, free)
 
     def tick(self) -> None:
         """A second has passed."""
         for inbox in self.query(Inbox):  # none where the screen is being closed
             inbox.paint()
+        if self._taker.is_due():
+            self.run_worker(self._taker.renew(), exit_on_error=False)
 
     def _show(self) -> None:
         """Show the card of the chosen question, from its top where it is another one."""
         self.post_message(self.Looked())
         chosen = self.chosen
         id = "" if chosen is None else chosen.id
-        seen = (id, self._drafts.get(id))
-        if seen[0] == self._seen[0] and seen[1] is self._seen[1]:
+        seen = (id, self._drafts.get(id), self._taker.find(chosen))
+        if seen[0] == self._seen[0] and seen[1] is self._seen[1] and seen[2] == self._seen[2]:
             return
         same = seen[0] == self._seen[0]
         self._seen = seen
@@ -201,6 +224,7 @@ class QuestionsPane(Container):
             )
         draft = self._drafts.get(chosen.id)
         found = make_card(chosen, UNSET if draft is None else draft.value)
+        found = Card(found.title, (*self._taker.list_lines(chosen), *found.lines))
         if draft is not None and draft.error:
             text = f"  ! {draft.error}; e opens it again as you left it, u takes it back"
             found = Card(found.title, (StyledLine(text, "warn"), *found.lines))
@@ -259,7 +283,22 @@ class QuestionsPane(Container):
         if not self.guard.is_ready():
             self.say(TYPED_AHEAD if self.guard.is_readable() else TOO_QUICK)
             return None
+        other = self._taker.find_other(chosen)
+        if other is not None:
+            self.say(f"{display_name(other.by)} has taken this; t takes it over.")
+            return None
         return chosen
+
+    async def action_take(self) -> None:
+        """Take the question, also from somebody else, or give it back."""
+        chosen = self.chosen
+        if chosen is None or not self._still(chosen):
+            return
+        try:
+            self.say(await self._taker.move(chosen))
+        except IsthmusError as error:
+            self.say(display_name(str(error)))
+        self.reload()
 
     def action_allow(self) -> None:
         """Yes, this once."""
@@ -430,6 +469,7 @@ class QuestionsPane(Container):
             self._show()
 
     async def _edit_draft(self, chosen: Interaction) -> None:
+        await self._taker.take(chosen)
         before = list_editable(chosen)
         draft = self._drafts.get(chosen.id) or Draft(to_editor_json(before))
         try:
@@ -461,6 +501,7 @@ class QuestionsPane(Container):
                 decision = structs.replace(self._decision("allow"), edited=dict(filled.content))
                 self._send(chosen, decision)
 
+        self.run_worker(self._taker.take(chosen), exit_on_error=False)
         schema = payload.params.requested_schema or {}
         texts = self._fields.get(chosen.id, {})
         form = FormDialog(format_question(chosen), schema, texts, self.guard)

@@ -17,6 +17,7 @@ from isthmus.host.model.events import (
     HostNotice,
     QuestionAnswered,
     QuestionAsked,
+    QuestionTaken,
     ServerMoved,
 )
 from isthmus.host.turns import (
@@ -141,7 +142,7 @@ class ChatApp(FullScreenApp):
 
     def _hear(self, event: HostEvent) -> None:
         match event:
-            case QuestionAsked():
+            case QuestionAsked() | QuestionTaken():
                 self.query_one(QuestionsPane).reload()
                 self._ask()
             case QuestionAnswered():

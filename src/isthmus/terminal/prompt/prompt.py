@@ -18,8 +18,15 @@ from isthmus.cards.drafts import Draft, read_draft, to_editor_json
 from isthmus.cards.lines import join_lines, list_arguments
 from isthmus.core.answers import Accepted, Declined
 from isthmus.core.text import show_invisible
-from isthmus.host.model.events import QuestionAnswered, QuestionAsked
-from isthmus.host.model.interaction import CallAsked, Decision, FormAsked, Interaction, Verdict
+from isthmus.host.model.events import QuestionAnswered, QuestionAsked, QuestionTaken
+from isthmus.host.model.interaction import (
+    CallAsked,
+    Decision,
+    FormAsked,
+    Interaction,
+    QuestionTaker,
+    Verdict,
+)
 from isthmus.host.model.trace import Assurance
 from isthmus.host.remote.view import HostView
 from isthmus.terminal.answer_keys import QUIET_S, KeyGuard
@@ -91,6 +98,11 @@ class TerminalPrompt:
         self._asking.interrupt()
         return True
 
+    def tell_taken(self, id: str, by: str) -> None:
+        """Say that somebody has taken the question that is being asked, to answer it elsewhere."""
+        if self._asking is not None:
+            self._asking.tell_taken(id, by)
+
     @property
     def asks(self) -> bool:
         """Whether a question stands at the terminal just now."""
@@ -124,12 +136,13 @@ async def run_prompt(view: HostView, prompt: TerminalPrompt) -> None:
             put(interaction)
         try:
             async for event in events:
-                if isinstance(event, QuestionAsked):
-                    put(event.interaction)
-                elif isinstance(event, QuestionAnswered):
-                    late = asked.pop(event.id, None)
-                    if late is not None:
-                        late.cancel()
+                match event:
+                    case QuestionAsked(interaction=interaction):
+                        put(interaction)
+                    case QuestionAnswered(id=id) if id in asked:
+                        asked.pop(id).cancel()
+                    case QuestionTaken(id=id, taker=QuestionTaker(by=by)):
+                        prompt.tell_taken(id, by)
         finally:
             for task in asked.values():
                 task.cancel()
@@ -194,6 +207,14 @@ class PromptedQuestion:
             self._tty.say("\n(This is not asked any more: it was answered elsewhere, or too late.)")
         except NoTerminal:
             return
+
+    def tell_taken(self, id: str, by: str) -> None:
+        """Note that somebody is about to answer a question elsewhere; the first answer counts."""
+        if id == self._interaction.id:
+            try:
+                self.say(f"\n({show_invisible(by, line=True)} has taken this to answer it.)")
+            except NoTerminal:
+                return
 
     async def decision(self) -> Decision:
         """Show the card, and ask until there is an answer.
