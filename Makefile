@@ -11,7 +11,7 @@ READY  := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench conformance interop browser properties fuzz soak clean
+.PHONY: help setup run test check format bench docs conformance interop browser properties fuzz soak clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ format: $(READY) ## Let ruff write the style
 bench: $(READY) ## Ratios against other implementations, into bench/RESULTS.md; BENCH=--short for less
 	$(BIN)/python bench/run.py $(BENCH)
 
+docs: $(READY) ## The documentation site into site/, built and checked
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	$(BIN)/python tools/docsite/build.py
+
 conformance: $(READY) ## The official conformance suite against our server, our client and our gateway (node)
 	$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
 
@@ -57,7 +61,7 @@ soak: $(READY) ## Ten thousand visits that must leave nothing behind; SOAK="--vi
 	$(BIN)/python tests/soak/killed.py
 
 clean: ## Back to a bare clone
-	rm -rf .venv .peers .conformance .fuzz dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+	rm -rf .venv .peers .conformance .fuzz .docs site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is older than pyproject.toml or constraints.txt when they changed: then install again.
