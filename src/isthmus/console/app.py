@@ -123,6 +123,11 @@ class Console:
             return f"{address}#{self.identity.token.reveal()}"
         return address
 
+    @property
+    def users_issuer(self) -> str | None:
+        """The issuer whose users see here what is theirs, empty for none; None where operators sign in alone."""
+        return getattr(self.identity, "users_issuer", None)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of a browser."""
         if scope["type"] == "lifespan":

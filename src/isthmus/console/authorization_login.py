@@ -110,7 +110,7 @@ class AuthorizationLogin:
         now: Callable[[], float] = time.time,
     ) -> None:
         address = address.rstrip("/")
-        self.issuer = issuer
+        self.issuer = self.users_issuer = issuer
         self._operators = frozenset(operators)
         self._operator_scope = operator_scope
         self._resource = resource or f"{address}{prefix}"

@@ -14,7 +14,7 @@ from isthmus.auth.authorization_server.pages.browser import BrowserRequest
 from isthmus.auth.authorization_server.users.users import HeaderUsers, User
 from isthmus.auth.tokens.secret import Secret
 from isthmus.gateway.approvals.operator import OperatorSignIn
-from isthmus.gateway.principals import make_principal
+from isthmus.gateway.principals import make_user_principal
 from isthmus.host.model.trace import Assurance
 
 
@@ -131,9 +131,15 @@ class ProxyLogin:
     Args:
         users: the header, and the addresses of the proxy.
         operators: the ids of those who see everything.
+        issuer: the authorization server whose users they are, as it spells itself, where calls come with
+            its tokens: the ids that the proxy gives are the subjects of these then. Empty for a gateway
+            without ``auth=``.
     """
 
-    def __init__(self, users: HeaderUsers, *, operators: Collection[str] = ()) -> None:
+    def __init__(
+        self, users: HeaderUsers, *, operators: Collection[str] = (), issuer: str = ""
+    ) -> None:
+        self.users_issuer = issuer
         self._users = users
         self._operators = frozenset(operators)
         self._key = Secret.random()
@@ -145,7 +151,7 @@ class ProxyLogin:
             return None
         return ConsoleVisitor(
             name=found.id,
-            principal=make_principal(found.id),
+            principal=make_user_principal(found.id, self.users_issuer),
             operator=found.id in self._operators,
             session=f"{self._key.reveal()} {found.id}",
             assurance="authenticated_web",

@@ -18,6 +18,7 @@ from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.gateway.offers.profiles import ProfileRules, find_profile_faults
 from isthmus.gateway.offers.updates import ResourceUpdates
 from isthmus.gateway.offers.views import GatewayView, MergedView, ServerView
+from isthmus.gateway.principals import check_users_issuer
 from isthmus.gateway.provider import GatewayParts, GatewayProvider
 from isthmus.gateway.tasks import GatewayTasks
 from isthmus.gateway.traffic import AccessLog, GatewayTraffic
@@ -139,7 +140,14 @@ class Gateway:
         Args:
             console: an ASGI app that serves everything below its prefix.
             prefix: its path.
+
+        Raises:
+            UsageError: users sign in there who are nobody's who calls here.
         """
+        issuer = getattr(console, "users_issuer", None)
+        auth = self._server_options.get("auth")
+        if issuer is not None and auth is not None:
+            check_users_issuer(issuer, auth.authorization_servers)
         self.console, self.console_prefix = console, prefix
 
     def find_approval_page(self, id: str) -> str:

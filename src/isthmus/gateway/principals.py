@@ -5,10 +5,12 @@ more than a host in its address is told apart by a digest of the whole.
 """
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
 from isthmus.core.principal import Principal, owner_of
+from isthmus.errors import UsageError
 
 # whoever calls without having authenticated: on stdio, or at a gateway on this machine without
 # ``auth=``
@@ -37,6 +39,31 @@ def make_principal(principal: Any) -> str:
     if principal.client_id and principal.client_id == principal.subject:
         kind, who = "client", principal.client_id
     return f"{kind}:{_spell_part(who)}@{_spell_issuer(principal.issuer)}"
+
+
+def make_user_principal(subject: str, issuer: str = "") -> str:
+    """The principal of a user of an issuer; without one, of a user whom something before us has named."""
+    return make_principal(Principal(issuer=issuer, subject=subject) if issuer else subject)
+
+
+def check_users_issuer(issuer: str, issuers: Sequence[str]) -> None:
+    """See that the users of a console are those who call, so that each sees what is theirs.
+
+    Args:
+        issuer: of the users who sign in; empty for none.
+        issuers: of the tokens that calls come with.
+
+    Raises:
+        UsageError: they are not.
+    """
+    known = {make_user_principal("somebody", one) for one in issuers}
+    if make_user_principal("somebody", issuer) in known:
+        return
+    raise UsageError(
+        f"users of {issuer or 'no issuer'} sign in to the console, and calls to this gateway are of users of "
+        f"{' and '.join(issuers)}: nobody would see what is theirs. Say issuer={issuers[0]!r} of the login "
+        '("issuer" of host.gateway.console in a configuration)'
+    )
 
 
 def make_owner_key(principal: Any) -> str:

@@ -73,7 +73,7 @@ class ConsoleBrowser:
 
     async def submit(self, path, action=None, *, press=("", ""), fill=None, **headers):
         """Open a page, and send its form that goes to ``action``, by the button ``press``."""
-        _, _, text = await self.send("GET", path)
+        _, _, text = await self.send("GET", path, **headers)
         form = next(f for f in parse_forms(text) if f["action"] == (action or path))
         fields = {**form["fields"], **(fill or {})}
         if press[0]:

@@ -147,6 +147,7 @@ class ResourceAuth:
 
     Attributes:
         resource: the resource.
+        authorization_servers: the issuers, as they were given.
         scopes: the model of its scopes.
         metadata: what its metadata says.
         routes: all pages, by path.
@@ -207,7 +208,7 @@ class ResourceAuth:
             )
 
             self._algorithms, self._replays = DPOP_ALGORITHMS, ReplayCache()
-        self._issuers = authorization_servers
+        self.authorization_servers = authorization_servers
         self._told = {"resource_name": name, "resource_documentation": documentation}
         self._stand_at(resource)
         self.sse = None if sse is None else self._beside(sse)
@@ -222,7 +223,7 @@ class ResourceAuth:
         self.resource = resource
         self.metadata = make_resource_metadata(
             resource,
-            self._issuers,
+            self.authorization_servers,
             self.scopes.base,
             algorithms=self._algorithms,
             bound=self._dpop == "require",

@@ -95,7 +95,8 @@ class ConsoleOptions(Struct, frozen=True, kw_only=True, rename="camel"):
             such as ``user:ada@login.example``.
         header: the proxy's, which names the user.
         trusted_proxies: the proxy's addresses.
-        issuer: the authorization server.
+        issuer: the authorization server; with ``proxy`` the one whose users the proxy names, where calls
+            come with its tokens.
         operator_scope: whoever's token has this scope is an operator, too.
         resource: the URL that tokens are asked for; by default that of the console.
         client_id: of the console at the issuer; empty where it registers itself.

@@ -67,6 +67,11 @@ class LazyConsole:
         """Says who is at a browser, for accounts; None where that is the operator."""
         return None if self._options.login == "local" else self
 
+    @property
+    def users_issuer(self) -> str | None:
+        """The issuer whose users see here what is theirs, empty for none; None where operators sign in alone."""
+        return None if self._options.login == "local" else self._options.issuer
+
     @cached_property
     def identity(self) -> "ConsoleIdentity":
         """The login."""
@@ -76,7 +81,7 @@ class LazyConsole:
             from isthmus.console import ProxyLogin
 
             users = HeaderUsers(options.header, trusted_proxies=options.trusted_proxies)
-            return ProxyLogin(users, operators=options.operators)
+            return ProxyLogin(users, operators=options.operators, issuer=options.issuer)
         if options.login == "authorization":
             from isthmus.auth.client.registration import StaticClient
             from isthmus.console import AuthorizationLogin
