@@ -19,7 +19,7 @@ LAYERS = (
     {"host"},
     {"cards"},
     {"linter", "sampling", "gateway", "compat"},
-    {"console", "terminal", "testing"},
+    {"console", "migration", "terminal", "testing"},
     {"cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,66 @@
+"""Façade packages as they are: which names of ``mcp`` and ``fastmcp`` they have, and what they say otherwise."""
+
+import importlib
+import warnings
+from functools import cache
+from types import ModuleType
+
+from isthmus.compat.imports import OWN_ROOTS, describe_missing, find_own_name
+
+
+@cache
+def find_facade_module(module: str) -> str | None:
+    """The façade's module for a foreign one; None where the façades have none.
+
+    >>> find_facade_module("mcp.types")
+    'isthmus.compat.types'
+    """
+    if module.partition(".")[0] not in OWN_ROOTS:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = find_own_name(module)
+    return own if own is not None and isinstance(_load(own), ModuleType) else None
+
+
+def find_facade_name(module: str, name: str) -> bool:
+    """Whether the façade of a foreign module has a name, or a module below it."""
+    own = find_facade_module(module)
+    if own is None:
+        return False
+    if find_facade_module(f"{module}.{name}") is not None:
+        return True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return hasattr(_load(own), name)
+        except ImportError:  # a façade that says what to use instead
+            return False
+
+
+def find_facade_path(path: str) -> str | None:
+    """The façade's spelling of the path of a module or of a name in one; None where it has none."""
+    parts = path.split(".")
+    for count in range(len(parts), 0, -1):
+        module, rest = ".".join(parts[:count]), parts[count:]
+        own = find_facade_module(module)
+        if own is not None:
+            return ".".join([own, *rest]) if not rest or find_facade_name(module, rest[0]) else None
+    return None
+
+
+def describe_missing_name(path: str) -> str:
+    """The words for a module or a name that the façades lack: what to use instead, and the page."""
+    return describe_missing(path)
+
+
+@cache
+def _load(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("isthmus."):
+            return None
+        raise
+    except ImportError:
+        return None

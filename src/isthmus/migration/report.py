@@ -1,0 +1,50 @@
+"""Report of a migration: the difference of each file, counts, and all places to look at."""
+
+import difflib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from isthmus.migration.project import FileChange, Migration
+
+
+def format_difference(change: FileChange) -> list[str]:
+    """The difference of one file, as ``diff -u`` and ``git`` write it, in lines."""
+    name = _name(change.path)
+    old, new = (text.splitlines() for text in (change.file.text, change.text))
+    return list(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm=""))
+
+
+def list_summary(migration: Migration, *, written: bool) -> Iterator[str]:
+    """The lines that say what was changed, what is to be looked at and what was left alone."""
+    imports = sum(change.imports for change in migration.changes)
+    strings = sum(change.strings for change in migration.changes)
+    verb = "changed" if written else "would change"
+    yield (
+        f"{verb} {_count(len(migration.changes), 'file')} of {migration.read_count}: "
+        f"{_count(imports, 'import')}, {_count(strings, 'string')}"
+    )
+    if written:
+        yield from (f"  {_name(change.path)}" for change in migration.changes)
+    notes = list(migration.list_notes())
+    if notes:
+        yield f"{_count(len(notes), 'place')} to look at, marked in the code:"
+        yield from (f"  {_name(path)}:{line}: {words}" for path, line, words in notes)
+    if migration.look_alikes:
+        yield "left alone, since they are the project's own packages:"
+        yield from (f"  {_name(path)}:{line}" for path, line in migration.look_alikes)
+    if migration.untouched:
+        yield "untouched, to be migrated by hand:"
+        for each in migration.untouched:
+            place = "" if each.line is None else f":{each.line}"
+            yield f"  {_name(each.path)}{place}: {each.reason}"
+    if migration.changes and not written:
+        yield "nothing is written; do it with --write"
+
+
+def _name(path: Path) -> str:
+    return os.path.relpath(path).replace(os.sep, "/")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
