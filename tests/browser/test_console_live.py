@@ -91,12 +91,15 @@ async def test_what_happens_before_the_stream_is_open_is_seen(signed_in, served)
     """Ours: a question that is answered while a page is loading does not stay on it."""
     page, stream = signed_in.page, asyncio.get_running_loop().create_future()
     call, id = await served.ask(what="tea")
-    await page.route("**/events", stream.set_result)
+
+    def hold(route):
+        stream.set_result(route)
+
+    await page.route("**/events", hold)
     await page.goto(f"{served.url}/inbox/{id}")
     held = await stream
     call.cancel()
     await run_until(lambda: not served.host.view.pending())
-    await page.unroute("**/events")
     await held.continue_()
     await page.locator("main", has_text="This does not wait any more").wait_for()
 
