@@ -237,7 +237,7 @@ class ValidationCost:
         base, _, fragment = reference.partition("#")
         roots = self._roots
         if base:
-            roots = [s for id, s in self._ids.items() if id.endswith(base) or base.endswith(id)]
+            roots = [s for key, s in self._ids.items() if key.endswith(base) or base.endswith(key)]
         if fragment and not fragment.startswith("/"):
             yield from self._anchors.get(fragment, ())
             return

@@ -130,8 +130,15 @@ def _read_row(db: "sqlite3.Connection", account: UsageKey) -> Usage:
 
 def _add_row(db: "sqlite3.Connection", account: UsageKey, more: Usage) -> None:
     db.execute(
-        "INSERT INTO sampling_usage VALUES (?1, ?2, ?3, max(?4, 0), max(?5, 0)) "
-        "ON CONFLICT (server, day) DO UPDATE SET requests = requests + ?3, "
-        "tokens = max(tokens + ?4, 0), cost_micro = max(cost_micro + ?5, 0)",
-        (*account, *more),
+        "INSERT INTO sampling_usage "
+        "VALUES (:server, :day, :requests, max(:tokens, 0), max(:cost_micro, 0)) "
+        "ON CONFLICT (server, day) DO UPDATE SET requests = requests + :requests, "
+        "tokens = max(tokens + :tokens, 0), cost_micro = max(cost_micro + :cost_micro, 0)",
+        dict(
+            zip(
+                ("server", "day", "requests", "tokens", "cost_micro"),
+                (*account, *more),
+                strict=True,
+            )
+        ),
     )

@@ -110,10 +110,10 @@ class StoredTryCounts:
             (self._kind, self._digest(key), count, began, began + self._seconds),
         )
         self._records.db.execute(
-            "DELETE FROM login_try WHERE kind = ?1 AND digest IN (SELECT digest FROM login_try "
-            "WHERE kind = ?1 ORDER BY began LIMIT max(0, (SELECT count(*) FROM login_try "
-            "WHERE kind = ?1) - ?2))",
-            (self._kind, self._size),
+            "DELETE FROM login_try WHERE kind = :kind AND digest IN (SELECT digest FROM login_try "
+            "WHERE kind = :kind ORDER BY began LIMIT max(0, (SELECT count(*) FROM login_try "
+            "WHERE kind = :kind) - :size))",
+            {"kind": self._kind, "size": self._size},
         )
 
     def drop(self, key: str) -> None:
