@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import Enum
 
-from isthmus.migration.edits import Note, TextEdits
+from isthmus.migration.edits import COMMENT_PREFIX, Note, TextEdits
 from isthmus.migration.facade import describe_missing_name, find_facade_module, find_facade_name
 from isthmus.migration.scan import ImportedName, ImportStatement
 
@@ -50,6 +50,7 @@ class ImportRewriter:
         """``import mcp.types as types`` keeps its alias; ``import mcp.types`` binds ``mcp`` as before."""
         parts: list[str] = []
         outcome = ImportOutcome.OWN_PACKAGE
+        missing: dict[int, str] = {}
         for each in statement.names:
             facade = None if self._is_local(each.name) else find_facade_module(each.name)
             if facade is not None:
@@ -59,7 +60,12 @@ class ImportRewriter:
             parts.append(f"import {_spell(each)}")
             if each.is_foreign and not self._is_local(each.name):
                 outcome = max(outcome, ImportOutcome.LACKING, key=_IMPORTANCE.index)
-                self._note_missing(statement, [each.name])
+                missing[len(parts) - 1] = each.name
+        if outcome is not ImportOutcome.REWRITTEN or statement.indent is None:
+            self._note_missing(statement, list(missing.values()))
+        else:  # each import gets a line of its own, and so does its comment
+            for index, name in missing.items():
+                parts[index] += f"  {COMMENT_PREFIX} {describe_missing_name(name)}"
         if outcome is ImportOutcome.REWRITTEN:
             separator = "; " if statement.indent is None else f"{self._newline}{statement.indent}"
             self._edits.replace(statement.span, separator.join(parts))

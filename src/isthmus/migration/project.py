@@ -10,6 +10,11 @@ from isthmus.errors import UsageError
 from isthmus.migration.edits import COMMENT_PREFIX, Note, TextEdits
 from isthmus.migration.imports import ImportOutcome, ImportRewriter
 from isthmus.migration.local_packages import LocalPackages
+from isthmus.migration.requirements import (
+    RequirementChange,
+    RequirementChanges,
+    migrate_requirements,
+)
 from isthmus.migration.rules import FOREIGN_SUBMODULES
 from isthmus.migration.scan import ModuleScan, parse_module, scan_module
 from isthmus.migration.source_file import SourceFile, read_source, write_source
@@ -55,6 +60,9 @@ class Migration:
     look_alikes: list[tuple[Path, int]] = field(default_factory=list)
     """Imports of the project's own packages that are called as a foreign one."""
     imported: set[str] = field(default_factory=set)
+    needs_library: bool = False
+    """Code still imports what the façades lack, or was left alone."""
+    requirements: RequirementChanges = field(default_factory=RequirementChanges)
     read_count: int = 0
 
     def list_notes(self) -> Iterator[tuple[Path, int, str]]:
@@ -65,9 +73,13 @@ class Migration:
                 if found:
                     yield change.path, number, words.strip()
 
+    def list_changes(self) -> list[FileChange | RequirementChange]:
+        """All files that change: code, and requirements."""
+        return [*self.changes, *self.requirements.changes]
+
     def write(self) -> None:
         """Write the changed files, each in one piece."""
-        for change in self.changes:
+        for change in self.list_changes():
             write_source(change.file, change.text)
 
 
@@ -84,6 +96,10 @@ def migrate_project(path: Path) -> Migration:
         raise UsageError(f"{path} has no Python files: name the folder or file of a server")
     for file in files:
         _migrate_file(migration, file)
+    if path.is_dir():
+        migration.requirements = migrate_requirements(
+            path, migration.imported, keep=migration.needs_library or bool(migration.untouched)
+        )
     return migration
 
 
@@ -131,6 +147,7 @@ def _rewrite_file(migration: Migration, file: SourceFile, scan: ModuleScan) -> F
     for statement in scan.imports:
         outcome = rewriter.rewrite(statement)
         outcomes[outcome] += 1
+        migration.needs_library |= outcome is ImportOutcome.LACKING
         if outcome is ImportOutcome.OWN_PACKAGE:
             migration.look_alikes.append((file.path, statement.line))
         elif local.is_hidden(statement.module or statement.names[0].name):

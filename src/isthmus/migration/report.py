@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isthmus.migration.project import FileChange, Migration
+from isthmus.migration.requirements import RequirementChange
 
 
-def format_difference(change: FileChange) -> list[str]:
+def format_difference(change: FileChange | RequirementChange) -> list[str]:
     """The difference of one file, as ``diff -u`` and ``git`` write it, in lines."""
-    name = _name(change.path)
+    name = _name(change.file.path)
     old, new = (text.splitlines() for text in (change.file.text, change.text))
     return list(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm=""))
 
@@ -22,10 +23,11 @@ def list_summary(migration: Migration, *, written: bool) -> Iterator[str]:
     verb = "changed" if written else "would change"
     yield (
         f"{verb} {_count(len(migration.changes), 'file')} of {migration.read_count}: "
-        f"{_count(imports, 'import')}, {_count(strings, 'string')}"
+        f"{_count(imports, 'import')}, {_count(strings, 'string')}, "
+        f"{_count(len(migration.requirements.changes), 'file')} of requirements"
     )
     if written:
-        yield from (f"  {_name(change.path)}" for change in migration.changes)
+        yield from (f"  {_name(change.file.path)}" for change in migration.list_changes())
     notes = list(migration.list_notes())
     if notes:
         yield f"{_count(len(notes), 'place')} to look at, marked in the code:"
@@ -38,7 +40,10 @@ def list_summary(migration: Migration, *, written: bool) -> Iterator[str]:
         for each in migration.untouched:
             place = "" if each.line is None else f":{each.line}"
             yield f"  {_name(each.path)}{place}: {each.reason}"
-    if migration.changes and not written:
+    if migration.requirements.by_hand:
+        yield "requirements, to be changed by hand:"
+        yield from (f"  {words}" for words in migration.requirements.by_hand)
+    if migration.list_changes() and not written:
         yield "nothing is written; do it with --write"
 
 

@@ -51,7 +51,7 @@ def run_migration(path: str, *, write: bool) -> Exit:
     if write:
         migration.write()
     else:
-        for change in migration.changes:
+        for change in migration.list_changes():
             print_text("\n".join(format_difference(change)))
     for line in list_summary(migration, written=write):
         print_line(line)

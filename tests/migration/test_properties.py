@@ -1,0 +1,98 @@
+"""Properties of the migration, over generated programs: a second run changes nothing, the rest stays."""
+
+import ast
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isthmus.migration.project import migrate_project
+
+MODULES = st.sampled_from(
+    ["mcp", "mcp.types", "mcp.server", "mcp.server.fastmcp", "mcp_types", "fastmcp", "mcp_utils", "os", "mcp.nothing"]
+)  # fmt: skip
+NAMES = st.sampled_from(
+    ["Tool", "types", "FastMCP", "Context", "Nothing", "tool as t", "Client as mcp"]
+)
+STRINGS = st.sampled_from(
+    ["mcp.types.Tool", "mcp.server.x", "fastmcp", "mcp", "mcp.json", "a\\tb", "ä"]
+)
+COMMENTS = st.sampled_from(["", "  # noqa: F401", "  # isthmus: look here", " \\\n"])
+
+
+@st.composite
+def make_statement(draw):
+    """A statement with or without something to migrate in it."""
+    module, names, string = (
+        draw(MODULES),
+        draw(st.lists(NAMES, min_size=1, max_size=3)),
+        draw(STRINGS),
+    )
+    inner = ", ".join(names)
+    return draw(
+        st.sampled_from(
+            [
+                f"from {module} import {inner}",
+                f"from {module} import (\n    {inner},  # kept\n)",
+                f"import {module}",
+                f"import {module}; import os",
+                f"import os, {module} as m, mcp.types",
+                f'with patch("{string}"): pass',
+                f'getLogger(\n    "{string}"\n)',
+                f'"""text\n{string} import mcp\n"""',
+                f"if True:\n    import {module}\n    from {module} import {inner}",
+                f"def f(mcp):\n\tfrom {module} import {inner}\n\treturn mcp.types",
+                f"x = mcp.types.Tool('{string}')",
+                f"x = {{\n  '{string}': 1\n}}",
+            ]
+        )
+    )
+
+
+@st.composite
+def make_program(draw):
+    """A program of some statements, with comments and line ends of either kind."""
+    statements = draw(st.lists(make_statement(), min_size=1, max_size=8))
+    comments = draw(st.lists(COMMENTS, min_size=len(statements), max_size=len(statements)))
+    lines = [
+        f"{statement}{'' if chr(92) in comment and chr(10) in comment else comment}"
+        for statement, comment in zip(statements, comments, strict=True)
+    ]
+    text = "\n".join(lines) + draw(st.sampled_from(["", "\n"]))
+    return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+
+
+def migrate(text):
+    """The new text of a program that is alone in its folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "server.py")
+        path.write_bytes(text.encode())
+        migration = migrate_project(Path(folder))
+        migration.write()
+        return path.read_bytes().decode()
+
+
+@settings(max_examples=40, deadline=None)
+@given(make_program())
+def test_a_second_run_changes_nothing(text):
+    """Migrating what is migrated gives the same bytes."""
+    once = migrate(text)
+    assert migrate(once) == once
+
+
+@settings(max_examples=40, deadline=None)
+@given(make_program())
+def test_all_but_imports_and_targets_is_the_same_program(text):
+    """The new text parses, and its statements other than imports and strings are the old ones."""
+    old, new = ast.parse(text), ast.parse(migrate(text))
+    assert describe_program(old) == describe_program(new)
+
+
+def describe_program(tree):
+    """The kinds of all nodes and the names that are bound and used, without imports."""
+    return [
+        (type(node).__name__, getattr(node, "id", getattr(node, "attr", None)))
+        for node in ast.walk(tree)
+        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.alias))
+    ]
