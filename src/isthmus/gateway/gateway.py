@@ -209,6 +209,7 @@ class Gateway:
         server: Server = Server(
             options.name, version=options.version, title=title or None, **self._server_options
         )
+        server.with_router(self.host.traffic.fronts.add)
         declared = server._declared  # noqa: SLF001 - its engine
         tasks = GatewayTasks(declared.offer_tasks())
 

@@ -14,6 +14,7 @@ import msgspec
 from isthmus.core.redaction.values import Redactor
 from isthmus.host.model.view import WireMessage
 from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
+from isthmus.host.traffic.client_messages import ClientMessage
 from isthmus.runtime.wiretap import PeerTap
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class MessageRecorder:
 
     def list(self, call: str) -> Sequence[WireMessage]:
         """The messages of a call, in order."""
-        return tuple(self._of.get(call, ()))
+        return sorted(self._of.get(call, ()), key=lambda one: one.at)
 
     def _hear(
         self,
@@ -169,23 +170,32 @@ class MessageRecorder:
                 self._open.popitem(last=False)
         return found
 
+    def take_client(self, call: str, said: ClientMessage, at: float) -> None:
+        """Take down a message between the gateway and the client that calls it."""
+        text = self._spell(call, hide_answers(said.message, said.method))
+        message = WireMessage(at=at, direction=said.direction, text=text, side="client")
+        self._keep(call, message)
+
     def _take(
         self, call: str, direction: Direction, message: dict[str, Any], *, is_request: bool
     ) -> None:
+        method = message.get("method")
+        if is_request and method == "tools/call":
+            if call in self._requests:
+                self._on_retry(call)
+            self._requests[call] = method
+        text = self._spell(call, message)
+        self._keep(call, WireMessage(at=self._clock(), direction=direction, text=text))
+
+    def _keep(self, call: str, message: WireMessage) -> None:
         found = self._of.get(call)
         if found is None:
             found = self._of[call] = []
             if len(self._of) > MAX_CALLS_WITH_MESSAGES:
                 old, _ = self._of.popitem(last=False)
                 self._requests.pop(old, None)
-        method = message.get("method")
-        if is_request and method == "tools/call":
-            if call in self._requests:
-                self._on_retry(call)
-            self._requests[call] = method
         if len(found) < MAX_MESSAGES:
-            text = self._spell(call, message)
-            found.append(WireMessage(at=self._clock(), direction=direction, text=text))
+            found.append(message)
 
     def _spell(self, call: str, message: dict[str, Any]) -> str:
         """A message as JSON, without what is secret and what a rule hides, and not too long."""

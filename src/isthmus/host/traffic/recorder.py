@@ -40,6 +40,7 @@ from isthmus.host.model.view import (
     WireMessage,
 )
 from isthmus.host.pipeline.attempt_events import StoppedAttempts
+from isthmus.host.traffic.client_messages import FrontRouters, InboundKey, make_key
 from isthmus.host.traffic.figures import TrafficCounts
 from isthmus.host.traffic.messages import MessageRecorder
 
@@ -133,6 +134,7 @@ class TrafficRecorder:
         self._running: dict[str, RecordedCall] = {}
         self._questions: OrderedDict[str, list[str]] = OrderedDict()
         self._messages = MessageRecorder(redactor, clock, self._find_lone_call, self._take_retry)
+        self.fronts = FrontRouters(clock, self._messages.take_client, self._find_client_call)
         self._counts = TrafficCounts()
         self._hits: Counter[str] = Counter()
         self._callers: OrderedDict[str, CallerCounts] = OrderedDict()
@@ -154,6 +156,7 @@ class TrafficRecorder:
             self._servers = servers
             self._events.attach(self)
             self._messages.listen(servers())
+            self.fronts.listen()
         try:
             yield
         finally:
@@ -165,6 +168,7 @@ class TrafficRecorder:
         """Record nothing more."""
         self._events.leave(self)
         self._messages.release()
+        self.fronts.release()
 
     # Events
 
@@ -201,6 +205,7 @@ class TrafficRecorder:
         )
         if trace.obligations.redact:
             self._messages.hide(attempt.id)
+        self._join_client(attempt.id)
         call.add_step("rule", now, f"{trace.effect} by {trace.rule}: {trace.reason}")
         self._counts.count_decision(now, trace.rule, trace.effect)
         if trace.rule in self._hits or len(self._hits) < MAX_RULES:
@@ -273,6 +278,7 @@ class TrafficRecorder:
             call = self._begin(event.attempt, now)
         if call is None:  # it began before anybody watched
             return
+        self._join_client(event.id)
         error = self._redactor.text(f"{event.error}: {event.reason}".strip(": "))
         self._stopped.forget(event.id)
         outcome = name_outcome(event, stopped=call.is_stopped)
@@ -301,6 +307,20 @@ class TrafficRecorder:
             and not call.attempt.action.startswith(("elicit.", "sampling.", "roots."))
         ]
         return at[0] if len(at) == 1 else ""
+
+    def _join_client(self, id: str) -> None:
+        """The request of a gateway's client that this call is made for, if any, belongs to it."""
+        inbound = getattr(self._clients.find(id), "inbound", None)
+        if inbound is not None:
+            self.fronts.join(id, inbound)
+
+    def _find_client_call(self, key: InboundKey) -> str:
+        """The call that goes on with a request of a gateway's client; empty for none."""
+        for id, client in self._clients.all.items():
+            inbound = getattr(client, "inbound", None)
+            if inbound is not None and make_key(inbound) == key:
+                return id
+        return ""
 
     def _redact(self, arguments: object) -> object:
         """Arguments without secrets; of very large ones their size."""
