@@ -13,14 +13,21 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+FASTMCP = "isthmus.compat.fastmcp"
+
 OWN_ROOTS = {
     "mcp": "isthmus.compat.mcp",
     "mcp_types": "isthmus.compat.types",
-    "fastmcp": "isthmus.compat.fastmcp",
+    "fastmcp": FASTMCP,
 }
 """The package of ours below which the modules of another library's package have the same names."""
 
 MOVED = {
+    **dict.fromkeys(("fastmcp.tools.base", "fastmcp.tools.tool"), f"{FASTMCP}.tools.model"),
+    **dict.fromkeys(("fastmcp.prompts.base", "fastmcp.prompts.prompt"), f"{FASTMCP}.prompts.model"),
+    **dict.fromkeys(
+        ("fastmcp.resources.base", "fastmcp.resources.resource"), f"{FASTMCP}.resources.model"
+    ),
     "mcp.types": "isthmus.compat.types",
     "mcp.types.jsonrpc": "isthmus.compat.types",
     "mcp.types.version": "isthmus.compat.types",

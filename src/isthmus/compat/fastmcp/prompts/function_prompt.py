@@ -1,0 +1,133 @@
+"""Prompts made of functions, under the names of ``fastmcp.prompts.function_prompt``."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import PrivateAttr, TypeAdapter
+
+from isthmus.compat.fastmcp.components.functions import OfferedFunction, check_decorated
+from isthmus.compat.fastmcp.exceptions import FastMCPError, PromptError
+from isthmus.compat.fastmcp.prompts.model import Prompt, PromptArgument, PromptResult
+
+DECORATED = "__fastmcp_options__"
+
+
+class FunctionPrompt(Prompt):
+    """Prompt that a function renders.
+
+    Attributes:
+        fn: the function.
+    """
+
+    fn: Any
+
+    _function: OfferedFunction = PrivateAttr()
+
+    @classmethod
+    def from_function(cls, fn: Callable[..., Any], **options: Any) -> "FunctionPrompt":
+        """Make a prompt of a function.
+
+        Raises:
+            ValueError: no caller can fill its parameters, or it has no name.
+        """
+        given = {**getattr(fn, DECORATED, {}), **options}
+        function = OfferedFunction(fn, "prompts")
+        name = given.pop("name", None) or function.name
+        if name == "<lambda>":
+            raise ValueError("You must provide a name for lambda functions")
+        description = given.pop("description", None)
+        made = cls(
+            fn=function.fn,
+            name=name,
+            description=function.doc.description if description is None else description,
+            arguments=make_prompt_arguments(function),
+            **{key: value for key, value in given.items() if value is not None},
+        )
+        made._function = function
+        return made
+
+    async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
+        """Read the texts of the arguments as their types, and call the function.
+
+        Raises:
+            ValueError: an argument is missing.
+            PromptError: an argument cannot be read, or the function failed.
+        """
+        given = arguments or {}
+        required = {one.name for one in self.arguments or () if one.required}
+        if missing := required - set(given):
+            raise ValueError(f"Missing required arguments: {missing}")
+        function = self._function
+        try:
+            values = {
+                name: _read_argument(name, value, function.hints.get(name))
+                for name, value in given.items()
+                if name in function.signature.parameters
+            }
+            return self.convert_result(await function.call(function.bind(values)))
+        except FastMCPError:
+            raise
+        except Exception as error:
+            raise PromptError(f"Error rendering prompt {self.name!r}: {error}") from error
+
+
+def make_prompt_arguments(function: OfferedFunction) -> list[PromptArgument]:
+    """The arguments of a prompt; those that are no text say how to write them as JSON."""
+    schema = function.make_schema()
+    found: list[PromptArgument] = []
+    for name, told in schema.get("properties", {}).items():
+        description = told.get("description")
+        annotation = function.signature.parameters[name].annotation
+        if annotation is not function.signature.empty and annotation not in (str, "str"):
+            described = json.dumps(
+                TypeAdapter(function.hints.get(name, annotation)).json_schema(),
+                separators=(",", ":"),
+            )
+            note = (
+                f"Provide a value matching the following JSON schema: {described}. "
+                "Encode non-string values as JSON."
+            )
+            description = f"{description}\n\n{note}" if description else note
+        needed = name in schema.get("required", [])
+        found.append(PromptArgument(name=name, description=description, required=needed))
+    return found
+
+
+def _read_argument(name: str, value: Any, annotation: Any) -> Any:
+    """The text of an argument as its type: as it is where that is text, else as JSON.
+
+    Raises:
+        PromptError: it is neither.
+    """
+    if annotation is None or not isinstance(value, str):
+        return value
+    adapter = TypeAdapter(annotation)
+    try:
+        read = adapter.validate_python(value)
+    except ValueError:
+        read = None
+    if isinstance(read, str):
+        return read
+    try:
+        return adapter.validate_json(value)
+    except ValueError as error:
+        if read is not None:
+            return read
+        raise PromptError(
+            f"Could not convert argument '{name}' with value '{value}' to expected type {annotation}. "
+            f"Error: {error}"
+        ) from error
+
+
+def prompt(name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
+    """Mark a function as a prompt without a server; ``mcp.add_prompt(fn)`` offers it."""
+    if isinstance(name_or_fn, str):
+        name = name_or_fn
+
+    def decorate(fn: Any) -> Any:
+        check_decorated(fn, "prompt")
+        setattr(getattr(fn, "__func__", fn), DECORATED, {"name": name, **options})
+        return fn
+
+    return decorate(name_or_fn) if callable(name_or_fn) else decorate

@@ -1,0 +1,210 @@
+"""Serving of a façade over pipes and HTTP, and the names of ``fastmcp.server.http``."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from isthmus.errors import UsageError
+
+if TYPE_CHECKING:
+    from isthmus.compat.fastmcp.server.server_options import ServerOptions
+    from isthmus.server.server import Server
+
+GUIDE = "docs/guide/from-fastmcp.md"
+
+HTTP_TRANSPORTS = {"http", "streamable-http"}
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8000
+
+
+class FacadeRunner:
+    """Serving of a server written for fastmcp: ``run``, ``run_async``, ``http_app``, ``custom_route``."""
+
+    server: "Server[Any]"
+    options: "ServerOptions"
+    transport: str | None
+
+    def run(
+        self, transport: str | None = None, show_banner: bool | None = None, **given: Any
+    ) -> None:
+        """Serve until interrupted.
+
+        Args:
+            transport: ``stdio``, ``http``, ``streamable-http`` or ``sse``.
+            show_banner: nothing: isthmus prints none.
+            **given: ``host``, ``port``, ``path`` and more, for HTTP.
+        """
+        del show_banner
+        name, options = self._plan(transport, given)
+        self.server.run(name, **options)  # type: ignore[call-overload]  # as planned
+
+    async def run_async(
+        self, transport: str | None = None, show_banner: bool | None = None, **given: Any
+    ) -> None:
+        """Serve until cancelled."""
+        del show_banner
+        name, options = self._plan(transport, given)
+        await self.server.run_async(name, **options)
+
+    async def run_stdio_async(self, show_banner: bool | None = None, **_: Any) -> None:
+        """Serve over pipes until cancelled."""
+        await self.run_async("stdio", show_banner)
+
+    async def run_http_async(
+        self, show_banner: bool | None = None, transport: str = "http", **given: Any
+    ) -> None:
+        """Serve over HTTP until cancelled."""
+        await self.run_async(transport, show_banner, **given)
+
+    async def run_streamable_http_async(self, **given: Any) -> None:
+        """Serve over HTTP until cancelled (2.x)."""
+        await self.run_async("http", **given)
+
+    async def run_sse_async(self, **given: Any) -> None:
+        """Serve over HTTP with the transport of 2024-11-05 until cancelled (2.x)."""
+        await self.run_async("sse", **given)
+
+    def _plan(self, transport: str | None, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The transport of isthmus, and its options.
+
+        Raises:
+            ValueError: there is no such transport.
+        """
+        name = transport or os.environ.get("FASTMCP_TRANSPORT") or "stdio"
+        if name == "stdio":
+            self.transport = name
+            return "stdio", {}
+        if name not in HTTP_TRANSPORTS | {"sse"}:
+            raise ValueError(f"Unknown transport: {name}")
+        self.transport = "sse" if name == "sse" else "streamable-http"
+        said = self.options
+        host = given.get("host") or said.host or os.environ.get("FASTMCP_HOST") or DEFAULT_HOST
+        port = given.get("port") or said.port or int(os.environ.get("FASTMCP_PORT") or DEFAULT_PORT)
+        return "http", {"host": host, "port": port, **self._make_http_options(name, given)}
+
+    def _make_http_options(self, transport: str, given: dict[str, Any]) -> dict[str, Any]:
+        said = self.options
+        options: dict[str, Any] = {}
+        if transport == "sse":
+            options["sse"] = given.get("path") or said.sse_path or "/sse"
+        else:
+            options["path"] = given.get("path") or said.streamable_http_path or "/mcp"
+        if given.get("stateless_http", said.stateless_http) or given.get("stateless"):
+            options["stateless"] = True
+        if given.get("json_response", said.json_response):
+            options["stream_answers"] = False
+        if given.get("allowed_hosts"):
+            options["allowed_hosts"] = given["allowed_hosts"]
+        if given.get("allowed_origins"):
+            options["allowed_origins"] = given["allowed_origins"]
+        return options
+
+    def http_app(
+        self, path: str | None = None, middleware: Any = None, transport: str = "http", **given: Any
+    ) -> Any:
+        """The server as an application of starlette, with ``lifespan`` for the one it is mounted in."""
+        options = self._make_http_options(transport, {**given, "path": path})
+        return make_starlette_app(self.server, options, middleware)
+
+    def streamable_http_app(self, **given: Any) -> Any:
+        """The server as an application of starlette (2.x)."""
+        return self.http_app(**given)
+
+    def sse_app(self, path: str | None = None, **given: Any) -> Any:
+        """The server as an application of starlette, with the transport of 2024-11-05 (2.x)."""
+        return self.http_app(path, transport="sse", **given)
+
+    def custom_route(
+        self, path: str, methods: list[str], name: str | None = None, include_in_schema: bool = True
+    ) -> Callable[[Any], Any]:
+        """Decorate a function of starlette's request as what answers at a path beside the endpoint."""
+        del name, include_in_schema
+
+        def decorate(fn: Any) -> Any:
+            self.server.route(path, methods=methods)(make_route(fn))
+            return fn
+
+        return decorate
+
+
+def make_starlette_app(server: "Server[Any]", options: dict[str, Any], middleware: Any) -> Any:
+    """Make an application of starlette around isthmus' own.
+
+    Raises:
+        UsageError: starlette is not installed.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Mount
+    except ImportError as missing:
+        raise UsageError(
+            f"http_app() gives an application of starlette, which is not installed; server.asgi() needs none: {GUIDE}"
+        ) from missing
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> Any:
+        await server.open()
+        try:
+            yield
+        finally:
+            await server.close()
+
+    app: Any = Starlette(
+        routes=[Mount("/", app=server.asgi(**options))], middleware=middleware, lifespan=lifespan
+    )
+    app.lifespan = lifespan
+    app.state.path = options.get("path") or options.get("sse")
+    return app
+
+
+def make_route(fn: Any) -> Any:
+    """Make what isthmus calls for a request of a function that takes starlette's."""
+    from isthmus.server.routes import RouteRequest, RouteResponse
+
+    async def answer(request: RouteRequest) -> RouteResponse:
+        from urllib.parse import urlencode
+
+        from starlette.requests import Request  # of the environment of whoever has routes
+
+        scope = {
+            "type": "http",
+            "method": request.method,
+            "path": request.path,
+            "query_string": urlencode(request.query).encode(),
+            "headers": [
+                (k.encode("latin-1"), v.encode("latin-1")) for k, v in request.headers.items()
+            ],
+            "path_params": {},
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": request.body, "more_body": False}
+
+        parts = ResponseParts()
+        given = fn(Request(scope, receive))
+        response = await given if asyncio.iscoroutine(given) else given
+        await response(scope, receive, parts.take)
+        return RouteResponse(parts.body, parts.status, headers=parts.headers)
+
+    return answer
+
+
+class ResponseParts:
+    """Parts of a response that starlette sends."""
+
+    def __init__(self) -> None:
+        self.status, self.headers, self.body = 200, dict[str, str](), b""
+
+    async def take(self, message: Any) -> None:
+        """Take the next one."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {
+                name.decode("latin-1"): text.decode("latin-1")
+                for name, text in message["headers"]
+                if name.lower() != b"content-length"
+            }
+        else:
+            self.body += message.get("body", b"")

@@ -1,0 +1,222 @@
+"""Registry of a server written for fastmcp: its components, those of mounted servers, and what is hidden."""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from isthmus.compat.fastmcp.components.component import FastMCPComponent
+from isthmus.compat.fastmcp.exceptions import NotFoundError
+
+if TYPE_CHECKING:
+    from isthmus.compat.fastmcp.server.server import FastMCP
+
+Kind = Literal["tool", "resource", "template", "prompt"]
+
+KINDS: tuple[Kind, ...] = ("tool", "resource", "template", "prompt")
+
+LIST_METHODS: dict[Kind, str] = {
+    "tool": "tools/list",
+    "resource": "resources/list",
+    "template": "resources/templates/list",
+    "prompt": "prompts/list",
+}
+
+NOTIFICATIONS: dict[Kind, str] = {
+    "tool": "notifications/tools/list_changed",
+    "resource": "notifications/resources/list_changed",
+    "template": "notifications/resources/list_changed",
+    "prompt": "notifications/prompts/list_changed",
+}
+
+Duplicates = Literal["warn", "error", "replace", "ignore"]
+
+logger = logging.getLogger("fastmcp.server")
+
+
+@dataclass(frozen=True)
+class VisibilityRule:
+    """Rule that enables or disables components; the last one that fits decides.
+
+    Attributes:
+        enables: whether it enables them.
+        names, keys, tags: which; all of them where none is named.
+        kinds: of which kinds; of all where none is named.
+    """
+
+    enables: bool
+    names: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+
+    def fits(self, component: FastMCPComponent) -> bool:
+        """Whether it is about a component."""
+        if self.kinds and component.KEY_PREFIX not in self.kinds:
+            return False
+        if not (self.names or self.keys or self.tags):
+            return True
+        return (
+            component.name in self.names
+            or component.identifier in self.names
+            or component.key in self.keys
+            or component.key.removesuffix("@") in self.keys
+            or not self.tags.isdisjoint(component.tags)
+        )
+
+
+@dataclass
+class MountedFacade:
+    """Server that another one offers, under a prefix.
+
+    Attributes:
+        server: the server.
+        prefix: what its names begin with; none for None.
+        tool_names: names that single tools have instead.
+    """
+
+    server: "FastMCP"
+    prefix: str | None
+    tool_names: dict[str, str] = field(default_factory=dict)
+
+    def to_outer(self, kind: Kind, name: str) -> str:
+        """The name or URI that clients of the outer server see."""
+        if kind == "tool" and name in self.tool_names:
+            return self.tool_names[name]
+        if not self.prefix:
+            return name
+        if kind in ("tool", "prompt"):
+            return f"{self.prefix}_{name}"
+        scheme, separator, rest = name.partition("://")
+        return f"{scheme}{separator}{self.prefix}/{rest}" if separator else name
+
+    def to_inner(self, kind: Kind, name: str) -> str | None:
+        """The name or URI that the mounted server knows; None for what cannot be its."""
+        for inner, outer in self.tool_names.items():
+            if kind == "tool" and outer == name:
+                return inner
+        if not self.prefix:
+            return name
+        if kind in ("tool", "prompt"):
+            start = f"{self.prefix}_"
+            return name[len(start) :] if name.startswith(start) else None
+        scheme, separator, rest = name.partition("://")
+        start = f"{self.prefix}/"
+        return f"{scheme}{separator}{rest[len(start) :]}" if rest.startswith(start) else None
+
+    def rename(self, kind: Kind, component: Any) -> Any:
+        """A component as clients of the outer server see it."""
+        outer = self.to_outer(kind, component.identifier)
+        if outer == component.identifier:
+            return component
+        member = {"resource": "uri", "template": "uri_template"}.get(kind, "name")
+        return component.model_copy(update={member: outer})
+
+
+class ComponentRegistry:
+    """Components of one server, by kind and identifier.
+
+    Args:
+        duplicates: what is done about a second one of a name.
+
+    Attributes:
+        own: its own components.
+        mounts: servers mounted in it, the first one that has a name wins.
+        rules: what is hidden.
+        on_change: told of the notification for a list that changed.
+    """
+
+    def __init__(self, duplicates: Duplicates = "warn") -> None:
+        self.duplicates = duplicates
+        self.own: dict[Kind, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self.mounts: list[MountedFacade] = []
+        self.rules: list[VisibilityRule] = []
+        self.on_change: Callable[[str], None] | None = None
+
+    def add(self, kind: Kind, component: Any) -> Any:
+        """Add a component; gives the one that is there afterwards.
+
+        Raises:
+            ValueError: there is one of its name, and that is an error here.
+        """
+        key, known = component.identifier, self.own[kind]
+        if key in known:
+            if self.duplicates == "error":
+                raise ValueError(f"Component already exists: {component.key}")
+            if self.duplicates == "ignore":
+                return known[key]
+            if self.duplicates == "warn":
+                logger.warning("Component already exists: %s", component.key)
+        known[key] = component
+        self.announce(kind)
+        return component
+
+    def remove(self, kind: Kind, key: str) -> None:
+        """Remove a component.
+
+        Raises:
+            NotFoundError: there is none of this name.
+        """
+        if self.own[kind].pop(key, None) is None:
+            raise NotFoundError(f"Unknown {kind}: {key!r}")
+        self.announce(kind)
+
+    def announce(self, kind: Kind) -> None:
+        """Tell that a list changed."""
+        if self.on_change is not None:
+            self.on_change(NOTIFICATIONS[kind])
+
+    def add_rule(self, rule: VisibilityRule) -> None:
+        """Enable or disable components from now on."""
+        self.rules.append(rule)
+        for kind in KINDS:
+            self.announce(kind)
+
+    def is_visible(self, component: Any) -> bool:
+        """Whether a component is offered."""
+        if not component.enabled:
+            return False
+        for rule in reversed(self.rules):
+            if rule.fits(component):
+                return rule.enables
+        return True
+
+    def find_own(self, kind: Kind, key: str) -> Any:
+        """A component of the server itself that is offered; None for none."""
+        component = self.own[kind].get(key)
+        return component if component is not None and self.is_visible(component) else None
+
+    async def list_all(self, kind: Kind) -> list[Any]:
+        """All components of a kind that are offered, those of mounted servers after its own."""
+        found = {key: one for key, one in self.own[kind].items() if self.is_visible(one)}
+        for mount in self.mounts:
+            for one in await mount.server.list_components(kind):
+                renamed = mount.rename(kind, one)
+                if renamed.identifier not in found and self.is_visible(renamed):
+                    found[renamed.identifier] = renamed
+        return [*found.values()]
+
+    async def find_mount(self, kind: Kind, key: str) -> tuple[MountedFacade, str] | None:
+        """The mounted server that has a component, and the name that it has there."""
+        for mount in self.mounts:
+            inner = mount.to_inner(kind, key)
+            if inner is not None and await mount.server.find_component(kind, inner) is not None:
+                return mount, inner
+        return None
+
+
+def make_rule(
+    enables: bool,
+    names: Collection[str] | None,
+    keys: Collection[str] | None,
+    tags: Collection[str] | None,
+    components: Collection[str] | None,
+) -> VisibilityRule:
+    """Make a rule of the arguments of ``mcp.enable`` and ``mcp.disable``."""
+    return VisibilityRule(
+        enables,
+        frozenset(names or ()),
+        frozenset(keys or ()),
+        frozenset(tags or ()),
+        frozenset(components or ()),
+    )

@@ -1,0 +1,500 @@
+"""``FastMCP``: a server written for fastmcp, served by isthmus' server underneath."""
+
+import inspect
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from isthmus.compat.fastmcp.components.functions import check_decorated
+from isthmus.compat.fastmcp.exceptions import (
+    FastMCPError,
+    NotFoundError,
+    PromptError,
+    ResourceError,
+    ResourceSecurityError,
+    ToolError,
+)
+from isthmus.compat.fastmcp.prompts.model import Prompt, PromptResult
+from isthmus.compat.fastmcp.resources.model import Resource, ResourceResult
+from isthmus.compat.fastmcp.resources.template import (
+    ResourceTemplate,
+    list_path_names,
+    list_query_names,
+)
+from isthmus.compat.fastmcp.server.context import Context, find_context
+from isthmus.compat.fastmcp.server.http import FacadeRunner
+from isthmus.compat.fastmcp.server.messages import make_message_context
+from isthmus.compat.fastmcp.server.middleware.middleware import compose_layers
+from isthmus.compat.fastmcp.server.provider import FacadeProvider, SessionIds
+from isthmus.compat.fastmcp.server.registry import (
+    LIST_METHODS,
+    ComponentRegistry,
+    Duplicates,
+    Kind,
+    MountedFacade,
+    make_rule,
+)
+from isthmus.compat.fastmcp.server.server_options import ServerOptions, read_options
+from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
+from isthmus.errors import CapabilityMissing, Refuse, UrlRequired
+from isthmus.server.server import Server
+
+logger = logging.getLogger("fastmcp.server")
+
+PASSED_ON = (FastMCPError, NotFoundError, Refuse, CapabilityMissing, UrlRequired)
+
+
+class FastMCP(FacadeRunner):
+    """Server written for fastmcp: decorators, mounted servers, middleware, lifespan.
+
+    Args:
+        name: what it calls itself; one is made up if not given.
+        instructions: how to use it, for a model to read.
+        **options: see :class:`~isthmus.compat.fastmcp.server.server_options.ServerOptions`.
+
+    Attributes:
+        server: isthmus' server, which serves it.
+        registry: its components, and mounted servers.
+        middleware: layers around messages, the first outermost.
+        lifespan_value: what its lifespan gave.
+    """
+
+    def __init__(
+        self, name: str | None = None, instructions: str | None = None, **options: Any
+    ) -> None:
+        given = read_options(options)
+        self.options: ServerOptions = given
+        self.registry = ComponentRegistry(given.duplicates)
+        self.middleware: list[Any] = list(given.middleware)
+        self.sessions = SessionIds()
+        self.lifespan_value: Any = None
+        self.transport: str | None = None
+        self.strict_input_validation = given.strict_input_validation
+        self._lifespan = given.lifespan
+        self._instructions = instructions
+        self.server: Server[Any] = Server(
+            name or f"FastMCP-{secrets.token_hex(2)}",
+            instructions=instructions,
+            lifespan=lambda _: self.open_lifespan(),
+            sanitise=None,
+            redact=None,
+            **given.make_server_settings(),
+        )
+        settings = self.server._settings  # noqa: SLF001 - as `Server.proxy` gives them to its provider
+        self.server.add_provider(FacadeProvider(self, settings))
+        for one in given.tools:
+            self.add_tool(one)
+        if given.include_tags:
+            self.enable(tags=given.include_tags, only=True)
+        if given.exclude_tags:
+            self.disable(tags=given.exclude_tags)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """What it calls itself."""
+        return self.server.info.name
+
+    @property
+    def version(self) -> str | None:
+        """Its own version."""
+        return self.server.info.version
+
+    @property
+    def instructions(self) -> str | None:
+        """How to use it, for a model to read."""
+        return self._instructions
+
+    @instructions.setter
+    def instructions(self, text: str | None) -> None:
+        self._instructions = text
+        self.server.configure(instructions=text)
+
+    @property
+    def auth(self) -> Any:
+        """Who says who may ask for what over HTTP; None where everybody may."""
+        return self.options.auth
+
+    @asynccontextmanager
+    async def open_lifespan(self) -> AsyncIterator[Any]:
+        """Open its lifespan, and those of mounted servers in it."""
+        async with AsyncExitStack() as stack:
+            if self._lifespan is not None:
+                self.lifespan_value = await stack.enter_async_context(self._lifespan(self))
+            for mount in self.registry.mounts:
+                await stack.enter_async_context(mount.server.open_lifespan())
+            yield self.lifespan_value
+
+    # Tools
+
+    def tool(self, name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
+        """Decorate a function as a tool: ``@mcp.tool``, ``@mcp.tool()`` and ``@mcp.tool("name")``."""
+        from isthmus.compat.fastmcp.tools.function_tool import FunctionTool
+
+        if isinstance(name_or_fn, str):
+            name, name_or_fn = name_or_fn, None
+
+        def decorate(fn: Any) -> Any:
+            check_decorated(fn, "tool")
+            made = FunctionTool.from_function(fn, name=name, **self.options.complete_tool(options))
+            self.registry.add("tool", made)
+            return fn
+
+        return decorate if name_or_fn is None else decorate(name_or_fn)
+
+    def add_tool(self, tool: Any) -> Any:
+        """Offer a tool, or a function as one; gives the tool."""
+        return self.registry.add(
+            "tool", tool if isinstance(tool, Tool) else Tool.from_function(tool)
+        )
+
+    def remove_tool(self, name: str, version: str | None = None) -> None:  # noqa: ARG002 - as fastmcp has it
+        """Offer a tool no longer."""
+        self.registry.remove("tool", name)
+
+    # Resources
+
+    def resource(self, uri: str, **options: Any) -> Any:
+        """Decorate a function as a resource, or as a template where its URI or its parameters make it one.
+
+        Raises:
+            TypeError: there is no URI.
+        """
+        if callable(uri):
+            raise TypeError(
+                "The @resource decorator was used incorrectly. It requires a URI as the first argument. "
+                "Use @resource('uri') instead of @resource"
+            )
+
+        def decorate(fn: Any) -> Any:
+            check_decorated(fn, "resource")
+            self.add_resource_fn(fn, uri, **options)
+            return fn
+
+        return decorate
+
+    def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> Any:
+        """Offer a function as a resource or a template; gives it (2.x)."""
+        if list_path_names(uri) or list_query_names(uri):
+            made = ResourceTemplate.from_function(fn, uri, **options)
+            return self.registry.add("template", made)
+        options.pop("security", None)
+        return self.registry.add("resource", Resource.from_function(fn, uri, **options))
+
+    def add_resource(self, resource: Any) -> Any:
+        """Offer a resource; gives it."""
+        if not isinstance(resource, Resource):
+            return self.add_resource_fn(resource, resource.__fastmcp_options__["uri"])
+        return self.registry.add("resource", resource)
+
+    def add_template(self, template: ResourceTemplate) -> Any:
+        """Offer a template; gives it."""
+        return self.registry.add("template", template)
+
+    # Prompts
+
+    def prompt(self, name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
+        """Decorate a function as a prompt: ``@mcp.prompt``, ``@mcp.prompt()`` and ``@mcp.prompt("name")``."""
+        if isinstance(name_or_fn, str):
+            name, name_or_fn = name_or_fn, None
+
+        def decorate(fn: Any) -> Any:
+            check_decorated(fn, "prompt")
+            self.registry.add("prompt", Prompt.from_function(fn, name=name, **options))
+            return fn
+
+        return decorate if name_or_fn is None else decorate(name_or_fn)
+
+    def add_prompt(self, prompt: Any) -> Any:
+        """Offer a prompt, or a function as one; gives the prompt."""
+        made = prompt if isinstance(prompt, Prompt) else Prompt.from_function(prompt)
+        return self.registry.add("prompt", made)
+
+    # What is offered
+
+    def enable(
+        self,
+        *,
+        names: Collection[str] | None = None,
+        keys: Collection[str] | None = None,
+        tags: Collection[str] | None = None,
+        components: Collection[str] | None = None,
+        only: bool = False,
+        **_: Any,
+    ) -> "FastMCP":
+        """Offer what was disabled; ``only`` hides all else."""
+        if only:
+            self.registry.add_rule(make_rule(False, None, None, None, components))
+        self.registry.add_rule(make_rule(True, names, keys, tags, components))
+        return self
+
+    def disable(
+        self,
+        *,
+        names: Collection[str] | None = None,
+        keys: Collection[str] | None = None,
+        tags: Collection[str] | None = None,
+        components: Collection[str] | None = None,
+        **_: Any,
+    ) -> "FastMCP":
+        """Hide components from everybody."""
+        self.registry.add_rule(make_rule(False, names, keys, tags, components))
+        return self
+
+    def add_middleware(self, middleware: Any) -> None:
+        """Put a layer around messages, inside those put before."""
+        self.middleware.append(middleware)
+
+    def mount(
+        self,
+        server: "FastMCP",
+        namespace: str | None = None,
+        *,
+        prefix: str | None = None,
+        tool_names: dict[str, str] | None = None,
+        **_: Any,
+    ) -> None:
+        """Offer what another server offers, now and later, under a prefix."""
+        if isinstance(server, str):  # 2.x before 2.9 had the prefix first
+            server, namespace = namespace, server  # type: ignore[assignment]  # as they were swapped
+        self.registry.mounts.append(MountedFacade(server, namespace or prefix, tool_names or {}))
+
+    async def import_server(self, server: "FastMCP", prefix: str | None = None) -> None:
+        """Copy what another server offers now (2.x)."""
+        if isinstance(server, str):
+            server, prefix = prefix, server  # type: ignore[assignment]  # as they were swapped
+        mount = MountedFacade(server, prefix)
+        for kind in LIST_METHODS:
+            for one in await server.registry.list_all(kind):
+                self.registry.add(kind, mount.rename(kind, one))
+
+    async def list_components(self, kind: Kind, *, run_middleware: bool = True) -> Sequence[Any]:
+        """The components of a kind, through the middleware."""
+        if not (self.middleware and run_middleware):
+            return await self.registry.list_all(kind)
+        async with Context(self, find_own_context()) as context:
+            message = make_message_context(LIST_METHODS[kind], {}, context)
+            listed = compose_layers(self.middleware, lambda _: self.registry.list_all(kind))
+            found: Sequence[Any] = await listed(message)
+            return found
+
+    async def find_component(self, kind: Kind, key: str) -> Any:
+        """A component, also of a mounted server, under the name it has here; None for none."""
+        found = self.registry.find_own(kind, key)
+        if found is None and (mounted := await self.registry.find_mount(kind, key)):
+            mount, inner = mounted
+            found = mount.rename(kind, await mount.server.find_component(kind, inner))
+            return found if self.registry.is_visible(found) else None
+        return found
+
+    async def list_tools(self, *, run_middleware: bool = True) -> Sequence[Any]:
+        """The tools."""
+        return await self.list_components("tool", run_middleware=run_middleware)
+
+    async def list_resources(self, *, run_middleware: bool = True) -> Sequence[Any]:
+        """The resources."""
+        return await self.list_components("resource", run_middleware=run_middleware)
+
+    async def list_resource_templates(self, *, run_middleware: bool = True) -> Sequence[Any]:
+        """The templates."""
+        return await self.list_components("template", run_middleware=run_middleware)
+
+    async def list_prompts(self, *, run_middleware: bool = True) -> Sequence[Any]:
+        """The prompts."""
+        return await self.list_components("prompt", run_middleware=run_middleware)
+
+    async def get_tools(self, **_: Any) -> Mapping[str, Any]:
+        """The tools by name (2.x)."""
+        return {one.identifier: one for one in await self.registry.list_all("tool")}
+
+    async def get_resources(self, **_: Any) -> Mapping[str, Any]:
+        """The resources by URI (2.x)."""
+        return {one.identifier: one for one in await self.registry.list_all("resource")}
+
+    async def get_resource_templates(self, **_: Any) -> Mapping[str, Any]:
+        """The templates by URI (2.x)."""
+        return {one.identifier: one for one in await self.registry.list_all("template")}
+
+    async def get_prompts(self, **_: Any) -> Mapping[str, Any]:
+        """The prompts by name (2.x)."""
+        return {one.identifier: one for one in await self.registry.list_all("prompt")}
+
+    async def get_tool(self, name: str, version: Any = None) -> Any:  # noqa: ARG002 - as fastmcp has it
+        """A tool; None for none."""
+        return await self.find_component("tool", name)
+
+    async def get_resource(self, uri: str, version: Any = None) -> Any:  # noqa: ARG002 - same
+        """A resource; None for none."""
+        return await self.find_component("resource", str(uri))
+
+    async def get_resource_template(self, uri: str, version: Any = None) -> Any:  # noqa: ARG002 - same
+        """A template, by its own URI or by one that it matches; None for none."""
+        for one in await self.registry.list_all("template"):
+            if one.uri_template == uri or one.matches(uri) is not None:
+                return one
+        return None
+
+    async def get_prompt(self, name: str, version: Any = None) -> Any:  # noqa: ARG002 - same
+        """A prompt; None for none."""
+        return await self.find_component("prompt", name)
+
+    # Requests
+
+    async def _serve_message(
+        self, method: str, params: dict[str, Any], handle: Callable[[Any], Any], *, layered: bool
+    ) -> Any:
+        """Serve a request through the middleware."""
+        async with Context(self, find_own_context()) as context:
+            if not (self.middleware and layered):
+                return await handle(params)
+            message = make_message_context(method, params, context)
+
+            async def serve(changed: Any) -> Any:
+                said = changed.message
+                return await handle({key: getattr(said, key) for key in params})
+
+            return await compose_layers(self.middleware, serve)(message)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        version: Any = None,  # noqa: ARG002 - as fastmcp has it
+        run_middleware: bool = True,
+    ) -> ToolResult:
+        """Call a tool.
+
+        Raises:
+            NotFoundError: there is none of this name.
+            ToolError: it failed.
+            ValidationError: the arguments do not fit.
+        """
+        params = {"name": name, "arguments": arguments or {}}
+        result: ToolResult = await self._serve_message(
+            "tools/call", params, self._call_tool, layered=run_middleware
+        )
+        return result
+
+    async def _call_tool(self, params: dict[str, Any]) -> ToolResult:
+        name, arguments = params["name"], params["arguments"] or {}
+        tool = self.registry.find_own("tool", name)
+        if tool is None:
+            mounted = await self.registry.find_mount("tool", name)
+            if mounted is None or await self.find_component("tool", name) is None:
+                raise NotFoundError(f"Unknown tool: {name!r}")
+            mount, inner = mounted
+            return await mount.server.call_tool(inner, arguments)
+        try:
+            result: ToolResult = await tool.run(arguments)
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            logger.exception("Error calling tool %r", name)
+            raise ToolError(self.options.describe(f"Error calling tool {name!r}", error)) from error
+        return result
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        version: Any = None,  # noqa: ARG002 - as fastmcp has it
+        run_middleware: bool = True,
+    ) -> ResourceResult:
+        """Read a resource.
+
+        Raises:
+            NotFoundError: there is none at this URI.
+            ResourceError: it cannot be read.
+        """
+        result: ResourceResult = await self._serve_message(
+            "resources/read", {"uri": str(uri)}, self._read_resource, layered=run_middleware
+        )
+        return result
+
+    async def _read_resource(self, params: dict[str, Any]) -> ResourceResult:
+        uri = str(params["uri"])
+        resource = self.registry.find_own("resource", uri)
+        if resource is not None:
+            return await self._read(uri, resource, resource.read())
+        for template in self.registry.own["template"].values():
+            values = template.matches(uri) if self.registry.is_visible(template) else None
+            if values is not None:
+                self.options.check_values(uri, template.security, values)
+                return await self._read(uri, template, template.read(values))
+        for mount in self.registry.mounts:
+            inner = mount.to_inner("resource", uri)
+            if inner is not None:
+                try:
+                    return await mount.server.read_resource(inner)
+                except ResourceSecurityError:
+                    raise
+                except NotFoundError:
+                    continue
+        raise NotFoundError(f"Unknown resource: {uri!r}")
+
+    async def _read(self, uri: str, source: Any, reading: Any) -> ResourceResult:
+        try:
+            result: ResourceResult = source.convert_result(await reading)
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            logger.exception("Error reading resource %r", uri)
+            text = self.options.describe(f"Error reading resource {uri!r}", error)
+            raise ResourceError(text) from error
+        return result
+
+    async def render_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        version: Any = None,  # noqa: ARG002 - as fastmcp has it
+        run_middleware: bool = True,
+    ) -> PromptResult:
+        """Render a prompt.
+
+        Raises:
+            NotFoundError: there is none of this name.
+            PromptError: it failed.
+        """
+        params = {"name": name, "arguments": arguments}
+        result: PromptResult = await self._serve_message(
+            "prompts/get", params, self._render_prompt, layered=run_middleware
+        )
+        return result
+
+    async def _render_prompt(self, params: dict[str, Any]) -> PromptResult:
+        name, arguments = params["name"], params["arguments"]
+        prompt = self.registry.find_own("prompt", name)
+        if prompt is None:
+            mounted = await self.registry.find_mount("prompt", name)
+            if mounted is None:
+                raise NotFoundError(f"Unknown prompt: {name!r}")
+            mount, inner = mounted
+            return await mount.server.render_prompt(inner, arguments)
+        try:
+            rendered = prompt.render(arguments)
+            result: PromptResult = prompt.convert_result(
+                await rendered if inspect.isawaitable(rendered) else rendered
+            )
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            logger.exception("Error rendering prompt %r", name)
+            text = self.options.describe(f"Error rendering prompt {name!r}", error)
+            raise PromptError(text) from error
+        return result
+
+
+def find_own_context() -> Any:
+    """The context of isthmus for the request that is served; None outside of one."""
+    context = find_context()
+    return None if context is None else context.find_own()
+
+
+__all__ = ["Duplicates", "FastMCP"]

@@ -1,0 +1,1 @@
+"""Helpers under the names of ``fastmcp.utilities``."""
