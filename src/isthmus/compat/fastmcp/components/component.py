@@ -5,6 +5,8 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from isthmus.compat.fastmcp.flavour import FLAVOUR
+
 
 def coerce_version(version: Any) -> str | None:
     """A version as text.
@@ -75,7 +77,7 @@ class FastMCPComponent(BaseModel):
             own: dict[str, Any] = {"tags": sorted(self.tags)}
             if self.version is not None:
                 own["version"] = self.version
-            meta["fastmcp"] = {**meta.get("fastmcp", {}), **own}
+            meta[FLAVOUR.meta_key] = {**meta.get(FLAVOUR.meta_key, {}), **own}
         return meta
 
     def enable(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.server.schema.signatures import parse_docstring
 
 PARAMETER_SECTIONS = {"args", "arguments", "params", "parameters"}
@@ -31,7 +32,7 @@ def read_docstring(fn: Callable[..., Any]) -> DocstringParts:
     doc = inspect.getdoc(fn)
     if not doc:
         return DocstringParts()
-    if ":" not in doc and "---" not in doc:
+    if not FLAVOUR.reads_sections or (":" not in doc and "---" not in doc):
         return DocstringParts(doc)
     lines = doc.splitlines()
     found = _read_google_style(lines)

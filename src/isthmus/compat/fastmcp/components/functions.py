@@ -13,6 +13,7 @@ from isthmus.compat.fastmcp.components.injection import (
     find_injected,
     resolve_hints,
 )
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.utilities.json_schema import compress_schema
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class OfferedFunction:
             title = told.get("title") if isinstance(told, dict) else None
             if isinstance(title, str) and title != make_title(name):
                 properties[name]["title"] = title
+        if not FLAVOUR.closes_arguments and schema.get("additionalProperties") is False:
+            del schema["additionalProperties"]
         for name, text in self.doc.parameters.items():
             if name in properties and "description" not in properties[name]:
                 properties[name]["description"] = text

@@ -8,6 +8,7 @@ from pydantic import PrivateAttr, TypeAdapter
 
 from isthmus.compat.fastmcp.components.functions import OfferedFunction, check_decorated
 from isthmus.compat.fastmcp.exceptions import FastMCPError, PromptError
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.prompts.model import Prompt, PromptArgument, PromptResult
 
 DECORATED = "__fastmcp_options__"
@@ -84,10 +85,7 @@ def make_prompt_arguments(function: OfferedFunction) -> list[PromptArgument]:
                 TypeAdapter(function.hints.get(name, annotation)).json_schema(),
                 separators=(",", ":"),
             )
-            note = (
-                f"Provide a value matching the following JSON schema: {described}. "
-                "Encode non-string values as JSON."
-            )
+            note = FLAVOUR.prompt_note.format(schema=described)
             description = f"{description}\n\n{note}" if description else note
         needed = name in schema.get("required", [])
         found.append(PromptArgument(name=name, description=description, required=needed))

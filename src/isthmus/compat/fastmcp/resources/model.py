@@ -17,6 +17,7 @@ from isthmus.compat.fastmcp.components.component import (
     make_public_meta,
 )
 from isthmus.compat.fastmcp.components.content import load_types
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.wire import ReadResourceResult
 from isthmus.wire import Resource as WireResource
 
@@ -82,7 +83,7 @@ class ResourceResult:
         elif isinstance(contents, str | bytes):
             self.contents = [ResourceContent(contents)]
         elif contents is None or isinstance(contents, dict | tuple | int | float):
-            self.contents = [ResourceContent(json.dumps(contents), "application/json")]
+            self.contents = [ResourceContent(write_plain(contents), "application/json")]
         else:
             raise TypeError(
                 f"contents must be str, bytes, or list[ResourceContent], got {type(contents).__name__}"
@@ -99,6 +100,13 @@ class ResourceResult:
         return load_types().ReadResourceResult.model_validate(
             msgspec.to_builtins(self.to_wire(str(uri)))
         )
+
+
+def write_plain(value: Any) -> str:
+    """Plain data as JSON."""
+    if FLAVOUR.writes_compact_json:
+        return pydantic_core.to_json(value, fallback=str).decode()
+    return json.dumps(value)
 
 
 def make_resource_result(
@@ -119,7 +127,7 @@ def make_resource_result(
             ]
         return result
     if value is None or isinstance(value, dict | list | tuple | int | float):
-        text = json.dumps(value)
+        text = write_plain(value)
         return ResourceResult([ResourceContent(text, mime_type or "application/json", meta)])
     return ResourceResult(value)
 

@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, field_validator
 from isthmus.compat.fastmcp.components.component import FastMCPComponent, drop_none, dump_model
 from isthmus.compat.fastmcp.components.content import load_types
 from isthmus.compat.fastmcp.components.functions import OfferedFunction
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.resources.function_resource import (
     DECORATED,
     make_resource_annotations,
@@ -142,7 +143,8 @@ class ResourceTemplate(FastMCPComponent):
 
     def convert_result(self, value: Any) -> ResourceResult:
         """Make a result of what a function returned."""
-        return make_resource_result(value, self.mime_type, self.meta)
+        kind = self.mime_type if FLAVOUR.types_templates else None
+        return make_resource_result(value, kind, self.meta)
 
     def to_wire(self, uri_template: str) -> WireTemplate:
         """The template as isthmus lists it."""

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from isthmus.compat.fastmcp.exceptions import DisabledError, FastMCPError, NotFoundError
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.server.context import Context
 from isthmus.compat.fastmcp.server.registry import LIST_METHODS, Kind
 from isthmus.compat.fastmcp.utilities.json_schema import dereference_refs
@@ -92,7 +93,7 @@ class FacadeProvider:
         async def run(own: Any) -> list[Wire]:
             async with Context(facade, own, inbound.link):
                 found = await facade.list_components(kind)
-                shown = map(inline_schemas, found) if facade.options.dereference_schemas else found
+                shown = map(inline_schemas, found) if facade.options.inlines_schemas else found
                 return [one.to_wire(one.identifier) for one in shown]
 
         listed: list[Wire] = await run_once(run, inbound, self._settings)
@@ -130,7 +131,7 @@ class FacadeProvider:
         try:
             result = await self._facade.call_tool(params.name, arguments or {})
         except (NotFoundError, DisabledError):
-            return make_error_result(f"Unknown tool: {params.name!r}")
+            return make_error_result(name_unknown("tool", params.name))
         except FastMCPError as error:
             return make_error_result(str(error))
         written: Wire = result.to_wire()
@@ -140,10 +141,10 @@ class FacadeProvider:
         try:
             result = await self._facade.read_resource(params.uri)
         except (NotFoundError, DisabledError) as error:
-            text = f"Resource not found: {params.uri!r}"
-            raise Refuse(-32602, text, {"uri": params.uri}) from error
+            text = FLAVOUR.missing_text.format(uri=params.uri)
+            raise Refuse(FLAVOUR.missing_code, text, {"uri": params.uri}) from error
         except FastMCPError as error:
-            raise Refuse(-32603, str(error)) from error
+            raise Refuse(FLAVOUR.failed_code, str(error)) from error
         written: Wire = result.to_wire(params.uri)
         return written
 
@@ -152,9 +153,9 @@ class FacadeProvider:
         try:
             result = await self._facade.render_prompt(params.name, arguments)
         except (NotFoundError, DisabledError) as error:
-            raise Refuse(-32602, f"Unknown prompt: {params.name!r}") from error
+            raise Refuse(FLAVOUR.unknown_code, name_unknown("prompt", params.name)) from error
         except FastMCPError as error:
-            raise Refuse(-32603, str(error)) from error
+            raise Refuse(FLAVOUR.failed_code, str(error)) from error
         written: Wire = result.to_wire()
         return written
 
@@ -189,6 +190,11 @@ def inline_schemas(component: Any) -> Any:
         if isinstance(schema := getattr(component, name, None), dict) and "$defs" in schema
     }
     return component.model_copy(update=changes) if changes else component
+
+
+def name_unknown(kind: str, name: str) -> str:
+    """Say that there is no tool or prompt of a name."""
+    return f"Unknown {kind}: {name!r}" if FLAVOUR.quotes_unknown else f"Unknown {kind}: {name}"
 
 
 def make_error_result(text: str) -> CallToolResult:

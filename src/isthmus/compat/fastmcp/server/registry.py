@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from isthmus.compat.fastmcp.components.component import FastMCPComponent
 from isthmus.compat.fastmcp.exceptions import NotFoundError
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 
 if TYPE_CHECKING:
     from isthmus.compat.fastmcp.server.server import FastMCP
@@ -110,7 +111,10 @@ class MountedFacade:
         if outer == component.identifier:
             return component
         member = {"resource": "uri", "template": "uri_template"}.get(kind, "name")
-        return component.model_copy(update={member: outer})
+        changes = {member: outer}
+        if FLAVOUR.prefixes_resources and kind in ("resource", "template"):
+            changes["name"] = f"{self.prefix}_{component.name}"
+        return component.model_copy(update=changes)
 
 
 class ComponentRegistry:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from isthmus.compat.fastmcp.exceptions import ResourceSecurityError
+from isthmus.compat.fastmcp.flavour import FLAVOUR, LIBRARY_VERSION
 from isthmus.compat.fastmcp.resources.template import INHERITED
 from isthmus.compat.fastmcp.server.registry import Duplicates
 from isthmus.errors import UsageError
@@ -81,14 +82,17 @@ class ServerOptions:
         self.strict_input_validation = bool(self.strict_input_validation)
 
     @property
+    def inlines_schemas(self) -> bool:
+        """Whether definitions stand where they are referred to."""
+        return self.dereference_schemas and FLAVOUR.inlines_schemas
+
+    @property
     def duplicates(self) -> Duplicates:
         """What is done about a second component of a name."""
         return self.on_duplicate or "warn"
 
     def make_server_settings(self) -> dict[str, Any]:
         """The arguments of isthmus' server."""
-        from isthmus.compat.fastmcp.flavour import LIBRARY_VERSION
-
         settings: dict[str, Any] = {
             "version": LIBRARY_VERSION if self.version is None else str(self.version),
             "website_url": self.website_url,
@@ -121,7 +125,7 @@ class ServerOptions:
             ResourceSecurityError: one does.
         """
         policy = self.resource_security if security == INHERITED else security
-        if policy is None:
+        if policy is None or not FLAVOUR.screens_paths:
             return
         for value in values.values():
             listed = value if isinstance(value, list) else [value]

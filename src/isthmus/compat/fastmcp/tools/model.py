@@ -16,6 +16,7 @@ from isthmus.compat.fastmcp.components.content import (
     to_wire_block,
 )
 from isthmus.compat.fastmcp.exceptions import ToolError
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.utilities.types import NotSet, NotSetT
 from isthmus.wire import CallToolResult
 from isthmus.wire import Tool as WireTool
@@ -173,7 +174,8 @@ class Tool(FastMCPComponent):
         if self.output_schema is None:
             return ToolResult(content, plain if isinstance(plain, dict) else None)
         if self.output_schema.get(WRAP_KEY):
-            return ToolResult(content, {"result": plain}, {"fastmcp": {"wrap_result": True}})
+            meta = {"fastmcp": {"wrap_result": True}} if FLAVOUR.tells_wrapping else None
+            return ToolResult(content, {"result": plain}, meta)
         return ToolResult(content, plain)
 
     def _write(self, plain: Any) -> Any:
@@ -182,7 +184,9 @@ class Tool(FastMCPComponent):
     def to_wire(self, name: str) -> WireTool:
         """The tool as isthmus lists it."""
         annotations = dump_model(self.annotations)
-        title = self.title or (annotations or {}).get("title") or make_title(name)
+        title = self.title or (annotations or {}).get("title")
+        if title is None and FLAVOUR.makes_titles:
+            title = make_title(name)
         listed = {
             **self.list_shared_members(),
             "name": name,

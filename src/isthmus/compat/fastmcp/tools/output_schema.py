@@ -8,6 +8,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
 from isthmus.compat.fastmcp.components.content import content_classes
+from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.tools.model import WRAP_KEY, ToolResult
 from isthmus.compat.fastmcp.utilities.json_schema import compress_schema, is_object_schema
 from isthmus.compat.fastmcp.utilities.types import MediaSource
@@ -45,13 +46,20 @@ class OutputSchemaGenerator(GenerateJsonSchema):
 
 def make_output_schema(annotation: Any) -> dict[str, Any] | None:
     """The schema of what a function returns; None where it returns content, or nothing is said."""
-    if annotation in (None, Any, ...) or isinstance(annotation, str) or not _is_data(annotation):
+    if (
+        not FLAVOUR.has_outputs
+        or annotation in (None, Any, ...)
+        or isinstance(annotation, str)
+        or not _is_data(annotation)
+    ):
         return None
     try:
         schema = _describe_type(annotation)
         if not is_object_schema(schema):
             schema = {**_describe_type(WrappedResult[annotation]), WRAP_KEY: True}
             del schema["description"]  # ours
+            if FLAVOUR.wrapper_description:
+                schema["description"] = FLAVOUR.wrapper_description
     except (PydanticSchemaGenerationError, PydanticUserError, PydanticInvalidForJsonSchema):
         return None
     return compress_schema(schema, prune_titles=True) or None
