@@ -1,0 +1,106 @@
+"""A program written for fastmcp gives the same lists and answers under the library itself and under the façade."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from isthmus.client import Client
+from isthmus.errors import IsthmusError
+from isthmus.transports.command import Command
+
+pytestmark = pytest.mark.interop
+
+PROGRAM = Path(__file__).parent / "programs" / "fastmcp_tour.py"
+
+UNDER_FACADE = (
+    "import runpy, sys; from isthmus.compat.imports import install_facades; install_facades(); "
+    "runpy.run_path(sys.argv[1], run_name='__main__')"
+)
+
+CALLS = [
+    ("add", {"a": 1}),
+    ("add", {"a": "5", "b": 3}),
+    ("add", {}),
+    ("add", {"a": "x"}),
+    ("add", {"a": 1, "unknown": 3}),
+    ("named", {"p": {"x": 1}, "mode": "b"}),
+    ("named", {"p": {"x": "much"}}),
+    ("fails", {"kind": "tool"}),
+    ("fails", {"kind": "other"}),
+    ("picture", {}),
+    ("listed", {"n": 2}),
+    ("listed", {"n": 0}),
+    ("depends", {"x": "q"}),
+    ("depends", {"x": "q", "w": "you"}),
+    ("plus_ten", {"number": 3}),
+    ("sub_hi", {}),
+    ("hidden", {}),
+    ("nobody", {}),
+]
+
+READS = [
+    "data://config",
+    "data://t/rows",
+    "data://t/rows?limit=7",
+    "data://t/rows?limit=x",
+    "files://a/b/c",
+    "files://../x",
+    "data://sub/inner",
+    "nobody://x",
+]
+
+PROMPTS = [
+    ("ask", {"topic": "t"}),
+    ("ask", {"topic": "t", "n": "4"}),
+    ("ask", {}),
+    ("ask", {"topic": "t", "n": "q"}),
+    ("nobody", {}),
+]
+
+
+async def record_answers(command, revision):
+    """Everything that a server lists and answers."""
+    said = {}
+    async with Client(command, revision=revision) as client:
+        said["info"] = [client.info, client.instructions]
+        said["tools"] = await client.list_tools()
+        said["resources"] = await client.list_resources()
+        said["templates"] = await client.list_resource_templates()
+        said["prompts"] = await client.list_prompts()
+        asks = [
+            *(
+                (f"call {number} {name}", client.call_tool, (name, given))
+                for number, (name, given) in enumerate(CALLS)
+            ),
+            *((f"read {uri}", client.read_resource, (uri,)) for uri in READS),
+            *(
+                (f"prompt {name} {given}", client.get_prompt, (name, given))
+                for name, given in PROMPTS
+            ),
+        ]
+        for label, ask, given in asks:
+            try:
+                said[label] = describe_answer(await ask(*given))
+            except IsthmusError as error:
+                said[label] = [type(error).__name__, str(error)]
+    return msgspec.to_builtins(said)
+
+
+def describe_answer(answer):
+    """An answer as plain data."""
+    if hasattr(answer, "structured_content"):
+        return [answer.content, answer.structured_content, answer.is_error, answer.meta]
+    return answer
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+async def test_a_program_answers_as_under_fastmcp(python_of, revision):
+    """Ours: lists, results and errors are the same to the letter."""
+    theirs = Command(str(python_of("fastmcp")), str(PROGRAM))
+    ours = Command(sys.executable, "-c", UNDER_FACADE, str(PROGRAM))
+
+    expected, found = await record_answers(theirs, revision), await record_answers(ours, revision)
+
+    assert expected == found
