@@ -29,15 +29,15 @@ def migrate(tmp_path):
     [
         ("from mcp.types import Tool as B", "from isthmus.compat.types import Tool as B"),
         ("from mcp_types import Tool", "from isthmus.compat.types import Tool"),
-        ("from mcp import types", "from isthmus.compat.mcp import types"),
+        ("from mcp import types", "from isthmus.compat import types"),
         ("import mcp.types as types", "import isthmus.compat.types as types"),
-        ("import mcp", "from isthmus.compat import mcp"),
-        ("import mcp_types as t", "from isthmus.compat import types as t"),
-        ("import os, mcp as m", "import os\nfrom isthmus.compat import mcp as m"),
-        ("import os; import mcp", "import os; from isthmus.compat import mcp"),
+        ("import mcp", "import isthmus.compat.mcp"),
+        ("import mcp_types as t", "import isthmus.compat.types as t"),
+        ("import os, mcp as m", "import os\nimport isthmus.compat.mcp as m"),
+        ("import os; import mcp", "import os; import isthmus.compat.mcp"),
         (
-            "import mcp.types",
-            "import isthmus.compat.types\nfrom isthmus.compat import mcp",
+            "import mcp.types, mcp\nx = mcp.types.Tool.name",
+            "import isthmus.compat.types\nimport isthmus.compat.mcp\nx = isthmus.compat.types.Tool.name",
         ),
     ],
 )
@@ -119,11 +119,23 @@ def test_the_target_of_a_patch_is_rewritten(migrate):
 def test_a_name_that_the_facade_lacks_stays_and_is_marked(migrate):
     """The comment says what to use instead, and on which page to look."""
     made = migrate("from mcp.types import Tool, Nothing\nfrom mcp.cli.claude import run\n")
-    first, second = made.splitlines()
-    assert first.startswith("from isthmus.compat.types import Tool, Nothing  # isthmus: ")
-    assert "mcp.types.Nothing" in first
-    assert second.startswith("from mcp.cli.claude import run  # isthmus: ")
-    assert "use the commands of isthmus instead" in second
+    first, second, third = made.splitlines()
+    assert first == "from isthmus.compat.types import Tool"
+    assert second.startswith("from mcp.types import Nothing  # isthmus: ")
+    assert third.startswith("from mcp.cli.claude import run  # isthmus: ")
+    assert "use the commands of isthmus instead" in third
+
+
+def test_a_name_that_is_shadowed_stays(migrate):
+    """The parameter of a function is not the package that its module imports."""
+    made = migrate("import mcp.types\n\n\ndef f(mcp):\n    return mcp.types\n")
+    assert made == "import isthmus.compat.types\n\n\ndef f(mcp):\n    return mcp.types\n"
+
+
+def test_a_name_with_two_meanings_stays_and_is_marked(migrate):
+    """Where the package's name is bound anew, the author decides what is meant."""
+    made = migrate("import mcp.types\nif x:\n    mcp = 1\ny = mcp.types.Tool\n")
+    assert "y = mcp.types.Tool  # isthmus: mcp has several meanings here" in made
 
 
 def test_another_string_that_names_a_module_is_marked(migrate):
@@ -163,7 +175,7 @@ def test_encoding_mode_and_line_ends_stay(tmp_path):
         path.read_bytes()
         .decode("latin-1")
         .splitlines()[1]
-        .startswith("from isthmus.compat import mcp  # ä")
+        .startswith("import isthmus.compat.mcp  # ä")
     )
     assert path.read_bytes().count(b"\r\n") == 4
     assert path.stat().st_mode & 0o777 == 0o750

@@ -90,9 +90,17 @@ def test_all_but_imports_and_targets_is_the_same_program(text):
 
 
 def describe_program(tree):
-    """The kinds of all nodes and the names that are bound and used, without imports."""
+    """The kinds of all nodes without imports; names that lead to a package count as one."""
     return [
-        (type(node).__name__, getattr(node, "id", getattr(node, "attr", None)))
-        for node in ast.walk(tree)
-        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.alias))
+        type(node).__name__
+        for node in walk_program(tree)
+        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.alias, ast.expr_context))
     ]
+
+
+def walk_program(node):
+    """All nodes, without those below a dotted name."""
+    yield node
+    if not isinstance(node, ast.Attribute):
+        for child in ast.iter_child_nodes(node):
+            yield from walk_program(child)

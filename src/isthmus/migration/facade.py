@@ -4,6 +4,7 @@ import importlib
 import warnings
 from functools import cache
 from types import ModuleType
+from typing import NamedTuple
 
 from isthmus.compat.imports import OWN_ROOTS, describe_missing, find_own_name
 
@@ -23,30 +24,34 @@ def find_facade_module(module: str) -> str | None:
     return own if own is not None and isinstance(_load(own), ModuleType) else None
 
 
-def find_facade_name(module: str, name: str) -> bool:
-    """Whether the façade of a foreign module has a name, or a module below it."""
-    own = find_facade_module(module)
-    if own is None:
-        return False
-    if find_facade_module(f"{module}.{name}") is not None:
-        return True
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return hasattr(_load(own), name)
-        except ImportError:  # a façade that says what to use instead
-            return False
+class FacadePath(NamedTuple):
+    """The façade's spelling of a module or of a name in one."""
+
+    module: str
+    rest: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join([self.module, *self.rest])
 
 
-def find_facade_path(path: str) -> str | None:
+def find_facade_path(path: str) -> FacadePath | None:
     """The façade's spelling of the path of a module or of a name in one; None where it has none."""
     parts = path.split(".")
     for count in range(len(parts), 0, -1):
-        module, rest = ".".join(parts[:count]), parts[count:]
-        own = find_facade_module(module)
+        own = find_facade_module(".".join(parts[:count]))
         if own is not None:
-            return ".".join([own, *rest]) if not rest or find_facade_name(module, rest[0]) else None
+            rest = tuple(parts[count:])
+            return FacadePath(own, rest) if not rest or _has_name(own, rest[0]) else None
     return None
+
+
+def _has_name(module: str, name: str) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return hasattr(_load(module), name)
+        except ImportError:  # a façade that says what to use instead
+            return False
 
 
 def describe_missing_name(path: str) -> str:

@@ -10,6 +10,7 @@ from isthmus.errors import UsageError
 from isthmus.migration.edits import COMMENT_PREFIX, Note, TextEdits
 from isthmus.migration.imports import ImportOutcome, ImportRewriter
 from isthmus.migration.local_packages import LocalPackages
+from isthmus.migration.references import Reference, find_references
 from isthmus.migration.requirements import (
     RequirementChange,
     RequirementChanges,
@@ -134,15 +135,20 @@ def _migrate_file(migration: Migration, path: Path) -> None:
         migration.untouched += [Untouched(path, line, words) for line, words in scan.obstacles]
         return
     migration.imported |= scan.imported
-    change = _rewrite_file(migration, file, scan)
+    change = _rewrite_file(
+        migration, file, scan, find_references(wrapper, file.text, scan.list_roots())
+    )
     if change.text != file.text:
         migration.changes.append(change)
 
 
-def _rewrite_file(migration: Migration, file: SourceFile, scan: ModuleScan) -> FileChange:
+def _rewrite_file(
+    migration: Migration, file: SourceFile, scan: ModuleScan, references: list[Reference]
+) -> FileChange:
     edits = TextEdits()
     local = LocalPackages(migration.root, file.path)
-    rewriter = ImportRewriter(edits, local.has, "\r\n" if "\r\n" in file.text else "\n")
+    newline = "\r\n" if "\r\n" in file.text else "\n"
+    rewriter = ImportRewriter(edits, local.has, newline, references)
     outcomes: Counter[ImportOutcome] = Counter()
     for statement in scan.imports:
         outcome = rewriter.rewrite(statement)

@@ -64,6 +64,16 @@ class ModuleScan:
     imported: set[str] = field(default_factory=set)
     """Top-level packages that the module imports."""
 
+    def list_roots(self) -> set[str]:
+        """Names that plain imports of foreign packages bind."""
+        return {
+            each.alias or each.name.partition(".")[0]
+            for statement in self.imports
+            if statement.module is None
+            for each in statement.names
+            if each.is_foreign
+        }
+
 
 def parse_module(text: str) -> meta.MetadataWrapper:
     """Parse a source text.

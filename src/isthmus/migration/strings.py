@@ -21,5 +21,5 @@ def rewrite_string(string: ForeignString, text: str, edits: TextEdits) -> bool:
         edits.add_notes([Note(string.line, words)])
         return False
     start = string.span.start + raw.index(string.value)
-    edits.replace(Span(start, start + len(string.value)), facade)
+    edits.replace(Span(start, start + len(string.value)), str(facade))
     return True
