@@ -1,6 +1,7 @@
 """Access pages: principals, grants, accounts, and the policy questioned."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -189,6 +190,20 @@ async def test_a_promoted_policy_is_said_to_hold_until_a_reload():
         answer = await watched.browser.submit(page, f"{POLICY}/promote")
 
     assert "until the configuration is read again" in answer.text
+    assert "put this where the host is started" in answer.text
+
+
+async def test_a_promoted_policy_is_written_where_the_box_is_ticked(tmp_path):
+    """Ours: the page names the file, or what to paste into it."""
+    path = tmp_path / "mcp.json"
+    path.write_text('{"host": {"shadow": "locked-down"}, "mcpServers": {}}')
+    state = tmp_path / "state"
+    async with WatchedHost("", file=str(path), state=state) as watched:
+        page = await watched.browser.get(POLICY)
+        kept = await watched.browser.submit(page, f"{POLICY}/promote", keep="yes")
+
+    assert f"{path} names it as policy" in kept.text
+    assert {"policy": "locked-down"} == json.loads(path.read_text())["host"]
 
 
 async def test_without_a_shadow_policy_none_can_be_promoted():

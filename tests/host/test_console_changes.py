@@ -9,6 +9,8 @@ import pytest
 from isthmus import Server
 from isthmus.errors import UsageError
 from isthmus.host.approvals.fingerprints import compute_fingerprint
+from isthmus.host.config.load import load_config
+from isthmus.host.config.write import ShadowMember
 from isthmus.host.host import Host
 from isthmus.host.model.errors import ConfigError, HostError, Quarantined, Unknown
 from isthmus.host.model.events import QuestionAsked
@@ -259,3 +261,81 @@ async def test_a_promoted_policy_holds_until_the_configuration_is_read_again(tmp
     assert before == after
     assert before != promoted
     assert text == path.read_text()
+
+
+SHADOW_FILES = {
+    "mcp.json": (
+        '{\n  // ours\n  "host": {\n    "policy": "developer",\n    "shadow": "locked-down",\n'
+        '    "search": {}\n  },\n  "mcpServers": {}\n}\n',
+        '{\n  // ours\n  "host": {\n    "policy": "locked-down",\n    "search": {}\n  },\n'
+        '  "mcpServers": {}\n}\n',
+    ),
+    "mcp.toml": (
+        '# ours\n[host]\nshadow = "locked-down"  # soon\npolicy = "developer"\n\n[mcpServers]\n',
+        '# ours\n[host]\npolicy = "locked-down"\n\n[mcpServers]\n',
+    ),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("name", SHADOW_FILES)
+async def test_a_promoted_policy_is_written_where_that_is_wanted(tmp_path, way, name):
+    """Ours: comments and order stay; after a reload and with the next host it is in force."""
+    if name.endswith("toml"):
+        pytest.importorskip("tomlkit", reason="the extra isthmus[toml]")
+    path, state = tmp_path / name, tmp_path / "state"
+    path.write_text(SHADOW_FILES[name][0])
+    async with (
+        Host.from_config(str(path), state=state) as host,
+        view_host(host, way, state) as view,
+    ):
+        done = await view.promote_shadow(by="ada", keep=True)
+        await host.reread()
+        layers = await view.policy_layers()
+        (row,) = await view.audit_rows(AuditQuery(kind="policy"))
+    assert str(path) == done.file
+    assert SHADOW_FILES[name][1] == path.read_text()
+    assert {"default"} == {layer.layer for layer in layers}
+    assert Policy.named("locked-down").layers[0].rules[0].id == layers[0].rules[0].name
+    assert ("policy.promote", "ada") == (row.action, row.approver)
+
+
+@WAYS
+async def test_what_to_paste_is_said_where_nothing_is_written(tmp_path, way):
+    """Ours: in the language of the file; and why it was not written, where that was asked for."""
+    path, state = tmp_path / "mcp.json", tmp_path / "state"
+    path.write_text(SHADOW_FILES["mcp.json"][0])
+    async with (
+        Host.from_config(str(path), state=state) as host,
+        view_host(host, way, state) as view,
+    ):
+        done = await view.promote_shadow(by="ada")
+        host.core.pipeline.shadow = Policy.named("developer")
+        path.write_text('{"host": {"shadow": "developer"}, ')
+        broken = await view.promote_shadow(by="ada", keep=True)
+    assert ("", "", str(path)) == (done.file, done.reason, done.place)
+    assert {"host": {"policy": "locked-down"}} == json.loads(done.paste)
+    assert ("", True) == (broken.file, bool(broken.reason))
+
+
+@WAYS
+async def test_a_host_of_a_program_says_where_its_policy_is_given(tmp_path, way):
+    """Ours: no file names it."""
+    state = tmp_path / "state"
+    async with make_console_host(state, ASK_ADD) as host, view_host(host, way, state) as view:
+        host.core.pipeline.shadow = Policy.named("locked-down")
+        done = await view.promote_shadow(by="ada", keep=True)
+    assert "the program" in done.reason
+    assert "policy=" in done.paste
+
+
+def test_a_file_that_counts_before_is_not_passed_by(tmp_path):
+    """Ours: what would be written would not count; the error names the file that does."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_text('{"host": {"policy": "developer"}, "mcpServers": {}}')
+    second.write_text('{"host": {"shadow": "locked-down"}, "mcpServers": {}}')
+    config = load_config([first, second])
+    member = ShadowMember.find(config)
+    with pytest.raises(ConfigError, match=r"first\.json names the policy, and counts before"):
+        member.promote()
+    assert "shadow" in second.read_text()

@@ -52,6 +52,7 @@ class RuleReloader:
         self._pipeline = pipeline
         self._sampler = sampler
         self._policy = policy
+        pipeline.is_given = bool(policy)
         self._models = models
         self._providers = providers
         self._events = events

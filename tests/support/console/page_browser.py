@@ -220,7 +220,7 @@ class WatchedHost:
     """A host with a hostile shop, its console, and a browser of the operator.
 
     Args:
-        rules: of the user's policy.
+        rules: of the user's policy; empty for that of the configuration.
         servers: whether it has the shop.
         others: further servers, by name.
         about: what the shop says of its first tool.
@@ -243,7 +243,7 @@ class WatchedHost:
         **options,
     ):
         self.cut = []
-        policy = Policy.of(read_layers(rules, "user"))
+        policy = Policy.of(read_layers(rules, "user")) if rules else None
         if file:
             self.host = Host.from_config(file, policy=policy, **options)
         else:

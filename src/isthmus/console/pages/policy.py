@@ -10,6 +10,7 @@ from isthmus.console.drawing.page_parts import (
     NOTHING,
     TableColumn,
     draw_badge,
+    draw_block,
     draw_choice,
     draw_code,
     draw_empty,
@@ -22,10 +23,16 @@ from isthmus.console.drawing.page_parts import (
     name_actor,
 )
 from isthmus.console.pages.access import draw_tabs
-from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
+from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageReply
 from isthmus.errors import IsthmusError
 from isthmus.host.model.attempt import Action
-from isthmus.host.model.view import AttemptDraft, PolicyAnswer, PolicyLayerLine, ReplayReport
+from isthmus.host.model.view import (
+    AttemptDraft,
+    PolicyAnswer,
+    PolicyLayerLine,
+    PromotionOutcome,
+    ReplayReport,
+)
 
 RULE_COLUMNS = (
     TableColumn("rule", "name"),
@@ -53,14 +60,14 @@ SINCE_SECONDS = {"1h": 3600.0, "1d": 86400.0, "7d": 7 * 86400.0, "30d": 30 * 864
 
 PROMOTED_TEXT = (
     "The shadow policy is in force now, until the configuration is read again or the host ends: no file was "
-    "written. Name it as policy in the configuration, in place of shadow, so that it lasts."
+    "written."
 )
+KEPT_TEXT = "The shadow policy is in force now, and {file} names it as policy: it lasts."
 
 
 async def show_policy(request: ConsoleRequest) -> PageReply:
     """The layers of the policy in force, and forms to question it."""
-    said = draw_notice(PROMOTED_TEXT) if request.fields.get("promoted") else NOTHING
-    return await _make_page(request, said)
+    return await _make_page(request, NOTHING)
 
 
 async def _make_page(
@@ -114,10 +121,18 @@ def _draw_layer(request: ConsoleRequest, layer: PolicyLayerLine) -> Markup:
     )
     promote = NOTHING
     if layer.layer == "shadow":
+        keep = element("input", {"type": "checkbox", "id": "keep", "name": "keep", "value": "yes"})
+        label = element(
+            "label", {"for": "keep"}, "Write it into the configuration, so that it lasts"
+        )
         button = element("button", {"type": "submit", "class": "danger"}, "Put it in force")
         promote = draw_fold(
             "Let this shadow policy decide from now on",
-            request.make_form(request.link("access", "policy", "promote"), button),
+            request.make_form(
+                request.link("access", "policy", "promote"),
+                element("p", {}, keep, label),
+                button,
+            ),
         )
     return element("div", {"class": "layer"}, head, broken, table, promote)
 
@@ -269,6 +284,23 @@ def draw_report(report: ReplayReport) -> Markup:
 
 async def promote_shadow(request: ConsoleRequest) -> ConsoleReply:
     """Put the shadow policy in force."""
-    if not await request.view.promote_shadow(by=name_actor(request.visitor.name)):
+    keep = request.fields.get("keep") == "yes"
+    done = await request.view.promote_shadow(by=name_actor(request.visitor.name), keep=keep)
+    if done is None:
         return await _make_page(request, draw_notice("There is no shadow policy.", "bad"))
-    return PageRedirect(f"{request.link('access', 'policy')}?promoted=1")
+    return await _make_page(request, draw_promotion(done))
+
+
+def draw_promotion(done: PromotionOutcome) -> Markup:
+    """What has become of a shadow policy, and what makes it last."""
+    if done.file:
+        return draw_notice(KEPT_TEXT.format(file=done.file))
+    where = f"into {done.place}, in place of shadow" if done.place else "where the host is started"
+    return element(
+        "div",
+        {"class": "answer", "id": "answer"},
+        draw_notice(PROMOTED_TEXT),
+        draw_notice(f"It was not written: {done.reason}.", "bad") if done.reason else NOTHING,
+        element("p", {}, f"To make it last, put this {where}:") if done.paste else NOTHING,
+        draw_block(done.paste) if done.paste else NOTHING,
+    )

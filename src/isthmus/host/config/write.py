@@ -25,13 +25,17 @@ from isthmus.host.config.syntax import SyntaxNode
 from isthmus.host.config.text_edits import (
     UnknownLayout,
     append_table,
+    format_toml,
+    format_yaml,
     remove_table,
     remove_yaml_member,
     set_yaml_member,
 )
+from isthmus.host.model.entries import HostConfig
 from isthmus.host.model.errors import ConfigError
 from isthmus.store.files import replace_file
 
+SHADOW_KEYS, POLICY_KEYS = ("host", "shadow"), ("host", "policy")
 BLANKS = re.compile(r"[ \t]*")
 
 
@@ -71,6 +75,11 @@ class ConfigFile:
     def text(self) -> str:
         """Its text, with all changes."""
         return self._text
+
+    @property
+    def syntax(self) -> str:
+        """The language that it is written in: ``json``, ``toml`` or ``yaml``."""
+        return self._syntax
 
     @property
     def original(self) -> bytes:
@@ -255,6 +264,67 @@ def set_option(path: str | os.PathLike[str], name: str, option: str, value: Any)
         raise ConfigError(f"{file.path} has no server {name!r}")
     file.set((*keys, "host", option), value)
     file.save()
+
+
+class ShadowMember:
+    """The member of a configuration that names its shadow policy, and is to become the policy's.
+
+    Args:
+        file: which names it.
+        config: the whole configuration.
+    """
+
+    def __init__(self, file: ConfigFile, config: HostConfig) -> None:
+        self._file = file
+        self._config = config
+        self.path = os.fspath(file.path)
+        self.value = str(get_part(file.document.value, SHADOW_KEYS))
+
+    @classmethod
+    def find(cls, config: HostConfig) -> "ShadowMember | None":
+        """The member that counts; None where no file has one.
+
+        Raises:
+            ConfigError: a file cannot be read any more.
+        """
+        for path in config.sources:
+            file = ConfigFile(path)
+            if get_part(file.document.value, SHADOW_KEYS):
+                return cls(file, config)
+        return None
+
+    def spell(self) -> str:
+        """The text that names it as the policy, as this file is written."""
+        member = {"policy": self.value}
+        if self._file.syntax == "toml":
+            return format_toml(("host",), member)
+        if self._file.syntax == "yaml":
+            return format_yaml({"host": member})
+        return json.dumps({"host": member}, indent=2, ensure_ascii=False) + "\n"
+
+    def promote(self) -> None:
+        """Name it as the policy, in place of the shadow policy; all else stays as it is.
+
+        Raises:
+            ConfigError: another file says which policy counts, or the file cannot be written.
+        """
+        for path in self._config.sources[: self._config.sources.index(self.path)]:
+            if self._counts_before(path):
+                raise ConfigError(
+                    f"{path} names the policy, and counts before {self.path}: change host.policy there"
+                )
+        self._file.set(POLICY_KEYS, self.value)
+        self._file.remove(SHADOW_KEYS)
+        self._file.save()
+
+    def _counts_before(self, path: str) -> bool:
+        """Whether a file names the user's policy; what other layers name holds beside it."""
+        said = get_part(ConfigFile(path).document.value, POLICY_KEYS)
+        if not said:
+            return False
+        policies = self._config.options.policies
+        beside = [one for layer, one in policies.items() if layer in {"managed", "workspace"}]
+        return all(Path(one).name != Path(str(said)).name for one in beside)
 
 
 def _find_keys(document: ConfigDocument, name: str) -> tuple[str, ...]:

@@ -472,6 +472,22 @@ class AttemptDraft(Struct, frozen=True, kw_only=True):
     principal: str = "user:local"
 
 
+class PromotionOutcome(Struct, frozen=True, kw_only=True):
+    """The outcome of putting a shadow policy in force.
+
+    Attributes:
+        file: the configuration that it was written into; empty where none was.
+        reason: why none was written, where that was asked for.
+        paste: what makes it last, to be put into the configuration or the program.
+        place: where that belongs: a file, or empty for the program that made the host.
+    """
+
+    file: str = ""
+    reason: str = ""
+    paste: str = ""
+    place: str = ""
+
+
 class PolicyAnswer(Struct, frozen=True, kw_only=True):
     """The answer of policy to an attempt that is only thought of.
 

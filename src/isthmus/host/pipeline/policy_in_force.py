@@ -19,11 +19,13 @@ class PolicyInForce:
     Attributes:
         profiles: the rules that profiles of a gateway lay over the policy.
         watchers: called when another policy is in force.
+        is_given: a program has given the policy, whatever the configuration names.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.profiles = ProfilePolicies()
         self.watchers: list[Callable[[], None]] = []
+        self.is_given = False
         self._policy = policy
 
     @property

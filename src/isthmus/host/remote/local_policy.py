@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from isthmus.host.audit.queries import AuditFilters, read_attempts
-from isthmus.host.model.errors import PolicyError
+from isthmus.host.model.errors import ConfigError, PolicyError
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.trace import Obligations
 from isthmus.host.model.view import (
     PolicyAnswer,
     PolicyLayerLine,
     PolicyRuleLine,
+    PromotionOutcome,
     ReplayChange,
     ReplayReport,
 )
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from isthmus.host.remote.viewed_host import ViewedHost
 
 MAX_CHANGES = 500  # in one report
+GIVEN_PASTE = (
+    'Host(policy="…")  # or isthmus host --policy …, with the file or name of the shadow policy'
+)
 OWN_LAYERS = frozenset({"default", "user"})  # the others are not the user's to take away
 
 
@@ -78,23 +82,51 @@ class PolicyRequests:
         )
         return make_report(result)
 
-    async def _promote(self, request: AskPromote) -> bool:
+    async def _promote(self, request: AskPromote) -> PromotionOutcome | None:
         pipeline = self._host.calls.pipeline
         shadow, before = pipeline.shadow, pipeline.policy
         if shadow is None:
-            return False
+            return None
         if shadow.broken:
             raise PolicyError("; ".join(shadow.broken))
         kept = [layer for layer in before.layers if layer.name not in OWN_LAYERS]
         promoted = Policy([*(one for one in shadow.layers if one.name in OWN_LAYERS), *kept])
-        detail = {"before": before.version, "after": promoted.version}
+        detail = {"before": before.version, "after": promoted.version, "keep": request.keep}
         row = AuditRow(
             kind="policy", action="policy.promote", effect="allow", approver=request.by,
             policy=promoted.version, detail=detail,
         )  # fmt: skip
         await self._host.audit.write(row)
         pipeline.policy, pipeline.shadow = promoted, None
-        return True
+        return await self._keep(wanted=request.keep)
+
+    async def _keep(self, *, wanted: bool) -> PromotionOutcome:
+        """Write the policy into the configuration that names it as shadow, where that is wanted and can be."""
+        from isthmus.host.config.write import ShadowMember  # few surfaces change a policy
+
+        try:
+            member = ShadowMember.find(self._host.config)
+        except ConfigError as error:
+            return PromotionOutcome(reason=str(error))
+        if member is None:
+            reason = (
+                "no configuration file names a shadow policy: the program that made the host does"
+            )
+            return PromotionOutcome(reason=reason if wanted else "", paste=GIVEN_PASTE)
+        if self._host.calls.pipeline.is_given:
+            reason = (
+                "whoever started the host gave a policy, which counts before the configuration's"
+            )
+            return PromotionOutcome(reason=reason if wanted else "", paste=GIVEN_PASTE)
+        told = PromotionOutcome(paste=member.spell(), place=member.path)
+        if not wanted:
+            return told
+        try:
+            member.promote()
+        except ConfigError as error:
+            return structs.replace(told, reason=str(error))
+        await self._host.reread()
+        return structs.replace(told, file=member.path)
 
 
 def make_layer_line(layer: PolicyLayer, name: str, hits: Mapping[str, int]) -> PolicyLayerLine:

@@ -13,7 +13,7 @@ from isthmus.host.model.view import ServerDo, ServerStatus
 from isthmus.host.remote.requests import AskWatch, OperatorRequest
 
 SOCKET_NAME = "host.sock"
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 
 Part: TypeAlias = Literal["surface", "program"]
 """Roles on the control socket. A ``program`` calls, and neither sees nor answers questions: it cannot

@@ -135,10 +135,15 @@ class AskReplay(Struct, frozen=True, kw_only=True, tag="replay", tag_field="do")
 
 
 class AskPromote(Struct, frozen=True, kw_only=True, tag="promote", tag_field="do"):
-    """Put the shadow policy in force."""
+    """Put the shadow policy in force.
+
+    Attributes:
+        keep: write it into the configuration, too.
+    """
 
     id: int
     by: str = ""
+    keep: bool = False
 
 
 class AskAccounts(Struct, frozen=True, kw_only=True, tag="accounts", tag_field="do"):

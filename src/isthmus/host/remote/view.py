@@ -24,6 +24,7 @@ from isthmus.host.model.view import (
     PolicyLayerLine,
     PrincipalLine,
     ProfileLine,
+    PromotionOutcome,
     ReplayReport,
     RunLine,
     ServerAddress,
@@ -451,13 +452,19 @@ class HostView(ABC):
         request = AskReplay(id=self.number_request(), policy=policy, since=since)
         return await self.ask(request, ReplayReport)
 
-    async def promote_shadow(self, *, by: str = "") -> bool:
-        """Put the policy in force that is tried beside; False where none is.
+    async def promote_shadow(self, *, by: str = "", keep: bool = False) -> PromotionOutcome | None:
+        """Put the policy in force that is tried beside; None where none is.
 
-        It holds until the configuration is read again or the host ends: no file is written. Name it as
-        ``policy`` there, so that it lasts.
+        Unless it is written into the configuration, it holds until that is read again or the host ends.
+
+        Args:
+            by: who wants that, for the audit log.
+            keep: name it as ``policy`` in the file that names it as ``shadow``.
         """
-        return await self.ask(AskPromote(id=self.number_request(), by=by), bool)
+        kind: Any = PromotionOutcome | None
+        request = AskPromote(id=self.number_request(), by=by, keep=keep)
+        found: PromotionOutcome | None = await self.ask(request, kind)
+        return found
 
     # Access
 
