@@ -265,10 +265,14 @@ async def test_a_promoted_policy_holds_until_the_configuration_is_read_again(tmp
 
 SHADOW_FILES = {
     "mcp.json": (
-        '{\n  // ours\n  "host": {\n    "policy": "developer",\n    "shadow": "locked-down",\n'
-        '    "search": {}\n  },\n  "mcpServers": {}\n}\n',
-        '{\n  // ours\n  "host": {\n    "policy": "locked-down",\n    "search": {}\n  },\n'
-        '  "mcpServers": {}\n}\n',
+        (
+            '{\n  // ours\n  "host": {\n    "policy": "developer",\n    "shadow": "locked-down",\n'
+            '    "search": {}\n  },\n  "mcpServers": {}\n}\n'
+        ),
+        (
+            '{\n  // ours\n  "host": {\n    "policy": "locked-down",\n    "search": {}\n  },\n'
+            '  "mcpServers": {}\n}\n'
+        ),
     ),
     "mcp.toml": (
         '# ours\n[host]\nshadow = "locked-down"  # soon\npolicy = "developer"\n\n[mcpServers]\n',
