@@ -61,11 +61,19 @@ def _make_answers(request: ConsoleRequest, several: list[Interaction]) -> Markup
         element("input", {"type": "hidden", "name": "shown", "value": Verbatim(shown)}),
         element(
             "button",
-            {"class": "main", "type": "submit", "name": "verdict", "value": "allow"},
+            {
+                "class": "main",
+                "type": "submit",
+                "name": "verdict",
+                "value": "allow",
+                "data-key": "a",
+            },
             f"Allow these {len(several)}, once each",
         ),
         element(
-            "button", {"type": "submit", "name": "verdict", "value": "deny"}, "Deny all of them"
+            "button",
+            {"type": "submit", "name": "verdict", "value": "deny", "data-key": "d"},
+            "Deny all of them",
         ),
         attributes={"class": "answer", "data-guard": "answer"},
     )

@@ -40,8 +40,15 @@ const version = (main) => main.querySelector("input[name=version]")?.value ?? ""
 
 function describe(main) {
   const copy = main.cloneNode(true);
-  for (const one of copy.querySelectorAll("input[name=form], .left")) one.remove();
+  for (const one of copy.querySelectorAll("input[name=form], .left, #notify-place")) one.remove();
   return copy.innerHTML;
+}
+
+// What a control is called in each version of a page, so that the focus stays where it was.
+function nameControl(one) {
+  const said = ["id", "href", "name", "aria-label"].map((key) => one.getAttribute(key) ?? "");
+  const words = one.matches("a, button, summary") ? one.textContent : "";
+  return [one.tagName, ...said, one.form?.getAttribute("action") ?? "", words].join("\n");
 }
 
 function replace(before, after) {
@@ -49,13 +56,14 @@ function replace(before, after) {
   if (card && version(before) && version(before) === version(after)) return;
   if (describe(before) === describe(after)) return;
   if (isChanged(before) && !card) return;
-  const active = before.contains(document.activeElement) ? document.activeElement : null;
-  const [link, id] = [active?.getAttribute("href"), active?.id];
+  const active = before.contains(document.activeElement) ? nameControl(document.activeElement) : "";
   const opened = [...before.querySelectorAll("details[open][id]")].map((one) => one.id);
   before.replaceWith(document.adoptNode(after));
   for (const one of opened) document.getElementById(one)?.setAttribute("open", "");
-  if (link) [...after.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus();
-  else if (id) document.getElementById(id)?.focus();
+  if (active) {
+    const controls = [...after.querySelectorAll("a, button, input, select, textarea, summary")];
+    controls.find((one) => nameControl(one) === active)?.focus({ preventScroll: true });
+  }
   noteChange();
   document.dispatchEvent(new CustomEvent("console:replaced"));
 }
