@@ -9,6 +9,7 @@ import asyncio
 import logging
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -82,10 +83,12 @@ def compare_server(recipe: Recipe, revisions: Iterable[str], *, timed: bool) -> 
     result = Comparison(recipe)
     try:
         python = install_server(recipe)
-        for revision in revisions:
-            _compare_revision(result, python, revision)
-        if timed and not result.failure:
-            result.rates = measure_rates(recipe, python)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            work = Path(folder).resolve() / "work"
+            for revision in revisions:
+                _compare_revision(result, python, work, revision)
+            if timed and not result.failure:
+                result.rates = measure_rates(recipe, python, work)
     except peers.Unavailable:
         raise
     except Exception as error:  # noqa: BLE001 - a row says so, and the others are still compared
@@ -93,10 +96,10 @@ def compare_server(recipe: Recipe, revisions: Iterable[str], *, timed: bool) -> 
     return result
 
 
-def _compare_revision(result: Comparison, python: Path, revision: str) -> None:
+def _compare_revision(result: Comparison, python: Path, work: Path, revision: str) -> None:
     recipe, seen = result.recipe, []
     for compat in (False, True):
-        work = prepare_folder(recipe)
+        prepare_folder(recipe, work)
         command = make_command(recipe, python, work, compat=compat)
         answers, spawned = asyncio.run(observe_server(command, recipe, revision, str(work)))
         seen.append(mask_answers(answers, recipe.masks))
@@ -113,7 +116,7 @@ def _compare_revision(result: Comparison, python: Path, revision: str) -> None:
     result.found += (
         (revision, place, left, right)
         for place, left, right in compare_answers(own, ours)
-        if not any(known.covers(place) for known in recipe.differences)
+        if not any(known.covers(revision, place, left, right) for known in recipe.differences)
     )
 
 

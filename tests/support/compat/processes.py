@@ -37,9 +37,8 @@ def install_server(recipe: Recipe) -> Path:
     return peers.environment(recipe.name, requirements, [ROOT / "src"])
 
 
-def prepare_folder(recipe: Recipe) -> Path:
-    """A fresh folder for one run of a server: always the same path, so that answers are equal."""
-    work = peers.PEERS / "compat" / "work" / recipe.name
+def prepare_folder(recipe: Recipe, work: Path) -> None:
+    """Make the folder of one run of a server afresh: at the same path, so that answers are equal."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     for name, text in recipe.files.items():
@@ -47,7 +46,6 @@ def prepare_folder(recipe: Recipe) -> Path:
         (work / name).write_text(text, encoding="utf-8")
     for command in recipe.prepare:
         subprocess.run(command, cwd=work, check=True, capture_output=True)
-    return work
 
 
 def make_command(recipe: Recipe, python: Path, work: Path, *, compat: bool) -> Command:
@@ -106,10 +104,10 @@ class RawServer:
         self._process.stdin.flush()
 
 
-def measure_rates(recipe: Recipe, python: Path) -> tuple[float, float]:
+def measure_rates(recipe: Recipe, python: Path, work: Path) -> tuple[float, float]:
     """Calls per second under the own library and under isthmus: the best of blocks in turn."""
     tool, arguments = recipe.timed or ("no_such_tool", {})
-    work = prepare_folder(recipe)
+    prepare_folder(recipe, work)
     params = {
         "name": tool,
         "arguments": json.loads(json.dumps(arguments).replace("{work}", str(work))),

@@ -1,5 +1,6 @@
 """Recipes of others' servers: the package, its start, the calls made and the differences known."""
 
+import json
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -16,13 +17,21 @@ class Difference:
     Attributes:
         where: a regular expression that matches the whole place, such as ``tools/list/.*/title``.
         why: the reason it is accepted.
+        revisions: in which it is accepted; all by default.
+        values: the own value and ours, as JSON, where only these are accepted.
     """
 
     where: str
     why: str
+    revisions: tuple[str, ...] = ()
+    values: tuple[str, str] | None = None
 
-    def covers(self, place: str) -> bool:
+    def covers(self, revision: str, place: str, own: Any, ours: Any) -> bool:
         """Whether a difference at this place is this one."""
+        if self.revisions and revision not in self.revisions:
+            return False
+        if self.values is not None and list(self.values) != [json.dumps(own), json.dumps(ours)]:
+            return False
         return re.fullmatch(self.where, place) is not None
 
 
