@@ -20,8 +20,8 @@ from isthmus.wire import CallToolResult, InputRequiredResult
 
 decode_arguments = msgspec.json.Decoder(dict[str, Any]).decode
 
+# Runs a function in a worker thread.
 RunInThread = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs a function in a worker thread."""
 
 
 class FunctionTool:

@@ -15,28 +15,63 @@ from typing import Any
 
 FASTMCP = "isthmus.compat.fastmcp"
 
+# The package of ours below which the modules of another library's package have the same names.
 OWN_ROOTS = {
     "mcp": "isthmus.compat.mcp",
     "mcp_types": "isthmus.compat.types",
     "fastmcp": FASTMCP,
 }
-"""The package of ours below which the modules of another library's package have the same names."""
 
+# Modules of ours that stand elsewhere than below :data:`OWN_ROOTS`.
 MOVED = {
     **dict.fromkeys(("fastmcp.tools.base", "fastmcp.tools.tool"), f"{FASTMCP}.tools.model"),
     **dict.fromkeys(("fastmcp.prompts.base", "fastmcp.prompts.prompt"), f"{FASTMCP}.prompts.model"),
     **dict.fromkeys(
         ("fastmcp.resources.base", "fastmcp.resources.resource"), f"{FASTMCP}.resources.model"
     ),
+    **{f"mcp_types.{name}": "isthmus.compat.types" for name in ("_types", "jsonrpc", "version")},
+    **{f"mcp.types.{name}": "isthmus.compat.types" for name in ("jsonrpc", "version")},
     "mcp.types": "isthmus.compat.types",
-    "mcp.types.jsonrpc": "isthmus.compat.types",
-    "mcp.types.version": "isthmus.compat.types",
-    "mcp_types._types": "isthmus.compat.types",
-    "mcp_types.jsonrpc": "isthmus.compat.types",
-    "mcp_types.version": "isthmus.compat.types",
+    "mcp.server": "isthmus.compat.mcp",
+    "mcp.server.mcpserver": "isthmus.compat.mcp",
+    "mcp.server.fastmcp": "isthmus.compat.mcp",
+    **{
+        f"mcp.server.{package}.{name}": f"isthmus.compat.{own}"
+        for package in ("mcpserver", "fastmcp")
+        for name, own in {
+            "server": "mcp.mcpserver",
+            "context": "mcp.context",
+            "exceptions": "exceptions",
+            "tools": "mcp.mcpserver",
+            "tools.base": "mcp.mcpserver",
+            "prompts": "mcp.prompts",
+            "prompts.base": "mcp.prompts",
+            "resources": "mcp.resources",
+            "resources.base": "mcp.resources",
+            "resources.types": "mcp.resources",
+            "utilities": "mcp",
+            "utilities.types": "media",
+            "utilities.logging": "mcp.logging",
+        }.items()
+    },
+    "mcp.server.lowlevel": "isthmus.compat.mcp.lowlevel",
+    "mcp.server.lowlevel.server": "isthmus.compat.mcp.lowlevel",
+    "mcp.server.lowlevel.helper_types": "isthmus.compat.mcp.lowlevel",
+    "mcp.server.models": "isthmus.compat.mcp.lowlevel",
+    "mcp.server.stdio": "isthmus.compat.mcp.stdio",
+    "mcp.server.context": "isthmus.compat.session",
+    "mcp.server.session": "isthmus.compat.session",
+    "mcp.server.elicitation": "isthmus.compat.mcp.context",
+    "mcp.server.transport_security": "isthmus.compat.mcp.http",
+    "mcp.server.streamable_http_manager": "isthmus.compat.mcp.http",
+    "mcp.server.sse": "isthmus.compat.mcp.http",
+    "mcp.shared": "isthmus.compat.mcp",
+    "mcp.shared.exceptions": "isthmus.compat.exceptions",
+    "mcp.shared.context": "isthmus.compat.session",
+    "mcp.shared.session": "isthmus.compat.session",
 }
-"""Modules of ours that stand elsewhere than below :data:`OWN_ROOTS`."""
 
+# Names of ours to use for modules that the façades lack, by the beginning of theirs.
 REPLACEMENTS = {
     "mcp.client": "isthmus.Client",
     "mcp.server.auth": "isthmus.auth.ResourceAuth",
@@ -47,7 +82,6 @@ REPLACEMENTS = {
     "fastmcp.server.openapi": "isthmus.Server.from_openapi",
     "fastmcp.server.proxy": "isthmus.Server.proxy",
 }
-"""Names of ours to use for modules that the façades lack, by the beginning of theirs."""
 
 GUIDE = "docs/guide/compat.md"
 
@@ -103,6 +137,10 @@ class FacadeFinder(MetaPathFinder, Loader):
         if spec is None:
             return
         name, module.__spec__ = spec.name, spec.loader_state
+        if not hasattr(
+            module, "__path__"
+        ):  # of theirs it is a package, and may have modules below it
+            module.__path__ = []
         if not hasattr(module, "__getattr__"):
             vars(module)["__getattr__"] = _make_missing(name)
 

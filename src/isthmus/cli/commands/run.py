@@ -5,11 +5,11 @@ import gc
 import importlib.util
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
-from isthmus.cli.declarations import Argument, CommandSet, Option
+from isthmus.cli.declarations import Argument, CommandSet, Invocation, Option
 from isthmus.cli.exits import finish
 from isthmus.cli.openapi_target import (
     ApiRunOptions,
@@ -82,8 +82,15 @@ AllowedOrigins: TypeAlias = Annotated[
 ]
 
 
+Compat: TypeAlias = Annotated[
+    bool,
+    Option("--compat", help="FILE, a module or a script is written for mcp or fastmcp: run it."),
+]
+
+
 @app.command("run")
 def run(
+    context: Invocation,
     file: Annotated[str, Argument(metavar="FILE[:OBJECT]", show_default=False)],
     http: HttpAddress = None,
     *,
@@ -106,6 +113,7 @@ def run(
     credential: CredentialOption = None,
     lenient: LenientOption = False,
     search: SearchOption = None,
+    compat: Compat = False,
 ) -> None:
     """Serve a Python file or an OpenAPI document, over stdio or HTTP."""
 
@@ -114,7 +122,8 @@ def run(
             base_url=base_url, include=include, exclude=exclude, credential=credential,
             lenient=lenient, search=search,
         )  # fmt: skip
-        keep_options(file, api)
+        if not compat:
+            keep_options(file, api)
         place = ListenOptions.of(
             exposed=exposed, http=http, websocket=websocket, unix=unix, tcp=tcp
         )
@@ -130,9 +139,55 @@ def run(
         )
         if ends.store is not None:  # for the processes that this one starts: everybody sees words
             os.environ[STORE_VARIABLE] = ends.store
+        if compat:
+            refuse_processes(workers, reload=reload)
+            run_foreign_program(file, context.command, place, ends)
+            return None
+        refuse_words(context.command)
         return start_serving(file, place, workers, ends, reload=reload)
 
     finish(work)
+
+
+def refuse_processes(workers: str | None, *, reload: bool) -> None:
+    """See that a program of another library is run in this process.
+
+    Raises:
+        UsageError: it shall be run in others.
+    """
+    if workers is not None or reload:
+        option = "--reload" if reload else "--workers"
+        raise UsageError(f"{option} does not go with --compat: the program is run once, as it is")
+
+
+def refuse_words(words: Sequence[str]) -> None:
+    """See that nothing stands behind ``--``: a file of isthmus takes no arguments.
+
+    Raises:
+        UsageError: something does.
+    """
+    if words:
+        raise UsageError(f"-- {' '.join(words)}: only a program that --compat runs takes arguments")
+
+
+def run_foreign_program(
+    target: str, arguments: Sequence[str], place: "ListenOptions | None", ends: "HttpRunOptions"
+) -> None:
+    """Run a program written for ``mcp`` or ``fastmcp``, its server served where this command line says.
+
+    Raises:
+        UsageError: there is no such program, or it serves nothing.
+    """
+    gc.set_threshold(LOADING_GC_THRESHOLD)
+    from isthmus.compat.placement import Placement
+    from isthmus.compat.program import run_program
+
+    placement = (
+        None
+        if place is None
+        else Placement(place.transport, {**place.arguments(), **ends.arguments()}, ends.store)
+    )
+    run_program(target, arguments, placement)
 
 
 def start_serving(

@@ -205,6 +205,7 @@ MODELS = {
     "JSONRPCError": "MCPModel; jsonrpc=: '2.0'; id?: RequestId; error: ErrorData",
 }
 
+# The method of each request and notification, and the name of its params; ``?``: they may be absent.
 MESSAGES = {
     "InitializeRequest": ("initialize", "InitializeRequestParams"),
     "PingRequest": ("ping", "RequestParams?"),
@@ -243,8 +244,8 @@ MESSAGES = {
         "ElicitCompleteNotificationParams",
     ),
 }
-"""The method of each request and notification, and the name of its params; ``?``: they may be absent."""
 
+# Types that are no models.
 ALIASES = {
     "Role": "Literal['user', 'assistant']",
     "IconTheme": "Literal['light', 'dark']",
@@ -296,7 +297,6 @@ ALIASES = {
         "ListToolsResult"
     ),
 }
-"""Types that are no models."""
 
 CONSTANTS = {
     "LATEST_PROTOCOL_VERSION": "2026-07-28",

@@ -1,0 +1,69 @@
+"""Program of another library's server: a module, a console script or a file, run on the façades."""
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from isthmus.compat.imports import install_facades
+from isthmus.compat.placement import COMMAND_LINE, Placement
+from isthmus.errors import UsageError
+
+
+def run_program(target: str, arguments: Sequence[str], placement: Placement | None) -> None:
+    """Run a program with the façades in the place of ``mcp`` and ``fastmcp``.
+
+    Args:
+        target: a module ``package.module``, the name of a console script, or a path of a ``.py`` file.
+        arguments: those of the program itself.
+        placement: where its server listens; None where the program says it.
+
+    Raises:
+        UsageError: there is no such program, or it has not served and has not one server.
+    """
+    install_facades()
+    COMMAND_LINE.placement = placement
+    sys.argv = [target, *arguments]
+    if target.endswith(".py"):
+        if not os.path.isfile(target):  # noqa: PTH113 - pathlib costs start-up time
+            raise UsageError(f"there is no file {target}")
+        sys.path.insert(0, os.path.realpath(os.path.dirname(target)))  # noqa: PTH120 - as above
+        _serve_what_is_left(runpy.run_path(target, run_name="__main__"), target)
+        return
+    script = _find_script(target)
+    if script is not None:
+        sys.exit(script())
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as above
+    try:
+        names = runpy.run_module(target, run_name="__main__", alter_sys=True)
+    except ImportError as error:
+        if error.name not in {target, f"{target}.__main__", target.partition(".")[0]}:
+            raise
+        raise UsageError(
+            f"{target} is no module that can be run, no console script, and no .py file: {error}"
+        ) from error
+    _serve_what_is_left(names, target)
+
+
+def _find_script(name: str) -> Any:
+    """The function of a console script; None if no distribution here has one of this name."""
+    if "." in name or os.path.isdir(name):  # noqa: PTH112 - as above
+        return None
+    from importlib.metadata import entry_points
+
+    found = [*entry_points(group="console_scripts", name=name)]
+    return found[0].load() if found else None
+
+
+def _serve_what_is_left(names: dict[str, Any], target: str) -> None:
+    """Serve the server of a program that has not served it itself."""
+    if COMMAND_LINE.served:
+        return
+    servers = {id(one): one for one in names.values() if hasattr(one, "make_isthmus_server")}
+    servers = {key: one for key, one in servers.items() if not isinstance(one, type)}
+    if len(servers) != 1:
+        raise UsageError(
+            f"{target} has not served, and has {len(servers)} servers of mcp or fastmcp: it must have one"
+        )
+    next(iter(servers.values())).run()

@@ -1,0 +1,164 @@
+"""Servers of ``mcp`` 2 and 1.x on the façades: lists, answers, errors, questions, in every revision."""
+
+import pytest
+
+from isthmus import Client
+from isthmus.core.answers import Accepted
+from isthmus.errors import Refused
+from isthmus.revisions import REVISIONS
+
+pytestmark = pytest.mark.usefixtures("facades")
+
+NAMES = [revision.name for revision in REVISIONS]
+
+
+def make_server():
+    from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import BaseModel
+
+    server = MCPServer("sums", version="1.0", instructions="Adds.")
+
+    class Size(BaseModel):
+        size: int
+
+    @server.tool()
+    def add(a: int, b: int = 2) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @server.tool(title="Ask")
+    async def ask(question: str, ctx: Context) -> str:
+        """Ask the user."""
+        answer = await ctx.elicit(question, Size)
+        return f"{answer.action} {answer.data.size}" if answer.action == "accept" else answer.action
+
+    @server.tool()
+    def fail(how: str) -> str:
+        if how == "told":
+            raise ToolError("no such thing")
+        raise ZeroDivisionError("secret")
+
+    @server.resource("notes://{name}")
+    def note(name: str) -> dict:
+        return {"name": name}
+
+    @server.prompt()
+    def greet(name: str, times: int = 1) -> str:
+        """Greet somebody."""
+        return f"Hello, {name}! " * times
+
+    return server
+
+
+@pytest.mark.parametrize("revision", NAMES)
+async def test_a_server_of_mcp_2_is_served_in_every_revision(revision):
+    """Façade: lists and answers are those of its own library, whatever the revision."""
+    server = make_server().make_isthmus_server()
+    async with Client(server, revision=revision) as client:
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        assert [*tools] == ["add", "ask", "fail"]
+        assert tools["add"].input_schema["title"] == "addArguments"
+        assert (await client.call_tool("add", {"a": "1"})).text == "3"
+        read = await client.read_resource("notes://x")
+        assert read.contents[0].text == '{\n  "name": "x"\n}'
+        prompt = await client.get_prompt("greet", {"name": "Ada", "times": "2"})
+        assert prompt.messages[0].content.text == "Hello, Ada! Hello, Ada! "
+
+
+async def test_tools_tell_what_their_author_meant_to_tell():
+    """Façade of mcp 2: a ToolError is told, any other exception is not."""
+    async with Client(make_server().make_isthmus_server()) as client:
+        told = await client.call_tool("fail", {"how": "told"})
+        broke = await client.call_tool("fail", {"how": "else"})
+        unknown = await client.call_tool("nothing", {})
+
+        assert told.is_error
+
+        assert told.text == "Error executing tool fail: no such thing"
+        assert broke.is_error
+        assert broke.text == "Error executing tool fail"
+        assert unknown.is_error
+        assert unknown.text == "Unknown tool: nothing"
+        with pytest.raises(Refused, match="Unknown resource"):
+            await client.read_resource("other://x")
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+async def test_a_tool_asks_the_user_in_both_eras(revision):
+    """Façade: ctx.elicit is a question in the result since 2026-07-28, and a request before."""
+    server = make_server().make_isthmus_server()
+    async with Client(server, revision=revision, elicit=lambda _: Accepted({"size": 3})) as client:
+        assert (await client.call_tool("ask", {"question": "How many?"})).text == "accept 3"
+
+
+async def test_a_server_of_mcp_1_tells_what_went_wrong():
+    """Façade of 1.x: FastMCP's tools tell the text of every exception."""
+    from mcp.server.fastmcp import FastMCP
+
+    server = FastMCP("old")
+
+    @server.tool()
+    def fail() -> str:
+        raise ZeroDivisionError("by nothing")
+
+    async with Client(server.make_isthmus_server()) as client:
+        assert (await client.call_tool("fail", {})).text == "Error executing tool fail: by nothing"
+
+
+async def test_middleware_sees_requests_and_refuses_them():
+    """Façade of mcp 2: layers get the method and the params as they came, and raise JSON-RPC errors."""
+    from mcp.server.mcpserver import MCPServer
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import INVALID_PARAMS
+
+    server, seen = MCPServer("layers"), []
+
+    @server.tool()
+    def add(a: int) -> int:
+        return a
+
+    async def layer(ctx, call_next):
+        seen.append((ctx.method, dict(ctx.params or {}).get("name")))
+        if ctx.method == "tools/call" and ctx.params["name"] == "no":
+            raise MCPError(code=INVALID_PARAMS, message="Unknown tool: no")
+        return await call_next(ctx)
+
+    server.middleware.append(layer)
+    async with Client(server.make_isthmus_server()) as client:
+        assert (await client.call_tool("add", {"a": 1})).text == "1"
+        with pytest.raises(Refused, match="Unknown tool: no"):
+            await client.call_tool("no", {})
+    assert ("tools/call", "add") in seen
+
+
+async def test_a_low_level_server_with_decorators_is_served():
+    """Façade of 1.x: handlers by decorators, with camelCase types, and arguments checked by their schema."""
+    from mcp.server import Server
+    from mcp.types import TextContent, Tool
+
+    server = Server("low")
+
+    @server.list_tools()
+    async def list_tools():
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        return [Tool(name="twice", description="Twice.", inputSchema=schema)]
+
+    @server.call_tool()
+    async def call_tool(name, arguments):
+        assert server.request_context.session is not None
+        return [TextContent(type="text", text=str(arguments["n"] * 2))]
+
+    async with Client(server.make_isthmus_server()) as client:
+        assert (await client.call_tool("twice", {"n": 2})).text == "4"
+        wrong = await client.call_tool("twice", {"n": "x"})
+        assert wrong.is_error
+        assert wrong.text.startswith("Input validation error: ")
+
+
+def test_what_the_facades_lack_is_named_with_ours():
+    """Façade: an import that cannot be had says what to use instead, and where that is written."""
+    with pytest.raises(ImportError, match=r"isthmus\.Client.*docs/guide/compat\.md"):
+        import mcp.client.stdio  # noqa: F401 - it fails
+    with pytest.raises(ImportError, match=r"mcp\.types\.Nothing|Nothing"):
+        from mcp.types import Nothing  # noqa: F401 - it fails
