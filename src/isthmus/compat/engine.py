@@ -17,15 +17,22 @@ from isthmus.compat.exceptions import MCPError
 from isthmus.compat.outputs import decode_questions, dump_wire
 from isthmus.compat.session import REQUEST, ForeignRequest
 from isthmus.core.principal import NO_SCOPES, Principal
-from isthmus.errors import Refuse
-from isthmus.revisions import METHODS
+from isthmus.errors import IsthmusError, Refuse
+from isthmus.revisions import METHODS, Era
+from isthmus.runtime.failures import log_request_failure
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.composition.provider import Changed
 from isthmus.server.features.invocation import load_run_rounds
 from isthmus.server.features.provided_items import ProvidedItems
 from isthmus.server.server import Server
 from isthmus.server.settings import SharedSettings
-from isthmus.wire import PromptReference, ServerCapabilities
+from isthmus.wire import (
+    PromptReference,
+    PromptsCapability,
+    ResourcesCapability,
+    ServerCapabilities,
+    ToolsCapability,
+)
 from isthmus.wire.jsonrpc import encode
 from isthmus.wire.struct import Wire
 
@@ -58,6 +65,20 @@ PARAMS_BY_METHOD = {
 }
 
 
+class NotificationOptions:
+    """Whether a server says that its lists change."""
+
+    def __init__(
+        self,
+        prompts_changed: bool = False,
+        resources_changed: bool = False,
+        tools_changed: bool = False,
+    ) -> None:
+        self.prompts_changed = prompts_changed
+        self.resources_changed = resources_changed
+        self.tools_changed = tools_changed
+
+
 class Backend:
     """Another library's server as the engine sees it.
 
@@ -66,17 +87,54 @@ class Backend:
         lifespan_value: what its lifespan gave.
         engine_settings: those of the isthmus server that serves it; None before it serves.
         announce: tells of a change: ``(notification, uri or None)``.
+        listens: it says that streams of changes are served (since 2026-07-28).
+        subscribes: it says that resources can be subscribed to (up to 2025-11-25).
+        sets_level: it says that there is a level of log messages.
+        notification_options: which lists it says that change (up to 2025-11-25).
+        extensions: the settings of its extensions.
+        experimental: its experimental capabilities; None where it says nothing of any.
+        tells_errors: clients of every revision are told the text of unexpected exceptions.
     """
+
+    tells_errors = False
+
+    listens = True
+    subscribes = False
+    sets_level = False
 
     def __init__(self) -> None:
         self.middleware: list[Any] = []
         self.lifespan_value: Any = {}
         self.engine_settings: SharedSettings | None = None
         self.announce: Callable[[Change], None] = ignore_change
+        self.notification_options = NotificationOptions()
+        self.extensions: dict[str, Any] = {}
+        self.experimental: dict[str, Any] | None = None
 
     def find_capabilities(self) -> ServerCapabilities:
         """The capabilities of what it has now."""
         raise NotImplementedError
+
+    async def tell_capabilities(self, inbound: Inbound) -> ServerCapabilities:
+        """The capabilities that the other library tells a client of: no changes of lists in older revisions."""
+        has, listens = self.find_capabilities(), self.listens
+        if inbound.caller.revision.era is Era.LEGACY or inbound.method == "initialize":
+            listens = False
+        options = self.notification_options
+        return ServerCapabilities(
+            tools=has.tools and ToolsCapability(list_changed=listens or options.tools_changed),
+            prompts=has.prompts
+            and PromptsCapability(list_changed=listens or options.prompts_changed),
+            resources=has.resources
+            and ResourcesCapability(
+                subscribe=listens or self.subscribes,
+                list_changed=listens or options.resources_changed,
+            ),
+            completions=has.completions,
+            logging={} if self.sets_level else UNSET,
+            extensions=self.extensions or UNSET,
+            experimental=UNSET if self.experimental is None else self.experimental,
+        )
 
     def takes_context(self, method: str, params: Any) -> bool:
         """Whether what serves a request may ask its client, or report to it."""
@@ -89,6 +147,20 @@ class Backend:
     def serve(self, method: str, params: Any, request: ForeignRequest) -> Awaitable[Any]:
         """Serve a request: the result on the wire, or as a model of ``mcp.types``."""
         raise NotImplementedError
+
+    def refuse(self, error: Exception, inbound: Inbound) -> Exception:
+        """What a request that ended by an exception is answered with.
+
+        Up to 2025-11-25 it is the exception's text, as in the other library; its code there is 0, which isthmus
+        never sends.
+        """
+        if isinstance(error, IsthmusError):
+            return error
+        if isinstance(error, MCPError):
+            return Refuse(error.code, error.message, error.data)
+        log_request_failure(inbound.method, error)
+        told = self.tells_errors or inbound.caller.revision.era is Era.LEGACY
+        return Refuse(types.INTERNAL_ERROR, str(error) if told else "Internal server error")
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:
         """Run a function that is not async in a worker thread."""
@@ -151,8 +223,8 @@ class ForeignProvider:
                 items: Sequence[Wire] = await backend.list_items(method, request)
                 return items
             return await self._list_inside(method, request)
-        except MCPError as error:
-            raise make_refusal(error) from error
+        except Exception as error:
+            raise backend.refuse(error, inbound) from error
 
     async def _list_inside(self, method: str, request: ForeignRequest) -> Sequence[Wire]:
         """As :meth:`list`, inside the layers of the server's middleware, which see the list as a model."""
@@ -204,8 +276,8 @@ class ForeignProvider:
                 _make_body(self, method, params, request), inbound, params, _get_key(params),
                 self._settings,
             )  # fmt: skip
-        except MCPError as error:
-            raise make_refusal(error) from error
+        except Exception as error:
+            raise self._backend.refuse(error, inbound) from error
         return answer
 
     async def serve_layered(self, method: str, params: Any, request: ForeignRequest) -> Wire:
@@ -247,8 +319,8 @@ def _make_body(
         request.context = context
         try:
             return await provider.serve_layered(method, params, request)
-        except MCPError as error:
-            raise make_refusal(error) from error
+        except Exception as error:
+            raise request.backend.refuse(error, request.inbound) from error
 
     return body
 
@@ -261,11 +333,6 @@ def _get_key(params: Any) -> str:
             return str(key)
     ref = params.ref
     return str(ref.name if isinstance(ref, PromptReference) else ref.uri)
-
-
-def make_refusal(error: MCPError) -> Refuse:
-    """The refusal of a request whose handler raised a JSON-RPC error."""
-    return Refuse(error.code, error.message, error.data)
 
 
 def to_wire(method: str, value: Any) -> Wire:
@@ -338,4 +405,5 @@ def make_server(
     server: Server[Any] = Server(name, lifespan=open_lifespan, sanitise=None, redact=None, **given)
     provider = ForeignProvider(backend, server._settings)  # noqa: SLF001 - as Server.proxy does it
     server.add_provider(provider)
+    server._handshake.capabilities = backend.tell_capabilities  # noqa: SLF001 - as above
     return server

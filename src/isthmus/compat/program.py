@@ -4,6 +4,8 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from isthmus.compat.imports import install_facades
@@ -15,7 +17,8 @@ def run_program(target: str, arguments: Sequence[str], placement: Placement | No
     """Run a program with the façades in the place of ``mcp`` and ``fastmcp``.
 
     Args:
-        target: a module ``package.module``, the name of a console script, or a path of a ``.py`` file.
+        target: a module ``package.module``, an object ``package.module:name``, the name of a console script, or a
+            path of a ``.py`` file.
         arguments: those of the program itself.
         placement: where its server listens; None where the program says it.
 
@@ -33,8 +36,14 @@ def run_program(target: str, arguments: Sequence[str], placement: Placement | No
         return
     script = _find_script(target)
     if script is not None:
-        sys.exit(script())
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as above
+        _start(script, target)
+        return
+    sys.path.insert(0, "")  # the folder that this was started in
+    if ":" in target:
+        module, _, name = target.partition(":")
+        sys.argv[0] = module
+        _start(attrgetter(name)(import_module(module)), target)
+        return
     try:
         names = runpy.run_module(target, run_name="__main__", alter_sys=True)
     except ImportError as error:
@@ -46,9 +55,20 @@ def run_program(target: str, arguments: Sequence[str], placement: Placement | No
     _serve_what_is_left(names, target)
 
 
+def _start(script: Any, target: str) -> None:
+    """Call the function of a program, or serve the server that it is; its value is the exit code."""
+    if hasattr(script, "make_isthmus_server") and not isinstance(script, type):
+        script.run()
+        return
+    code = script()
+    if code:
+        raise SystemExit(code)
+    _serve_what_is_left(vars(sys.modules[script.__module__]), target)
+
+
 def _find_script(name: str) -> Any:
     """The function of a console script; None if no distribution here has one of this name."""
-    if "." in name or os.path.isdir(name):  # noqa: PTH112 - as above
+    if "." in name or ":" in name or os.path.isdir(name):  # noqa: PTH112 - as above
         return None
     from importlib.metadata import entry_points
 

@@ -13,6 +13,7 @@ from isthmus.compat.engine import (
     MAX_PAGES,
     PARAMS_BY_METHOD,
     Backend,
+    NotificationOptions,
     make_server,
     read_list_result,
 )
@@ -49,20 +50,6 @@ CONSTRUCTOR_HANDLERS = {
     "on_roots_list_changed": "notifications/roots/list_changed",
     "on_progress": "notifications/progress",
 }
-
-
-class NotificationOptions:
-    """Whether a server says that its lists change."""
-
-    def __init__(
-        self,
-        prompts_changed: bool = False,
-        resources_changed: bool = False,
-        tools_changed: bool = False,
-    ) -> None:
-        self.prompts_changed = prompts_changed
-        self.resources_changed = resources_changed
-        self.tools_changed = tools_changed
 
 
 class InitializationOptions:
@@ -129,10 +116,9 @@ class Server(Backend):
         self.title, self.description, self.website_url = title, description, website_url
         self.icons = icons
         self.lifespan = lifespan
-        self.extensions: dict[str, Any] = {}
-        self.notification_options = NotificationOptions()
         self._handlers: dict[str, Handler] = {}
         self._tools: dict[str, Any] = {}
+        self._decorated = False
         for key, handler in given.items():
             if key in CONSTRUCTOR_HANDLERS:
                 if handler is not None:
@@ -155,6 +141,21 @@ class Server(Backend):
 
     # What the engine asks
 
+    @property
+    def listens(self) -> bool:  # type: ignore[override] # by its handlers
+        """Whether a handler of streams of changes was given."""
+        return "subscriptions/listen" in self._handlers
+
+    @property
+    def subscribes(self) -> bool:  # type: ignore[override] # as above
+        """Whether a handler of subscriptions was given; in 1.x it was never told."""
+        return "resources/subscribe" in self._handlers and not self._decorated
+
+    @property
+    def sets_level(self) -> bool:  # type: ignore[override] # as above
+        """Whether a handler of log levels was given."""
+        return "logging/setLevel" in self._handlers
+
     def find_capabilities(self) -> ServerCapabilities:
         """The capabilities of the methods that have handlers."""
         has = self._handlers
@@ -172,10 +173,14 @@ class Server(Backend):
         return method != "completion/complete"
 
     async def list_items(self, method: str, request: ForeignRequest) -> Sequence[Wire]:
-        """All items of a list, page by page."""
+        """All items of a list, page by page.
+
+        Raises:
+            MCPError: there is no handler.
+        """
         handler = self._handlers.get(method)
         if handler is None:
-            return []
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
         items: list[Wire] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
@@ -225,7 +230,12 @@ class Server(Backend):
         extensions: Any = None,
     ) -> InitializationOptions:
         """What the server says of itself."""
-        del extensions
+        if extensions is not None:
+            self.extensions = dict(extensions)
+        if experimental_capabilities is not None or self._decorated:
+            self.experimental = dict(experimental_capabilities or {})
+        if notification_options is not None:
+            self.notification_options = notification_options
         return InitializationOptions(
             self.name,
             self.version,
@@ -305,9 +315,14 @@ class Server(Backend):
                 return made
 
             self._handlers[method] = handle
+            self._be_decorated()
             return fn
 
         return decorate
+
+    def _be_decorated(self) -> None:
+        """A decorator was used: this is a server of 1.x."""
+        self._decorated = self.tells_errors = True
 
     def call_tool(self, *, validate_input: bool = True) -> Callable[[Any], Any]:
         """Decorate the function that calls a tool: ``async (name, arguments)``."""
@@ -387,7 +402,7 @@ class Server(Backend):
 
     def set_logging_level(self) -> Callable[[Any], Any]:
         """Decorate the function that is told of a log level; isthmus keeps it itself, and tells none."""
-        return lambda fn: fn
+        return self._decorate("logging/setLevel", _call_with_level)
 
     def progress_notification(self) -> Callable[[Any], Any]:
         """Decorate the function that is told of the client's progress; isthmus tells none."""
@@ -402,6 +417,11 @@ class Server(Backend):
             return fn
 
         return decorate
+
+
+async def _call_with_level(fn: Any, params: Any) -> Any:
+    await fn(params.level)
+    return types.EmptyResult()
 
 
 async def _call_with_uri(fn: Any, params: Any) -> Any:

@@ -151,6 +151,7 @@ class MCPServer(Backend):
             **{"host": "127.0.0.1", "port": 8000, "log_level": "INFO", "debug": False, **settings}
         )
         self.dependencies = settings.get("dependencies") or []
+        self.listens = settings.get("subscriptions") is not False
         self.middleware.extend(middleware or ())
         self._lifespan = lifespan
         self._tools: dict[str, Tool] = {}
@@ -424,10 +425,7 @@ class MCPServer(Backend):
 
     async def _serve_prompt(self, params: Any, request: ForeignRequest) -> Any:
         arguments = {} if params.arguments is UNSET else dict(params.arguments)
-        try:
-            return await self.get_prompt(params.name, arguments, Context(request, self))
-        except ValueError as error:
-            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        return await self.get_prompt(params.name, arguments, Context(request, self))
 
     async def _serve_completion(self, params: Any) -> Any:
         read = types.CompleteRequestParams.model_validate_json(encode(params))
@@ -609,6 +607,7 @@ class FastMCP(MCPServer):
             token_verifier=token_verifier,
             **given,
         )
+        self.experimental = {}
 
     @property
     def _mcp_server(self) -> "FastMCP":

@@ -41,6 +41,7 @@ class ServerHandshake:
 
     Attributes:
         compose: composes the instructions for the sender of a request, where none are set.
+        capabilities: what it says that it offers; a façade of another library says what that one would.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class ServerHandshake:
         self.instruct(instructions)
         self._revisions = revisions
         self._sessions = [revision for revision in revisions if revision in LEGACY]
-        self._capabilities = capabilities
+        self.capabilities = capabilities
         self._caching = caching
 
     @property
@@ -99,7 +100,7 @@ class ServerHandshake:
         )
         result = InitializeResult(
             protocol_version=revision.name,
-            capabilities=await self._capabilities(inbound),
+            capabilities=await self.capabilities(inbound),
             server_info=self._info,
             instructions=await self._find_instructions(inbound),
         )
@@ -130,7 +131,7 @@ class ServerHandshake:
         """Handle ``server/discover``."""
         return DiscoverResult(
             supported_versions=[r.name for r in self._revisions if r in MODERN],
-            capabilities=await self._capabilities(inbound),
+            capabilities=await self.capabilities(inbound),
             instructions=await self._find_instructions(inbound),
             ttl_ms=self._caching.ttl_ms("server/discover"),
             cache_scope=self._caching.scope("server/discover"),
