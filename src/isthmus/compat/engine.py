@@ -18,7 +18,7 @@ from isthmus.compat.outputs import decode_questions, dump_wire
 from isthmus.compat.session import REQUEST, ForeignRequest
 from isthmus.core.principal import NO_SCOPES, Principal
 from isthmus.errors import IsthmusError, Refuse
-from isthmus.revisions import METHODS, Era
+from isthmus.revisions import METHODS
 from isthmus.runtime.failures import log_request_failure
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.composition.provider import Changed
@@ -118,7 +118,7 @@ class Backend:
     async def tell_capabilities(self, inbound: Inbound) -> ServerCapabilities:
         """The capabilities that the other library tells a client of: no changes of lists in older revisions."""
         has, listens = self.find_capabilities(), self.listens
-        if inbound.caller.revision.era is Era.LEGACY or inbound.method == "initialize":
+        if inbound.method == "initialize":
             listens = False
         options = self.notification_options
         return ServerCapabilities(
@@ -159,7 +159,8 @@ class Backend:
         if isinstance(error, MCPError):
             return Refuse(error.code, error.message, error.data)
         log_request_failure(inbound.method, error)
-        told = self.tells_errors or inbound.caller.revision.era is Era.LEGACY
+        has_sessions = inbound.caller.revision.allows("client", "initialize")
+        told = self.tells_errors or has_sessions
         return Refuse(types.INTERNAL_ERROR, str(error) if told else "Internal server error")
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:

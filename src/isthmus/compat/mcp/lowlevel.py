@@ -211,11 +211,14 @@ class Server(Backend):
     def make_isthmus_server(self, options: InitializationOptions | None = None) -> Any:
         """The isthmus server that serves this one."""
         given = options or self.create_initialization_options()
+        if self._decorated and self.experimental is None:
+            self.experimental = {}
+        version = given.server_version or (find_library_version() if self._decorated else "")
         lifespan = self.lifespan
         return make_server(
             self,
             given.server_name,
-            version=given.server_version,
+            version=version,
             instructions=given.instructions,
             title=given.title,
             description=given.description,
@@ -413,10 +416,21 @@ class Server(Backend):
             async def handle(_: Any, params: Any) -> Any:
                 return await call(fn, params)
 
+            self._be_decorated()
             self._handlers[method] = handle
             return fn
 
         return decorate
+
+
+def find_library_version() -> str:
+    """The version of ``mcp`` that is installed, which servers of 1.x say is theirs; "" where there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("mcp")
+    except PackageNotFoundError:
+        return ""
 
 
 async def _call_with_level(fn: Any, params: Any) -> Any:

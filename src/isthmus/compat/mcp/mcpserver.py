@@ -24,7 +24,11 @@ from isthmus.compat.exceptions import (
 )
 from isthmus.compat.functions import FunctionTool, get_function_name
 from isthmus.compat.mcp.context import Context
-from isthmus.compat.mcp.lowlevel import ReadResourceContents, make_contents
+from isthmus.compat.mcp.lowlevel import (
+    ReadResourceContents,
+    find_library_version,
+    make_contents,
+)
 from isthmus.compat.mcp.prompts import Prompt
 from isthmus.compat.mcp.resources import FunctionResource, Resource, ResourceTemplate
 from isthmus.compat.outputs import dump_wire
@@ -518,7 +522,7 @@ class MCPServer(Backend):
         server = make_server(
             self,
             self.name,
-            version=self.version,
+            version=self.version or (find_library_version() if self.tells_errors else ""),
             title=self.title,
             description=self.description,
             instructions=self.instructions,
