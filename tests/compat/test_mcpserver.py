@@ -162,3 +162,33 @@ def test_what_the_facades_lack_is_named_with_ours():
         import mcp.client.stdio  # noqa: F401 - it fails
     with pytest.raises(ImportError, match=r"mcp\.types\.Nothing|Nothing"):
         from mcp.types import Nothing  # noqa: F401 - it fails
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+async def test_a_resolver_asks_before_the_tool_runs(revision):
+    """Façade of mcp 2: Annotated[T, Resolve(fn)] is no argument, and its function may ask the user."""
+    from typing import Annotated
+
+    from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve
+    from pydantic import BaseModel
+
+    server = MCPServer("resolving")
+
+    class Sure(BaseModel):
+        sure: bool
+
+    async def confirm(path: str, ctx: Context) -> Elicit[Sure]:
+        assert ctx.request_id
+        return Elicit(f"Delete {path}?", Sure)
+
+    @server.tool()
+    async def delete(path: str, answer: Annotated[Sure, Resolve(confirm)]) -> str:
+        return f"{path} {answer.sure}"
+
+    isthmus = server.make_isthmus_server()
+    async with Client(
+        isthmus, revision=revision, elicit=lambda _: Accepted({"sure": True})
+    ) as client:
+        (tool,) = await client.list_tools()
+        assert [*tool.input_schema["properties"]] == ["path"]
+        assert (await client.call_tool("delete", {"path": "a"})).text == "a True"

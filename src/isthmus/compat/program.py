@@ -5,6 +5,7 @@ import runpy
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
 from typing import Any
 
@@ -44,26 +45,37 @@ def run_program(target: str, arguments: Sequence[str], placement: Placement | No
         sys.argv[0] = module
         _start(attrgetter(name)(import_module(module)), target)
         return
-    try:
-        names = runpy.run_module(target, run_name="__main__", alter_sys=True)
-    except ImportError as error:
-        if error.name not in {target, f"{target}.__main__", target.partition(".")[0]}:
-            raise
+    if not _is_module(target):
         raise UsageError(
-            f"{target} is no module that can be run, no console script, and no .py file: {error}"
-        ) from error
+            f"{target} is no module that can be run, no console script, and no .py file here"
+        )
+    names = runpy.run_module(target, run_name="__main__", alter_sys=True)
     _serve_what_is_left(names, target)
 
 
 def _start(script: Any, target: str) -> None:
     """Call the function of a program, or serve the server that it is; its value is the exit code."""
-    if hasattr(script, "make_isthmus_server") and not isinstance(script, type):
+    if _is_server(script):
         script.run()
         return
     code = script()
     if code:
         raise SystemExit(code)
     _serve_what_is_left(vars(sys.modules[script.__module__]), target)
+
+
+def _is_module(name: str) -> bool:
+    """Whether there is a module of this name."""
+    try:
+        return find_spec(name) is not None
+    except (ModuleNotFoundError, ValueError):
+        return False
+
+
+def _is_server(value: Any) -> bool:
+    """Whether something is a server of a façade."""
+    kind = type(value)
+    return kind.__module__.startswith("isthmus.compat.") and callable(getattr(kind, "run", None))
 
 
 def _find_script(name: str) -> Any:
@@ -80,8 +92,7 @@ def _serve_what_is_left(names: dict[str, Any], target: str) -> None:
     """Serve the server of a program that has not served it itself."""
     if COMMAND_LINE.served:
         return
-    servers = {id(one): one for one in names.values() if hasattr(one, "make_isthmus_server")}
-    servers = {key: one for key, one in servers.items() if not isinstance(one, type)}
+    servers = {id(one): one for one in names.values() if _is_server(one)}
     if len(servers) != 1:
         raise UsageError(
             f"{target} has not served, and has {len(servers)} servers of mcp or fastmcp: it must have one"

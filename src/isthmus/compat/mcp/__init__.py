@@ -15,6 +15,7 @@ _HOMES = {
         "Resource TextResource BinaryResource FileResource FunctionResource ResourceTemplate"
     ),
     "lowlevel": "Server NotificationOptions InitializationOptions ReadResourceContents",
+    "resolve": "Resolve Elicit Sample ListRoots",
     "stdio": "stdio_server",
     "http": "TransportSecuritySettings",
 }

@@ -1,7 +1,7 @@
 """``Context`` of ``MCPServer`` and ``FastMCP``: what a tool, a prompt or a resource is given of its request."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from isthmus.compat.mcp.mcpserver import MCPServer
 
 
-class AcceptedElicitation(BaseModel):
+T = TypeVar("T")
+
+
+class AcceptedElicitation(BaseModel, Generic[T]):
     """The user filled in the form."""
 
     action: str = "accept"
-    data: Any = None
+    data: T
 
 
 class DeclinedElicitation(BaseModel):
@@ -37,7 +40,7 @@ class AcceptedUrlElicitation(BaseModel):
     action: str = "accept"
 
 
-ElicitationResult = AcceptedElicitation | DeclinedElicitation | CancelledElicitation
+ElicitationResult = AcceptedElicitation[T] | DeclinedElicitation | CancelledElicitation
 
 UNANSWERED = {"decline": DeclinedElicitation, "cancel": CancelledElicitation}
 

@@ -30,6 +30,7 @@ from isthmus.compat.mcp.lowlevel import (
     make_contents,
 )
 from isthmus.compat.mcp.prompts import Prompt
+from isthmus.compat.mcp.resolve import ResolverRun, find_resolved
 from isthmus.compat.mcp.resources import FunctionResource, Resource, ResourceTemplate
 from isthmus.compat.outputs import dump_wire
 from isthmus.compat.placement import run_placed, run_placed_async
@@ -86,9 +87,15 @@ class Tool:
             raise ValueError("You must provide a name for lambda functions")
         self.title, self.annotations, self.icons, self.meta = title, annotations, icons, meta
         self.description = description or fn.__doc__ or ""
+        self.resolved = find_resolved(fn)
         self.function = FunctionTool(
-            fn, context_class=Context, structured_output=structured_output, dialect=dialect
+            fn,
+            context_class=Context,
+            skip=self.resolved,
+            structured_output=structured_output,
+            dialect=dialect,
         )
+        self.takes_context = self.function.context_name is not None or bool(self.resolved)
         self.fn = fn
         self.parameters = self.function.parameters
         self.is_async = self.function.is_async
@@ -333,7 +340,7 @@ class MCPServer(Backend):
         """Whether the function of a request takes a context."""
         if method == "tools/call":
             tool = self._tools.get(params.name)
-            return tool is not None and tool.function.context_name is not None
+            return tool is not None and tool.takes_context
         return method in {"prompts/get", "resources/read"} and (
             any(one.context_name for one in self._templates.values())
             or any(one.context_name for one in self._prompts.values())
@@ -401,6 +408,9 @@ class MCPServer(Backend):
         except (pydantic.ValidationError, msgspec.DecodeError) as error:
             raise ToolError(f"{failed}: {error}") from error
         try:
+            if tool.resolved:
+                run = ResolverRun(bound, context, self.run_in_thread)
+                bound = {**bound, **await run.fill(tool.resolved)}
             return function.convert(await function.call(bound, context, self.run_in_thread))
         except UrlElicitationRequiredError:
             raise

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from isthmus.compat.placement import run_placed, run_placed_async
 from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class FacadeRunner:
         """
         del show_banner
         name, options = self._plan(transport, given)
-        self.server.run(name, **options)  # type: ignore[call-overload]  # as planned
+        run_placed(self.server, name, options)
 
     async def run_async(
         self, transport: str | None = None, show_banner: bool | None = None, **given: Any
@@ -46,7 +47,7 @@ class FacadeRunner:
         """Serve until cancelled."""
         del show_banner
         name, options = self._plan(transport, given)
-        await self.server.run_async(name, **options)
+        await run_placed_async(self.server, name, options)
 
     async def run_stdio_async(self, show_banner: bool | None = None, **_: Any) -> None:
         """Serve over pipes until cancelled."""

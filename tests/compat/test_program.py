@@ -1,0 +1,72 @@
+"""``isthmus run --compat``: programs of ``mcp`` as files, modules and functions, over stdio and elsewhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from isthmus import Client, Command
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "compat_mcp.py"
+
+LOW_LEVEL = """
+import asyncio, sys
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.types import TextContent, Tool
+
+server = Server("low")
+
+@server.list_tools()
+async def list_tools():
+    return [Tool(name="say", inputSchema={"type": "object"})]
+
+@server.call_tool()
+async def call_tool(name, arguments):
+    return [TextContent(type="text", text=" ".join(sys.argv[1:]))]
+
+async def serve():
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+def main():
+    asyncio.run(serve())
+"""
+
+
+def make_command(*words, cwd=None):
+    return Command(sys.executable, "-m", "isthmus", "run", "--compat", *words, cwd=cwd)
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+async def test_the_example_is_served_as_it_is(revision):
+    """Façade: a file of the official SDK's is served over stdio, in revisions old and new."""
+    async with Client(make_command(str(EXAMPLE)), revision=revision) as client:
+        lent = await client.call_tool("lend", {"book": "2"})
+        assert lent.text == '{\n  "title": "Ulysses",\n  "days": 14\n}'
+        missing = await client.call_tool("lend", {"book": "9"})
+        assert missing.text == "Error executing tool lend: there is no book 9"
+        assert (await client.read_resource("books://1")).contents[0].text == "Emma"
+
+
+async def test_a_function_of_a_module_gets_its_arguments(tmp_path):
+    """Façade: module:function is run, and what stands behind -- is its own command line."""
+    (tmp_path / "low.py").write_text(LOW_LEVEL)
+    async with Client(make_command("low:main", "--", "a", "--b", cwd=tmp_path)) as client:
+        assert (await client.call_tool("say", {})).text == "a --b"
+
+
+def test_a_program_that_is_none_is_refused(tmp_path):
+    """Façade: what is no module, no script and no file ends with a message that says so."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "isthmus", "run", "--compat", "no_such_program"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert ended.returncode != 0
+    assert "no_such_program is no module that can be run" in ended.stderr
