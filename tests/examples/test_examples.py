@@ -51,6 +51,7 @@ RUN = {
     "sessions",
     "skilled",
     "client",
+    "compat_mcp",  # by tests/compat/test_program.py: it imports a façade
     "fastapi_tools",
     "host_sampling",
     "host_tour",
