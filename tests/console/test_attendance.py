@@ -1,10 +1,11 @@
 """Attendance of the gateway's console: forms of servers are answered there while an operator looks."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
 from isthmus.client import Client
 from isthmus.console import Console, LocalLogin
-from isthmus.console.attendance import ConsoleAttendance
+from isthmus.console.attendance import ConsoleAttendance, ConsoleWatch
 from isthmus.errors import Refused
 from isthmus.gateway import Gateway
 from support.console.console_browser import ADDRESS, ConsoleBrowser
@@ -74,3 +75,40 @@ async def test_pages_attend_once_and_stay_for_a_while():
         assert [("console", "authenticated_web")] == view.attending
         await attendance.close()
         assert [] == view.attending
+
+
+class WatchedView:
+    """A view of a host that counts who watches."""
+
+    def __init__(self):
+        self.watching = 0
+
+    @asynccontextmanager
+    async def watch(self):
+        self.watching += 1
+        try:
+            yield
+        finally:
+            self.watching -= 1
+
+
+async def test_calls_are_recorded_for_a_while_after_the_last_look():
+    """Ours: an open page goes on looking; afterwards the next look begins anew."""
+    view, pages, asked = WatchedView(), [1], []
+
+    def is_open():
+        asked.append(view.watching)
+        return bool(pages)
+
+    watch = ConsoleWatch(view, is_open, grace=0.02)
+    await watch.look()
+    await watch.look()
+    assert 1 == view.watching
+    await run_until(lambda: len(asked) == 3)
+    assert [1, 1, 1] == asked
+    pages.clear()
+    await run_until(lambda: not view.watching)
+    await watch.look()
+    assert 1 == view.watching
+    await watch.close()
+    assert 0 == view.watching

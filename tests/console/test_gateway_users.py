@@ -22,6 +22,7 @@ from support.http.messages import modern_body, modern_head
 
 pytestmark = pytest.mark.timeout(60)
 
+ANN = {"x_user": "ann"}
 USERS = HeaderUsers("X-User", trusted_proxies=["127.0.0.1"])
 
 
@@ -54,7 +55,7 @@ async def test_a_user_of_the_proxy_sees_and_allows_their_own_call():
         assert path in await browser.get("/console/inbox", x_user="ann")
         assert path not in await browser.get("/console/inbox", x_user="bob")
         assert 404 == (await browser.send("GET", path, x_user="bob"))[0]
-        await browser.submit(path, press=("verdict", "allow"), x_user="ann")
+        await browser.submit(path, press=("verdict", "allow"), seen=ANN, **ANN)
         assert 200 == (await call).status
     await console.close()
 

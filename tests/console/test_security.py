@@ -198,3 +198,17 @@ async def test_a_form_of_another_site_is_refused_before_it_is_read():
         await asked.console(scope, receive, send)
 
     assert sent[0]["status"] == 421
+
+
+async def test_signing_out_everywhere_makes_the_token_invalid():
+    """Ours: another one is told at the terminal; without a terminal it is not offered."""
+    told = []
+    async with ConsoledHost(tell=told.append) as asked:
+        before = asked.console.identity.token.reveal()
+        await asked.browser.submit("/console/", "/console/logout", press=("everywhere", "yes"))
+        assert 403 == (await asked.browser.sign_in(before))[0]
+        assert 303 == (await asked.browser.sign_in(told[0].partition("#")[2]))[0]
+        await asked.browser.submit("/console/", "/console/logout")
+        assert 1 == len(told)
+    async with ConsoledHost() as asked:
+        assert "Sign out everywhere" not in await asked.browser.get("/console/")

@@ -10,6 +10,7 @@ from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.calling_client import CallingClients
 from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, Unknown
 from isthmus.host.model.events import (
+    AttemptEnded,
     AttemptJudged,
     AttemptProgressed,
     HostEvents,
@@ -256,11 +257,14 @@ async def test_the_recorder_is_bounded():
             events.tell(AttemptJudged(attempt=attempt, trace=trace))
             for step in range(3):
                 events.tell(AttemptProgressed(id=attempt.id, progress=float(step)))
+            if number != 2:
+                events.tell(AttemptEnded(id=attempt.id))
 
-    assert recorder.find("000004") is None
+    assert recorder.find("000002") is not None  # it still runs
+    assert recorder.find("000003") is None
     assert recorder.find("000005") is not None
     assert MAX_QUERY_ROWS == len(recorder.list(TrafficQuery(count=10_000)))
-    assert MAX_CALLS == sum(recorder.count_running().values())
+    assert 1 == sum(recorder.count_running().values())
     assert len(recorder.list_principals()) < MAX_CALLS
     assert not events
 

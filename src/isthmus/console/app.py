@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -18,7 +18,7 @@ from isthmus.auth.authorization_server.pages.browser import (
 )
 from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
 from isthmus.auth.tokens.secret import Secret
-from isthmus.console.attendance import ConsoleAttendance
+from isthmus.console.attendance import ConsoleAttendance, ConsoleWatch
 from isthmus.console.guard import FOREVER, NO_STORE, SAFETY_HEADERS, ConsoleGuard
 from isthmus.console.layout import (
     THEME_COOKIE,
@@ -87,6 +87,8 @@ class Console:
         prefix: the path below which the pages stand.
         view_of: the host as one visitor sees it; by default operators see all of it, and others what
             is theirs.
+        tell: gets the address to sign in at anew, after the user of this machine has signed out everywhere,
+            for their terminal; without it that is not offered.
         now: says the seconds since the epoch.
     """
 
@@ -99,6 +101,7 @@ class Console:
         prefix: str = PREFIX,
         view_of: "Callable[[ConsoleVisitor], HostView] | None" = None,
         attends: bool = False,
+        tell: "Callable[[str], None] | None" = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._view = view
@@ -113,7 +116,8 @@ class Console:
         self.live = LiveUpdates(view)
         self._attendance = ConsoleAttendance(view) if attends else None
         self._states: dict[type, Any] = {}
-        self._watching: AbstractAsyncContextManager[None] | None = None
+        self._watch = ConsoleWatch(view, lambda: len(self.live) > 0)
+        self._tell = tell
 
     @property
     def login_address(self) -> str:
@@ -158,9 +162,7 @@ class Console:
             await self._attendance.close()
         for state in self._states.values():
             await state.close()
-        if self._watching is not None:
-            watching, self._watching = self._watching, None
-            await watching.__aexit__(None, None, None)
+        await self._watch.close()
 
     def _read_path(self, scope: Scope) -> tuple[str, ...]:
         """The parts of the path below the prefix, decoded.
@@ -200,18 +202,16 @@ class Console:
         elif segments == ("events",):
             await self._serve_events(self._bind(request, segments, visitor), receive, send)
         else:
-            await self._watch()
+            await self._watch.look()
             asked = self._bind(request, segments, visitor)
             await self._send_reply(send, asked, await self._answer(asked))
 
     def _choose_view(self, visitor: ConsoleVisitor) -> "HostView":
         return self._view if visitor.operator else PrincipalView(self._view, visitor.principal)
 
-    async def _watch(self) -> None:
-        """Have calls recorded from now on; they are not before anybody looks, and cost nothing then."""
-        if self._watching is None:
-            self._watching = self._view.watch()
-            await self._watching.__aenter__()
+    async def look(self) -> None:
+        """Have calls recorded from now on, for a while: somebody is about to look."""
+        await self._watch.look()
 
     def _bind(
         self, request: BrowserRequest, segments: tuple[str, ...], visitor: ConsoleVisitor
@@ -226,6 +226,7 @@ class Console:
             tokens=self._tokens,
             now=self._now,
             states=self._states,
+            renews=self._tell is not None and isinstance(self.identity, LocalLogin),
         )
 
     # Signing in and out
@@ -273,6 +274,11 @@ class Console:
     async def _log_out(self, asked: ConsoleRequest) -> ConsoleReply:
         await free_all(asked)
         cookie = self.identity.sign_out(asked.browser)
+        identity = self.identity
+        everywhere = asked.fields.get("everywhere") == "yes"
+        if everywhere and self._tell is not None and isinstance(identity, LocalLogin):
+            identity.renew_token()
+            self._tell(self.login_address)
         return PageRedirect(asked.link("login"), () if cookie is None else (cookie,))
 
     def _set_theme(self, asked: ConsoleRequest) -> ConsoleReply:

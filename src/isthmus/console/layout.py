@@ -180,7 +180,15 @@ def _make_visitor_part(request: ConsoleRequest) -> Markup:
         element("button", {"type": "submit", "class": "plain"}, f"Theme: {theme}"),
     )
     leave = request.make_form(
-        request.link("logout"), element("button", {"type": "submit", "class": "plain"}, "Sign out")
+        request.link("logout"),
+        element("button", {"type": "submit", "class": "plain"}, "Sign out"),
+        element(
+            "button",
+            {"type": "submit", "class": "plain", "name": "everywhere", "value": "yes"},
+            "Sign out everywhere",
+        )
+        if request.renews
+        else None,
     )
     who = element("span", {"class": "who"}, element("bdi", {}, request.visitor.name))
     return element("div", {"class": "visitor"}, who, switch, leave)

@@ -101,7 +101,15 @@ class LocalLogin:
     ) -> None:
         self._operator = operator or OperatorSignIn(address)
         self._assurance: Assurance = assurance
-        self.token = self._operator.token
+
+    @property
+    def token(self) -> Secret:
+        """The token that signs in."""
+        return self._operator.token
+
+    def renew_token(self) -> None:
+        """Make another token, which alone signs in from now on."""
+        self._operator.renew_token()
 
     async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
         """The user of this machine, where the request has the cookie."""

@@ -87,6 +87,7 @@ class ConsoleRequest(Struct, frozen=True, kw_only=True):
         tokens: of forms.
         now: says the seconds since the epoch.
         states: what the pages of a console keep from one request to the next, by its class.
+        renews: whether the token can be made invalid, and another one told at a terminal.
     """
 
     browser: BrowserRequest
@@ -98,6 +99,7 @@ class ConsoleRequest(Struct, frozen=True, kw_only=True):
     tokens: FormTokens
     now: Callable[[], float]
     states: dict[type, Any] = {}
+    renews: bool = False
 
     @property
     def fields(self) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,23 +36,27 @@ def bind_port(port: int) -> socket.socket:
 
 
 @asynccontextmanager
-async def serve_console(view: HostView, port: int = DEFAULT_PORT) -> AsyncIterator[Console]:
+async def serve_console(
+    view: HostView, port: int = DEFAULT_PORT, *, tell: Callable[[str], None] | None = None
+) -> AsyncIterator[Console]:
     """Serve the console of a host on this machine, as long as this lasts.
 
     Args:
         view: the host.
         port: of TCP; 0 takes a free one.
+        tell: gets the address to sign in at anew, after somebody has signed out everywhere.
 
     Raises:
         UsageError: the port is taken.
     """
     listening = bind_port(port)
-    console = Console(view, f"http://{LOOPBACK}:{listening.getsockname()[1]}")
+    console = Console(view, f"http://{LOOPBACK}:{listening.getsockname()[1]}", tell=tell)
     server = _make_server(console)
     serving = asyncio.ensure_future(server.serve([listening]))
     try:
         # whoever asks for a console sees the calls from here on, not only from the first look
-        async with view.attend("console"), view.watch():
+        async with view.attend("console"):
+            await console.look()
             yield console
     finally:
         await console.close()

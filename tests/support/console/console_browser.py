@@ -71,9 +71,12 @@ class ConsoleBrowser:
         """Sign in with a token."""
         return await self.send("POST", "/console/login", {"token": token})
 
-    async def submit(self, path, action=None, *, press=("", ""), fill=None, **headers):
-        """Open a page, and send its form that goes to ``action``, by the button ``press``."""
-        _, _, text = await self.send("GET", path, **headers)
+    async def submit(self, path, action=None, *, press=("", ""), fill=None, seen=None, **headers):
+        """Open a page, and send its form that goes to ``action``, by the button ``press``.
+
+        The page is opened with the headers ``seen``, the form is sent with the others.
+        """
+        _, _, text = await self.send("GET", path, **(seen or {}))
         form = next(f for f in parse_forms(text) if f["action"] == (action or path))
         fields = {**form["fields"], **(fill or {})}
         if press[0]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Struct
@@ -168,7 +169,10 @@ async def _start_host(options: HostCommandOptions) -> Exit:
         if options.console is not None:
             from isthmus.console.serving import serve_console  # only who wants it
 
-            served = await stack.enter_async_context(serve_console(host.view, options.console))
+            tell = partial(_tell_login, host if options.approve == "tui" else None)
+            served = await stack.enter_async_context(
+                serve_console(host.view, options.console, tell=tell)
+            )
             print_note(f"isthmus: the console is at {served.login_address}")
         await _show_host(host.view, options, end, HOST_ENDS_HINT)
     return Exit.OK
@@ -196,6 +200,20 @@ async def _show_host(
         await _run_until_first(
             end.wait(), run_prompt(view, prompt), _print_notices(view, lambda: prompt.asks)
         )
+
+
+def _tell_login(host: Host | None, address: str) -> None:
+    """Tell the operator's terminal where to sign in, after a sign-out everywhere.
+
+    Args:
+        host: whose full screen the terminal shows, which prints nothing; None for a plain one.
+        address: with the token.
+    """
+    text = f"signed out everywhere; sign in anew at {address}"
+    if host is None:
+        print_note(f"isthmus: {text}")
+    else:
+        host.core.events.tell(HostNotice(about="console", text=text))
 
 
 async def _print_notices(view: HostView, busy: Callable[[], bool] = lambda: False) -> None:
@@ -273,7 +291,8 @@ async def _run_console(options: HostCommandOptions, port: int, *, open_page: boo
     async with AsyncExitStack() as stack:
         end = stack.enter_context(set_on_signals())
         view = await stack.enter_async_context(AttachedHost(find_folder(options)))
-        served = await stack.enter_async_context(serve_console(view, port))
+        tell = partial(_tell_login, None)
+        served = await stack.enter_async_context(serve_console(view, port, tell=tell))
         print_note(f"isthmus: the console is at {served.login_address} (control-C ends it)")
         if open_page:
             stack.enter_context(open_browser(served.login_address))

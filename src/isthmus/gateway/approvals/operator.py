@@ -52,6 +52,10 @@ class OperatorSignIn:
         # Lax: links come from other sites, as clients are and issuers; forms have tokens of ours
         return self._cookies.set(self.cookie, self._session)
 
+    def renew_token(self) -> None:
+        """Make another token: the one before signs nobody in any more, and everybody is signed out."""
+        self.token, self._session = Secret.random(), Secret.random()
+
     def identify(self, request: BrowserRequest) -> SignedInApprover | None:
         """The operator, where the request has the cookie."""
         value = request.cookies.get(self.cookie, "")

@@ -5,7 +5,7 @@ It is one more listener of the host's events while somebody watches; otherwise n
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import dropwhile, islice
@@ -47,7 +47,8 @@ from isthmus.host.traffic.messages import MessageRecorder
 if TYPE_CHECKING:
     from isthmus.host.supervisor.hosted_server import HostedServer
 
-MAX_CALLS = 2_000
+MAX_CALLS = 2_000  # that are over
+MAX_RUNNING_CALLS = 10_000
 MAX_STEPS = 200  # of one call
 MAX_PRINCIPALS = 1_000
 MAX_CLIENTS = 20  # of one principal
@@ -131,7 +132,8 @@ class TrafficRecorder:
         self._redactor = redactor
         self._servers: Callable[[], Mapping[str, HostedServer]] = dict
         self._calls: OrderedDict[str, RecordedCall] = OrderedDict()
-        self._running: dict[str, RecordedCall] = {}
+        self._running: OrderedDict[str, RecordedCall] = OrderedDict()
+        self._ended: deque[str] = deque()
         self._questions: OrderedDict[str, list[str]] = OrderedDict()
         self._messages = MessageRecorder(redactor, clock, self._find_lone_call, self._take_retry)
         self.fronts = FrontRouters(clock, self._messages.take_client, self._find_client_call)
@@ -226,11 +228,17 @@ class TrafficRecorder:
         call.add_step(
             "attempt", now, f"{whose} wants {attempt.action} {attempt.object} of {attempt.server}"
         )
-        if len(self._calls) > MAX_CALLS:
-            old, _ = self._calls.popitem(last=False)
-            self._running.pop(old, None)
+        if len(self._running) > MAX_RUNNING_CALLS:
+            self._end(next(iter(self._running)))
         self._count_caller(attempt.principal, f"{name} {revision}".strip(), now)
         return call
+
+    def _end(self, id: str) -> None:
+        """A call is over: it makes room in its turn; one that still runs never does."""
+        if self._running.pop(id, None) is not None:
+            self._ended.append(id)
+        while len(self._ended) > MAX_CALLS:
+            self._calls.pop(self._ended.popleft(), None)
 
     def _count_caller(self, principal: str, client: str, now: float) -> None:
         counts = self._callers.pop(principal, None) or CallerCounts()
@@ -285,7 +293,7 @@ class TrafficRecorder:
         call.change(outcome=outcome, error=error, seconds=event.seconds, tokens=event.tokens)
         call.add_step("outcome", now, f"{outcome}{f': {error}' if error else ''}")
         call.task = None
-        self._running.pop(event.id, None)
+        self._end(event.id)
         failed = outcome != "ok"
         self._counts.count_call(now, call.record.server, event.seconds, failed=failed)
 

@@ -4,6 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from isthmus.auth.net.urls import is_loopback, split_url
+from isthmus.cli.output import print_note
 from isthmus.errors import UsageError
 from isthmus.gateway.gateway import Gateway
 from isthmus.host.model.gateway_options import ConsoleOptions
@@ -46,6 +47,11 @@ def check_console(options: ConsoleOptions | None, host: str, public_url: str | N
             "proxy that names users; anybody else could send its header"
         )
     return True
+
+
+def print_login(address: str) -> None:
+    """Print where the operator signs in, after a sign-out everywhere."""
+    print_note(f"isthmus: signed out everywhere; sign in anew at {address}")
 
 
 class LazyConsole:
@@ -104,7 +110,7 @@ class LazyConsole:
         from isthmus.console import Console
 
         view = self._gateway.host.view
-        return Console(view, self._url, identity=self.identity, attends=True)
+        return Console(view, self._url, identity=self.identity, attends=True, tell=print_login)
 
     async def find(self, request: "BrowserRequest") -> str | None:
         """The principal of whoever has signed in to the console."""
