@@ -21,6 +21,7 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.console.attendance import ConsoleAttendance, ConsoleWatch
 from isthmus.console.guard import FOREVER, NO_STORE, SAFETY_HEADERS, ConsoleGuard
 from isthmus.console.layout import (
+    SIGN_IN_TEXT,
     THEME_COOKIE,
     THEMES,
     load_static,
@@ -69,7 +70,6 @@ PREFIX = "/console"
 MAX_FORM_BYTES = 1024 * 1024  # arguments that a person has edited
 MAX_FORM_FIELDS = 500
 HTML: Header = (b"content-type", b"text/html; charset=utf-8")
-SIGN_IN_TEXT = "Sign in to see what waits."
 
 
 class Console:

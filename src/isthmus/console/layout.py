@@ -17,6 +17,7 @@ SCRIPTS = ("console.js", "copy.js")
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "isthmus-theme"
 NAME = "isthmus"
+SIGN_IN_TEXT = "Sign in to see what waits."
 
 
 @cache
@@ -194,6 +195,14 @@ def _make_visitor_part(request: ConsoleRequest) -> Markup:
     return element("div", {"class": "visitor"}, who, switch, leave)
 
 
+def _make_sign_in_notice(notice: str) -> Markup | None:
+    """Why somebody is on this page: a hint for who comes first, else what went wrong."""
+    if not notice:
+        return None
+    hint = notice == SIGN_IN_TEXT
+    return element("p", {"class": "meta"} if hint else {"class": "warn", "role": "alert"}, notice)
+
+
 def make_login_page(prefix: str, notice: str) -> bytes:
     """The form for the token that was printed."""
     form = element(
@@ -209,7 +218,7 @@ def make_login_page(prefix: str, notice: str) -> bytes:
         ),
         element("button", {"type": "submit", "class": "main"}, "Sign in"),
     )  # fmt: skip
-    said = element("p", {"class": "warn", "role": "alert"}, notice) if notice else None
+    said = _make_sign_in_notice(notice)
     return make_document("Sign in", "auto", prefix, _make_alone("Sign in", said, form))
 
 
@@ -224,9 +233,8 @@ def make_issuer_page(prefix: str, notice: str, issuer: str, target: Sequence[str
     begin = f"{prefix}/login/begin" + (f"?next={quote(prefix + path, safe='')}" if path else "")
     go = element("a", {"href": begin, "class": "main"}, "Sign in")
     way = element("p", {"id": "login", "class": "login"}, go, " at ", element("bdi", {}, issuer))
-    said = element("p", {"class": "warn", "role": "alert"}, notice) if notice else None
-    main = element("main", {"id": "main"}, element("h1", {}, "Sign in"), said, way)
-    return make_document("Sign in", "auto", prefix, main)
+    said = _make_sign_in_notice(notice)
+    return make_document("Sign in", "auto", prefix, _make_alone("Sign in", said, way))
 
 
 def make_message_page(prefix: str, heading: str, text: str) -> bytes:
