@@ -22,7 +22,7 @@ MAX_SNIFFED_BYTES = 64 * 1024
 MARKS = (b'"openapi"', b'"swagger"', b"openapi:", b"swagger:")
 
 BaseUrlOption = Annotated[
-    str | None, Option(metavar="URL", help="Where the API of an OpenAPI document is.")
+    str | None, Option(metavar="URL", help="Base URL of the API of an OpenAPI document.")
 ]
 IncludeOption = Annotated[
     list[str] | None,
@@ -44,7 +44,7 @@ CredentialOption = Annotated[
     ),
 ]
 LenientOption = Annotated[
-    bool, Option("--lenient", help="Leave out operations that cannot be had.")
+    bool, Option("--lenient", help="Leave out operations that cannot become tools.")
 ]
 SearchOption = Annotated[
     str | None,

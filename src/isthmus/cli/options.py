@@ -16,7 +16,7 @@ RevisionOption: TypeAlias = Annotated[
 ]
 Timeout: TypeAlias = Annotated[
     float | None,
-    Option(help="Seconds that connecting may take, and then one call.", min=0.001),
+    Option(help="Time limit in seconds, for connecting and for each call.", min=0.001),
 ]
 EraOption: TypeAlias = Annotated[
     Literal["auto", "modern", "legacy"] | None,
@@ -24,7 +24,7 @@ EraOption: TypeAlias = Annotated[
 ]
 TokenEnv: TypeAlias = Annotated[
     str | None,
-    Option(metavar="NAME", help="Show the token that this environment variable holds."),
+    Option(metavar="NAME", help="Send the token in this environment variable."),
 ]
 HeaderWords: TypeAlias = Annotated[
     list[str] | None,

@@ -28,7 +28,7 @@ from isthmus.host.state.database import load_key
 
 app = CommandSet(
     name="audit",
-    help="Look at what a host has done, and verify that log.",
+    help="Read and verify the audit log of a host.",
     no_args_is_help=True,
 )
 

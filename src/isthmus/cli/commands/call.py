@@ -56,13 +56,13 @@ def call(
     env: EnvWords = None,
     log_level: LogLevelOption = None,
     host: Annotated[
-        bool, Option("--host", help="By the host that runs: TOOL is SERVER__TOOL.")
+        bool, Option("--host", help="Call through the running host; TOOL is SERVER__TOOL.")
     ] = False,
     state: Annotated[
-        str | None, Option(metavar="FOLDER", help="With --host: the state it runs on.")
+        str | None, Option(metavar="FOLDER", help="With --host: the state folder of that host.")
     ] = None,
 ) -> None:
-    """Call a tool; values are read as the tool's schema wants them."""
+    """Call a tool; values are converted by the tool's schema."""
     if host:
         at_host = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
         finish(lambda: call_at_host(at_host))
@@ -115,7 +115,7 @@ def prompt(
     env: EnvWords = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """Get a prompt with its blanks filled."""
+    """Get a prompt with its arguments filled in."""
     options = ConnectOptions(
         as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
     )
@@ -211,7 +211,7 @@ def _find_single_blob(result: ReadResourceResult) -> bytes | None:
 
 
 async def get_prompt(terminal: TerminalClient, name: str, words: Sequence[str]) -> Exit:
-    """Get a prompt with its blanks filled."""
+    """Get a prompt with its arguments filled in."""
     arguments = {key: values[-1] for key, values in split_pairs(words).items()}
     async with terminal.client() as client:
         result = await client.get_prompt(name, arguments)

@@ -44,7 +44,7 @@ def chat(
             help="openai:URL, anthropic, scripted:FILE or a name in the file of models.",
         ),
     ] = "",
-    system: Annotated[str, Option(metavar="TEXT", help="What the model is told first.")] = "",
+    system: Annotated[str, Option(metavar="TEXT", help="System prompt of the model.")] = "",
     policy: Annotated[
         str, Option(metavar="NAME", help="A policy, in place of the configured one.")
     ] = "",
@@ -60,7 +60,7 @@ def chat(
         ),
     ] = True,
     plain: Annotated[
-        bool, Option("--plain", help="Line by line; so it is where there is no terminal.")
+        bool, Option("--plain", help="Print line by line, as without a terminal.")
     ] = False,
 ) -> None:
     """Talk to a model that uses the servers; you decide on calls."""

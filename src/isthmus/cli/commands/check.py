@@ -66,7 +66,7 @@ UpstreamPort: TypeAlias = Annotated[
 ]
 OtherTokenEnv: TypeAlias = Annotated[
     str | None,
-    Option("--other-token-env", metavar="NAME", help="The same for a second caller."),
+    Option("--other-token-env", metavar="NAME", help="Variable with the token of a second caller."),
 ]
 
 
@@ -77,7 +77,7 @@ def check(
     *,
     calls: Annotated[
         list[str] | None,
-        Option("--call", metavar="NAME[:JSON]", help="Call this tool; none is called else."),
+        Option("--call", metavar="NAME[:JSON]", help="Call this tool; no other tool is called."),
     ] = None,
     call_read_only: Annotated[
         bool, Option("--call-read-only", help="Call tools that say they change nothing.")
@@ -98,7 +98,7 @@ def check(
     header: HeaderWords = None,
     env: EnvWords = None,
 ) -> None:
-    """Say what a server does wrong, in every revision it speaks."""
+    """Check a server against the specification, in every revision."""
     if rules:
         finish(lambda: print_all_rules(gateways=gateway is not None))
     if upstream_config:

@@ -35,7 +35,7 @@ app = CommandSet(
     no_args_is_help=True,
     help="Check and import configured servers; trust, secrets, roots.",
 )
-secret = CommandSet(name="secret", no_args_is_help=True, help="What ${secret:…} stands for.")
+secret = CommandSet(name="secret", no_args_is_help=True, help="Manage the values of ${secret:…}.")
 roots = CommandSet(name="roots", no_args_is_help=True, help="Folders that servers work in.")
 app.add_group(secret)
 app.add_group(roots)

@@ -22,7 +22,7 @@ from isthmus.host.state.database import HostState
 
 app = CommandSet(
     name="grants",
-    help="List what was granted for longer than once, and take it back.",
+    help="List and revoke grants that outlast a single call.",
     no_args_is_help=True,
 )
 

@@ -44,17 +44,22 @@ def host(
     *,
     config: Annotated[
         list[str] | None,
-        Option("--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."),
+        Option(
+            "--config",
+            metavar="FILE",
+            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+        ),
     ] = None,
     approve: Annotated[
         ApproverChoice, Option(help="Ask on the full screen, at a prompt, or nowhere here.")
     ] = ApproverChoice.TUI,
     policy: Annotated[
         str | None,
-        Option(metavar="NAME|FILE", help="Rules: a policy of isthmus, or a file."),
+        Option(metavar="NAME|FILE", help="A policy of isthmus by name, or a file with rules."),
     ] = None,
     state: Annotated[
-        str | None, Option(metavar="FOLDER", help="What lasts; the user's own by default.")
+        str | None,
+        Option(metavar="FOLDER", help="Folder of the saved state; the user's by default."),
     ] = None,
     attach: Annotated[
         bool, Option("--attach", help="Show the host that runs already; start none.")
@@ -264,17 +269,22 @@ def console(
     *,
     config: Annotated[
         list[str] | None,
-        Option("--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."),
+        Option(
+            "--config",
+            metavar="FILE",
+            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+        ),
     ] = None,
     state: Annotated[
-        str | None, Option(metavar="FOLDER", help="Of the running host; the user's by default.")
+        str | None,
+        Option(metavar="FOLDER", help="State folder of the running host; the user's by default."),
     ] = None,
     port: Annotated[int, Option(metavar="PORT", help="On this machine.")] = DEFAULT_CONSOLE_PORT,
     no_open: Annotated[
         bool, Option("--no-open", help="Print the address, and open no browser.")
     ] = False,
 ) -> None:
-    """See and decide in a browser what the running host does."""
+    """Watch the running host and answer its questions in a browser."""
     options = HostCommandOptions(config=tuple(config or ()), state=state)
     finish(lambda: asyncio.run(_run_console(options, port, open_page=not no_open)))
 

@@ -63,7 +63,7 @@ def inspect(
     env: EnvWords = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """Say what a server is and can do, with all parameters."""
+    """Describe a server and what it offers, with all parameters."""
     options = ConnectOptions(
         as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
     )

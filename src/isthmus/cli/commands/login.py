@@ -58,7 +58,7 @@ def login(
     issuer: Annotated[str | None, Option(metavar="URL", help="The authorization server.")] = None,
     resource: Annotated[
         str | None,
-        Option(metavar="URL", help="What the token may be for, above the server's own URL."),
+        Option(metavar="URL", help="Resource of the token, above the server's own URL."),
     ] = None,
     browser: OpenBrowser = True,
     as_json: AsJson = False,
@@ -81,7 +81,7 @@ def logout(
         bool, Option("--registration", help="Forget how isthmus is registered there, too.")
     ] = False,
 ) -> None:
-    """Forget the tokens for a server, and have them revoked."""
+    """Delete and revoke the tokens for a server."""
     finish(
         lambda: log_out(read_target(target, (), Path.cwd(), os.environ), registration=registration)
     )
@@ -142,7 +142,7 @@ async def obtain_tokens(target: CliTarget, options: LoginOptions) -> Tokens:
 
 
 async def log_out(target: CliTarget, *, registration: bool = False) -> Exit:
-    """Forget the tokens for a server, and have them revoked."""
+    """Delete and revoke the tokens for a server."""
     url, store = require_http_url(target), DefaultTokenStore(patience=UNLOCK_TIMEOUT_S)
     try:
         count = await OAuth(store=store).logout(url, registrations=registration)

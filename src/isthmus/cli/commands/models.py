@@ -26,7 +26,7 @@ from isthmus.wire import ModelHint, ModelPreferences
 
 app = CommandSet(
     name="models",
-    help="List and check the models that servers may have write.",
+    help="List and check the models that servers may use.",
     no_args_is_help=True,
 )
 

@@ -115,7 +115,7 @@ def replay(
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide anew about what was done, and print what would be allowed, asked or denied instead."""
+    """Decide again about recorded attempts, and print what would be allowed, asked or denied instead."""
     finish(lambda: print_replay(since, policy, file, state, as_json=as_json))
 
 

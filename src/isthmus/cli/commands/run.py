@@ -36,7 +36,7 @@ STORE_VARIABLE = "ISTHMUS_STORE"
 LOADING_GC_THRESHOLD = 50_000  # objects; the server has thresholds of its own when it serves
 
 HttpAddress: TypeAlias = Annotated[
-    str | None, Option(metavar="HOST:PORT", help="Instead of stdio.")
+    str | None, Option(metavar="HOST:PORT", help="Serve HTTP instead of stdio.")
 ]
 WebsocketAddress: TypeAlias = Annotated[
     str | None, Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
@@ -56,25 +56,27 @@ Workers: TypeAlias = Annotated[
 ]
 StoreUrl: TypeAlias = Annotated[
     str | None,
-    Option(metavar="URL", help="What processes share: redis://HOST:6379/0, sqlite:///PATH."),
+    Option(metavar="URL", help="Store that processes share: redis://HOST:6379/0, sqlite:///PATH."),
 ]
 Stateless: TypeAlias = Annotated[
     bool, Option("--stateless", help="HTTP without sessions, for clients up to 2025-11-25.")
 ]
 Drain: TypeAlias = Annotated[
     str | None,
-    Option(metavar="SECONDS", help="For calls in flight after SIGTERM: 1; 30 with --workers."),
+    Option(
+        metavar="SECONDS", help="Time for calls in flight after SIGTERM; 1, or 30 with --workers."
+    ),
 ]
 DrainLead: TypeAlias = Annotated[
     str | None,
-    Option(metavar="SECONDS", help="Before that, for balancers to see that /ready says no."),
+    Option(metavar="SECONDS", help="Time before the drain in which /ready answers 503."),
 ]
 EndpointPath: TypeAlias = Annotated[
-    str | None, Option(metavar="PATH", help="Of the HTTP endpoint; /mcp by default.")
+    str | None, Option(metavar="PATH", help="Path of the HTTP endpoint; /mcp by default.")
 ]
 PublicUrl: TypeAlias = Annotated[
     str | None,
-    Option(metavar="URL", help="Where the world reaches it; only that host is accepted."),
+    Option(metavar="URL", help="Public URL; requests for other hosts are refused."),
 ]
 AllowedOrigins: TypeAlias = Annotated[
     list[str] | None,

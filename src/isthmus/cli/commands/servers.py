@@ -80,7 +80,7 @@ def _declare(what: str, help: str) -> None:
 _declare("start", "Start a server in the running host, whatever went wrong there before.")
 _declare("stop", "Stop a server in the running host when its calls have ended.")
 _declare("restart", "Stop a server in the running host, and start it again.")
-_declare("enable", "Let a server be started again; written into the configuration.")
+_declare("enable", "Allow a server to start again, in the configuration.")
 _declare("disable", "Stop a server and keep it from being started; written into the configuration.")
 
 
@@ -106,7 +106,7 @@ def add(
     ] = None,
     file: File = None,
 ) -> None:
-    """Write a server into the configuration; it is not started by that."""
+    """Write a server into the configuration, without starting it."""
     finish(
         lambda: add_to_config(
             name, make_server_entry(url, context.command, env or (), header or ()), file

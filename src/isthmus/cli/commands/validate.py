@@ -38,7 +38,7 @@ def validate(
     side: Annotated[str, Option(help="Whose messages: client, server or both.")] = "both",
     as_json: AsJson = False,
     revision: Annotated[
-        str | None, Option(help="What they are held to; by default what they say themselves.")
+        str | None, Option(help="Revision to check against; the one they negotiate by default.")
     ] = None,
 ) -> None:
     """Check recorded messages or a transcript; - is standard input."""

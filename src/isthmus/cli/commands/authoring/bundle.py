@@ -15,7 +15,7 @@ Output: TypeAlias = Annotated[
     str | None, Option("--output", "-o", metavar="FILE", help="The bundle; NAME.mcpb by default.")
 ]
 Author: TypeAlias = Annotated[
-    str | None, Option(metavar="NAME", help="Who made it, if pyproject.toml does not say.")
+    str | None, Option(metavar="NAME", help="Author, if pyproject.toml does not name one.")
 ]
 ReleaseVersion: TypeAlias = Annotated[
     str | None, Option("--release", metavar="VERSION", help="Its version; the server's by default.")
@@ -40,7 +40,7 @@ RegistryName: TypeAlias = Annotated[
     Option(metavar="DOMAIN/NAME", help="Write server.json, for the registry, under this name."),
 ]
 At: TypeAlias = Annotated[
-    str | None, Option(metavar="URL", help="Where the bundle will be, for server.json.")
+    str | None, Option(metavar="URL", help="URL of the bundle, for server.json.")
 ]
 Listing: TypeAlias = Annotated[
     bool, Option("--dry-run", help="List the files of the bundle; write nothing.")

@@ -26,7 +26,7 @@ Into: TypeAlias = Annotated[
     Several, Option(metavar="CLIENT", help=INTO_HELP, autocompletion=complete_client)
 ]
 Name: TypeAlias = Annotated[
-    str | None, Option(metavar="NAME", help="What it is called there; by default as its file.")
+    str | None, Option(metavar="NAME", help="Name of the entry; the file's name by default.")
 ]
 Url: TypeAlias = Annotated[str | None, Option(metavar="URL", help="A server that listens there.")]
 Env: TypeAlias = Annotated[
@@ -55,10 +55,8 @@ PrintOnly: TypeAlias = Annotated[
 DryRun: TypeAlias = Annotated[
     bool, Option("--dry-run", help="Show what would change; write nothing.")
 ]
-Remove: TypeAlias = Annotated[bool, Option("--remove", help="Take it out again.")]
-Force: TypeAlias = Annotated[
-    bool, Option("--force", help="Replace an entry of this name that is another one.")
-]
+Remove: TypeAlias = Annotated[bool, Option("--remove", help="Remove the entry.")]
+Force: TypeAlias = Annotated[bool, Option("--force", help="Replace another entry of this name.")]
 FollowLinks: TypeAlias = Annotated[
     bool, Option("--follow-links", help="Write where the client's file is a link to.")
 ]
@@ -66,7 +64,7 @@ Check: TypeAlias = Annotated[
     bool | None,
     Option(
         "--check/--no-check",
-        help="Only start it as the client does and list its tools; or write it without that.",
+        help="Only start the server as the client does; or write without starting it.",
     ),
 ]
 

@@ -67,7 +67,11 @@ def gateway(
     *,
     config: Annotated[
         list[str] | None,
-        Option("--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."),
+        Option(
+            "--config",
+            metavar="FILE",
+            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+        ),
     ] = None,
     http: Annotated[
         str | None, Option(metavar="HOST:PORT", help=f"By default {DEFAULT_ADDRESS}.")
@@ -82,18 +86,22 @@ def gateway(
         str | None, Option(metavar="NAME", help="With --stdio: this server, not everything.")
     ] = None,
     policy: Annotated[
-        str | None, Option(metavar="NAME|FILE", help="Rules: a policy of isthmus, or a file.")
+        str | None,
+        Option(metavar="NAME|FILE", help="A policy of isthmus by name, or a file with rules."),
     ] = None,
     state: Annotated[
-        str | None, Option(metavar="FOLDER", help="What lasts; the user's own by default.")
+        str | None,
+        Option(metavar="FOLDER", help="Folder of the saved state; the user's by default."),
     ] = None,
     store: Annotated[
         str | None,
-        Option(metavar="URL", help="What processes share: redis://HOST:6379/0, sqlite:///PATH."),
+        Option(
+            metavar="URL", help="Store that processes share: redis://HOST:6379/0, sqlite:///PATH."
+        ),
     ] = None,
     public_url: Annotated[
         str | None,
-        Option(metavar="URL", help="Where the world reaches it; only that host is accepted."),
+        Option(metavar="URL", help="Public URL; requests for other hosts are refused."),
     ] = None,
     allowed_origin: Annotated[
         list[str] | None, Option(metavar="ORIGIN", help="Let pages of this origin call it.")
@@ -121,10 +129,15 @@ def check(
     *,
     config: Annotated[
         list[str] | None,
-        Option("--config", metavar="FILE", help="Instead of the user's and ./mcp.json; repeat it."),
+        Option(
+            "--config",
+            metavar="FILE",
+            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+        ),
     ] = None,
     policy: Annotated[
-        str | None, Option(metavar="NAME|FILE", help="Rules: a policy of isthmus, or a file.")
+        str | None,
+        Option(metavar="NAME|FILE", help="A policy of isthmus by name, or a file with rules."),
     ] = None,
     state: StateFolder = None,
     strict: Strict = False,
