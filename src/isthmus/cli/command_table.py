@@ -21,7 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "new": ("authoring.new", "Make the project of a server, with a test that passes."),
     "install": ("authoring.install", "Write a server into the configuration of an MCP client."),
     "bundle": ("authoring.bundle", "Pack a server into an MCPB file, for desktop clients."),
-    "migrate": ("authoring.migrate", "Rewrite code from fastmcp or mcp to isthmus."),
+    "migrate": ("authoring.migrate", "Rewrite a file or project from fastmcp or mcp to isthmus."),
     "list": ("inspect", "List what a server offers, a line each."),
     "inspect": ("inspect", "Describe a server and what it offers, with all parameters."),
     "call": ("call", "Call a tool; values are converted by the tool's schema."),
