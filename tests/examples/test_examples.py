@@ -34,6 +34,7 @@ SERVERS = (
     "over_websocket",
     "pydantic_types",
     "shared",
+    "typed",
 )
 RUN = {
     "assistant",
@@ -333,6 +334,15 @@ async def test_a_notebook_is_shared(tmp_path):
 def test_the_door_opens_over_a_websocket():
     """A question of the server's, on a connection of its own."""
     assert "The door opens." == run_command("python over_websocket.py").splitlines()[-1]
+
+
+def test_types_are_read_checked_and_mended():
+    """Each line that its page shows behind a print is printed."""
+    said = run_command("python typed.py").splitlines()
+
+    assert "Receipt(total=25.0, city='Ulm')" == said[4]
+    assert "- count: expected an integer from 1 to 9, got 20" in said
+    assert ["37.5", "['x', 'y']", "True"] == said[-3:]
 
 
 def test_the_client_tells_what_it_sees():
