@@ -342,7 +342,7 @@ def to_wire(method: str, value: Any) -> Wire:
         return value
     if isinstance(value, types.InputRequiredResult):
         return decode_questions(dump_wire(value))
-    data = encode(drop_none(value)) if isinstance(value, Mapping) else dump_wire(value)
+    data = encode(value) if isinstance(value, Mapping) else dump_wire(value)
     result: Wire = METHODS[method].decode_result(data)
     return result
 
@@ -359,17 +359,10 @@ def make_list_result(method: str, items: Sequence[Wire]) -> Any:
 
 def read_list_result(method: str, result: Any) -> Sequence[Wire]:
     """The items of a list's result."""
-    data = result if isinstance(result, Mapping) else result.model_dump(by_alias=True, mode="json")
-    read = METHODS[method].decode_result(encode(drop_none(data)))
+    data = encode(result) if isinstance(result, Mapping) else dump_wire(result)
+    read = METHODS[method].decode_result(data)
     items: Sequence[Wire] = getattr(read, ITEMS_BY_METHOD[method])
     return items
-
-
-def drop_none(value: Any) -> Any:
-    """Plain data without the members that are None."""
-    if isinstance(value, Mapping):
-        return {key: drop_none(one) for key, one in value.items() if one is not None}
-    return [drop_none(one) for one in value] if isinstance(value, list) else value
 
 
 def keep_list(items: Sequence[Wire]) -> ProvidedItems:

@@ -430,6 +430,8 @@ class MCPServer(Backend):
         try:
             contents = await self.read_resource(params.uri, Context(request, self))
         except ResourceError as error:
+            if self.tells_errors:
+                raise  # its text is the answer, without more
             missing = isinstance(error, ResourceNotFoundError)
             code = types.INVALID_PARAMS if missing else types.INTERNAL_ERROR
             raise MCPError(code, str(error), {"uri": str(params.uri)}) from error
