@@ -32,6 +32,16 @@ def migrate(tmp_path):
         ("from mcp import types", "from isthmus.compat import types"),
         ("import mcp.types as types", "import isthmus.compat.types as types"),
         ("import mcp", "import isthmus.compat.mcp"),
+        ("from fastmcp import FastMCP as F", "from isthmus.compat.fastmcp import FastMCP as F"),
+        (
+            "from mcp.server.fastmcp import Context, FastMCP",
+            "from isthmus.compat.mcp import Context, FastMCP",
+        ),
+        ("from mcp.server import stdio", "from isthmus.compat.mcp import stdio"),
+        (
+            "import mcp.server.stdio\nx = mcp.server.stdio.stdio_server",
+            "import isthmus.compat.mcp.stdio\nx = isthmus.compat.mcp.stdio.stdio_server",
+        ),
         ("import mcp_types as t", "import isthmus.compat.types as t"),
         ("import os, mcp as m", "import os\nimport isthmus.compat.mcp as m"),
         ("import os; import mcp", "import os; import isthmus.compat.mcp"),

@@ -74,10 +74,14 @@ MOVED = {
 # Names of ours to use for modules that the façades lack, by the beginning of theirs.
 REPLACEMENTS = {
     "mcp.client": "isthmus.Client",
+    "mcp.Client": "isthmus.Client",
+    "mcp.ClientSession": "isthmus.Client",
+    "mcp.shared.memory": "isthmus.Client",
     "mcp.server.auth": "isthmus.auth.ResourceAuth",
     "mcp.cli": "the commands of isthmus",
     "mcp.shared.auth": "isthmus.auth",
     "fastmcp.client": "isthmus.Client",
+    "fastmcp.Client": "isthmus.Client",
     "fastmcp.server.auth": "isthmus.auth.ResourceAuth",
     "fastmcp.server.openapi": "isthmus.Server.from_openapi",
     "fastmcp.server.proxy": "isthmus.Server.proxy",

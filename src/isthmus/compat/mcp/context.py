@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from isthmus.compat.session import ForeignRequest, ServerRequestContext, ServerSession
+from isthmus.compat.session import ForeignRequest, ServerSession
 
 if TYPE_CHECKING:
     from isthmus.compat.mcp.mcpserver import MCPServer
@@ -66,6 +66,7 @@ class Context:
     Args:
         request: the request; None outside of one.
         server: the server.
+        **given: ``mcp_server`` or ``fastmcp``, and a ``request_context`` of a program's own, as tests make it.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Context:
     ) -> None:
         self._request = request
         self._server = server or given.get("mcp_server") or given.get("fastmcp")
+        self._own_context = given.get("request_context")
 
     def __class_getitem__(cls, item: Any) -> Any:
         """The class itself: its parameters are for type checkers."""
@@ -92,9 +94,9 @@ class Context:
     fastmcp = mcp_server
 
     @property
-    def request_context(self) -> ServerRequestContext:
+    def request_context(self) -> Any:
         """The request as low-level handlers get it."""
-        return self._served.make_context()
+        return self._served.make_context() if self._own_context is None else self._own_context
 
     @property
     def session(self) -> ServerSession:
