@@ -5,10 +5,14 @@ import json
 
 import pytest
 
+from isthmus.auth import HeaderUsers
+from isthmus.console import Console, ProxyLogin
 from isthmus.host.model.interaction import Decision
 from isthmus.host.policy.policy import Policy
-from support.console.page_browser import HOSTILE, WatchedHost
+from support.console.console_browser import ADDRESS
+from support.console.page_browser import HOSTILE, PageBrowser, WatchedHost
 from support.event_loop import run_until
+from support.gateway.account_town import open_account_town
 
 POLICY = "/console/access/policy"
 
@@ -213,3 +217,15 @@ async def test_without_a_shadow_policy_none_can_be_promoted():
         answer = await watched.forge(f"{POLICY}/promote")
 
     assert "There is no shadow policy" in answer.text
+
+
+async def test_an_operator_is_shown_accounts_of_their_own(tmp_path):
+    """Ours: also one who has made no call yet may connect them."""
+    users = HeaderUsers("X-User", trusted_proxies=["127.0.0.1"])
+    async with open_account_town(state=tmp_path / "state") as town:
+        login = ProxyLogin(users, operators=["root"])
+        browser = PageBrowser(Console(town.host.view, ADDRESS, identity=login))
+        answer = await browser.send("GET", "/console/access/accounts", x_user="root")
+
+    assert "user:root@local" in answer.text
+    assert [("what", "connect")] in [form.buttons for form in answer.page.forms]

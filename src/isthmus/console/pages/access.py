@@ -331,8 +331,11 @@ async def _change_grant(request: ConsoleRequest, id: str, by: str) -> bool:
 
 async def show_accounts(request: ConsoleRequest) -> PageReply:
     """Accounts at the servers behind, and their states."""
-    principal = choose_principal(request)
-    accounts = await request.view.accounts(principal)
+    principal, own = choose_principal(request), request.visitor.principal
+    accounts = list(await request.view.accounts(principal))
+    if not principal and all(one.principal != own for one in accounts):
+        # those of all are of who has called; an operator connects his own before that
+        accounts += await request.view.accounts(own)
     body = element(
         "div",
         {},
