@@ -70,3 +70,18 @@ def test_a_program_that_is_none_is_refused(tmp_path):
     )
     assert ended.returncode != 0
     assert "no_such_program is no module that can be run" in ended.stderr
+
+
+async def test_a_program_that_puts_standard_error_in_the_place_of_its_output_is_heard(tmp_path):
+    """As programs do against native code that prints: ``sys.stdout`` is the output, not descriptor 1."""
+    moved = (
+        "    import os\n"
+        "    output = os.dup(1)\n"
+        "    os.dup2(2, 1)\n"
+        "    sys.stdout = os.fdopen(output, 'w')\n"
+        "    asyncio.run(serve())\n"
+    )
+    program = LOW_LEVEL.replace("    asyncio.run(serve())\n", moved)
+    (tmp_path / "moved.py").write_text(program, encoding="utf-8")
+    async with Client(make_command("moved:main", "--", "tea", cwd=tmp_path)) as client:
+        assert "tea" == (await client.call_tool("say")).text

@@ -1,5 +1,7 @@
 """Placement: where ``isthmus run --compat`` has the package's server listen, whatever it asks for itself."""
 
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -46,6 +48,8 @@ def choose_placement(server: Server[Any], transport: str, options: Mapping[str, 
     """
     COMMAND_LINE.served = True
     placement = COMMAND_LINE.placement
+    if (transport if placement is None else placement.transport) == "stdio":
+        restore_stdout()
     if placement is None:
         if transport not in TRANSPORTS:
             raise ValueError(f"Unknown transport: {transport}")
@@ -53,6 +57,19 @@ def choose_placement(server: Server[Any], transport: str, options: Mapping[str, 
     if placement.store is not None:
         server.configure(store=placement.store)
     return placement
+
+
+def restore_stdout() -> None:
+    """Make ``sys.stdout`` descriptor 1 again, where a program has put standard error there.
+
+    Programs do so against native code that prints; isthmus itself keeps the descriptor from prints.
+    """
+    try:
+        descriptor = sys.stdout.fileno()
+    except (AttributeError, OSError):
+        return  # it is no file, as in tests
+    if descriptor > sys.stderr.fileno():
+        os.dup2(descriptor, 1)
 
 
 def run_placed(server: Server[Any], transport: str, options: Mapping[str, Any]) -> None:
