@@ -51,7 +51,9 @@ def prepare_folder(recipe: Recipe, work: Path) -> None:
 def make_command(recipe: Recipe, python: Path, work: Path, *, compat: bool) -> Command:
     """The command of a server: under its own library, or under ``isthmus run --compat``."""
     arguments = [one.replace("{work}", str(work)) for one in recipe.arguments]
-    env = {key: value.replace("{work}", str(work)) for key, value in recipe.env.items()}
+    # sets are printed in one order on both sides
+    env = {"PYTHONHASHSEED": "0", **recipe.env}
+    env = {key: value.replace("{work}", str(work)) for key, value in env.items()}
     if compat:
         head = ["-m", "isthmus", "run", "--compat", recipe.start, "--"]
     elif ":" in recipe.start:
