@@ -27,7 +27,7 @@ SKIPPED = 77
 MIN_SAME_SHARE = 0.8
 TESTS_TIMEOUT_S = 300  # a machine that is busy is no fault
 REPOSITORIES_AT_ONCE = 2
-WORK = peers.PEERS / "migrated"
+WORK = (peers.PEERS / "migrated").resolve()
 TEST_LIBRARIES = ["pytest==9.1.1", "pytest-asyncio==1.4.0"]
 BUILD_LIBRARIES = ["pip", "hatchling", "setuptools", "wheel", "poetry-core", "uv-build"]
 FOREIGN = ["mcp", "mcp-types", "fastmcp", "fastmcp-slim"]
@@ -130,9 +130,9 @@ def run_program(command: list[str], folder: Path, **env: str) -> "subprocess.Com
     )
 
 
-def run_tests(repository: Repository, python: Path, folder: Path) -> set[str]:
+def run_tests(repository: Repository, python: Path, folder: Path, *beside: Path) -> set[str]:
     """The tests of a repository that pass, by name."""
-    paths = os.pathsep.join([str(folder / "src"), str(folder)])
+    paths = os.pathsep.join(map(str, [folder / "src", folder, *beside]))
     found = run_program(
         [str(python), "-c", f"import {repository.module} as m; print(m.__file__)"],
         folder,
@@ -191,9 +191,7 @@ def prove_repository(repository: Repository) -> Outcome:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(source, copy)
     own = peers.environment(f"{repository.name}-own", pinned)
-    ours = peers.environment(
-        f"{repository.name}-ours", [*pinned, *list_own_requirements()], [ROOT / "src"]
-    )
+    ours = peers.environment(f"{repository.name}-ours", [*pinned, *list_own_requirements()])
     remove_libraries(ours)
     try:
         outcome.before = run_tests(repository, own, before)
@@ -202,7 +200,7 @@ def prove_repository(repository: Repository) -> Outcome:
             path.read_text(encoding="utf-8", errors="replace").count("# isthmus:")
             for path in after.rglob("*.py")
         )
-        outcome.after = run_tests(repository, ours, after)
+        outcome.after = run_tests(repository, ours, after, ROOT / "src")
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         outcome.failure = str(error)
     outcome.seconds = time.monotonic() - began
