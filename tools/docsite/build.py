@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from api import make_api_pages
 from check import check_site
-from links import RENAMED, LinkMap
+from links import RENAMED, LinkMap, locate_page
 from llms import write_llms
 from nav import expand_nav
 from sources import write_source_pages
@@ -61,23 +62,23 @@ def stage_pages(to: Path) -> set[str]:
     docs = ROOT / "docs"
     shutil.rmtree(to, ignore_errors=True)
     pages: set[str] = set()
-    generated: dict[str, str] = {}
+    generated = {f"docs/{page}": text for page, text in make_api_pages(ROOT).items()}
     links = LinkMap(ROOT, generated)
     written = [path.relative_to(ROOT).as_posix() for path in sorted(docs.rglob("*.md"))]
     for path in dict.fromkeys([*RENAMED, *written]):
-        page = RENAMED.get(path, path.removeprefix("docs/"))
+        page = locate_page(path) or path
         text = links.rewrite((ROOT / path).read_text(encoding="utf-8"), path)
         write_page(to / page, text)
         pages.add(page)
     for path, text in generated.items():
-        write_page(to / path.removeprefix("docs/"), links.rewrite(text, path))
+        write_page(to / path.removeprefix("docs/"), text)
         pages.add(path.removeprefix("docs/"))
     for path in docs.rglob("*"):
         if path.is_file() and path.suffix != ".md":
             copy_file(path, to / path.relative_to(docs))
     for path in ASSETS.iterdir():
         copy_file(path, to / "assets" / path.name)
-    write_source_pages(ROOT, links.sources, to)
+    write_source_pages(links, to)
     return pages
 
 

@@ -52,7 +52,10 @@ def locate_page(path: str) -> str | None:
     """Page of the site that is made of a file of the repository, if one is."""
     if path in RENAMED:
         return RENAMED[path]
-    return path.removeprefix("docs/") if path.startswith("docs/") else None
+    if not path.startswith("docs/"):
+        return None
+    folder, name = posixpath.split(path.removeprefix("docs/"))
+    return posixpath.join(folder, "index.md" if name == "README.md" else name)
 
 
 class LinkMap:
@@ -89,6 +92,8 @@ class LinkMap:
             raise LinkError(f"{path} links to {wanted}, which is not there")
         if (self.root / wanted).is_file() and (found := locate_page(wanted)):
             return found
+        if (self.root / wanted / "README.md").is_file() and wanted.startswith("docs/"):
+            return f"{wanted.removeprefix('docs/')}/index.md"
         if wanted.startswith("docs/") or wanted == "docs":
             return "contents.md"
         self.sources.add(wanted)

@@ -1,5 +1,6 @@
 """``llms.txt`` and ``llms-full.txt``: the documentation as models read it."""
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,21 @@ def write_llms(config: dict[str, Any], pages: Path, output: Path) -> None:
     whole = [head]
     for _, page in list_entries(config["nav"]):
         text = (pages / page).read_text(encoding="utf-8")
-        (output / page).write_text(link_markdown(text), encoding="utf-8")
-        whole.append(f"<!-- {page} -->\n\n{text.strip()}\n")
+        (output / page).write_text(link_markdown(strip_tags(text)), encoding="utf-8")
+        whole.append(f"<!-- {page} -->\n\n{strip_tags(text).strip()}\n")
     (output / "llms-full.txt").write_text("\n".join(whole), encoding="utf-8")
+
+
+def strip_tags(text: str) -> str:
+    """The page with types as code instead of HTML, and without anchors beside headings."""
+    text = re.sub(r"</?(?:a|p)\b[^>]*>", "", text)
+    text = re.sub(r"^(#+ .*?) \{#[^}]+\}$", r"\1", text, flags=re.MULTILINE)
+    return re.sub(r"<code>(.*?)</code>", lambda found: f"`{plain_code(found[1])}`", text)
+
+
+def plain_code(text: str) -> str:
+    """A type without the escapes that its table cell in HTML needs."""
+    return html.unescape(text).replace("|", "\\|")
 
 
 def link_markdown(text: str) -> str:

@@ -3,31 +3,34 @@
 import posixpath
 from pathlib import Path
 
-from links import source_page
+from links import LinkMap, source_page
 
 HIDDEN = "---\nsearch:\n  exclude: true\n---\n"
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".md": "markdown", ".yml": "yaml"}
 MAX_BYTES = 400_000
 
 
-def write_source_pages(root: Path, wanted: set[str], to: Path) -> int:
-    """Writes a page for each file, and for each folder with all that is in it.
+def write_source_pages(links: LinkMap, to: Path) -> int:
+    """Writes a page for each file that is linked to, and for each folder with all that is in it.
+
+    Args:
+        links: what was linked to; pages written in Markdown may link to more.
+        to: the folder of the staged pages.
 
     Returns:
         How many pages were written.
     """
-    files: set[str] = set()
-    for path in sorted(wanted):
-        here = root / path
-        if here.is_dir():
-            inside = list_files(root, here)
-            files.update(inside)
-            write_page(to, path, describe_folder(path, inside))
-        else:
-            files.add(path)
-    for path in files:
-        write_page(to, path, describe_file(root, path))
-    return len(files | wanted)
+    written: set[str] = set()
+    while wanted := sorted(links.sources - written):
+        for path in wanted:
+            if (links.root / path).is_dir():
+                inside = list_files(links.root, links.root / path)
+                links.sources.update(inside)
+                write_page(to, path, describe_folder(path, inside))
+            else:
+                write_page(to, path, describe_file(links, path))
+        written.update(wanted)
+    return len(written)
 
 
 def list_files(root: Path, folder: Path) -> list[str]:
@@ -48,9 +51,11 @@ def describe_folder(path: str, files: list[str]) -> str:
     return f"{HIDDEN}# {path}/\n\n" + "\n".join(rows) + "\n"
 
 
-def describe_file(root: Path, path: str) -> str:
-    """A page with the text of a file."""
-    text = (root / path).read_text(encoding="utf-8", errors="replace")
+def describe_file(links: LinkMap, path: str) -> str:
+    """A page with the text of a file; Markdown is shown as the page that it is."""
+    text = (links.root / path).read_text(encoding="utf-8", errors="replace")
+    if path.endswith(".md"):
+        return HIDDEN + links.rewrite(text, path)
     language = LANGUAGES.get(posixpath.splitext(path)[1], "text")
     fence = "`" * 8
     return f"{HIDDEN}# {path}\n\n{fence}{language}\n{text.rstrip()}\n{fence}\n"
