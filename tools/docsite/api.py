@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import griffe
-from docstrings import convert_cell, convert_sections, read_first_sentence, write_rows
 from griffe import Attribute, Class, Function, Module, Object, Parameter
-from signatures import (
+
+from docsite.docstrings import convert_cell, convert_sections, read_first_sentence, write_rows
+from docsite.signatures import (
     Linker,
     abbreviate_type,
     link_type,

@@ -1,4 +1,4 @@
-"""Builds the documentation site into ``site/VERSION`` and checks it: ``make docs``.
+"""Stages, renders and checks the documentation site.
 
 Pages are staged in ``.docs/``: those of ``docs/``, README and CHANGELOG, the API reference, and the
 files of the repository that pages link to. Zensical renders them.
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from api import make_api_pages
-from check import check_site
-from links import RENAMED, LinkMap, locate_page
-from llms import write_llms
-from nav import expand_nav
-from sources import write_source_pages
-from versions import write_version_index
+
+from docsite.api import make_api_pages
+from docsite.check import check_site
+from docsite.links import RENAMED, LinkMap, locate_page
+from docsite.llms import write_llms
+from docsite.nav import expand_nav
+from docsite.sources import write_source_pages
+from docsite.versions import write_version_index
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / ".docs"
@@ -143,7 +144,3 @@ def main() -> int:
         )
     )
     return 1 if faults else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from nav import Nav, list_entries
+from docsite.nav import Nav, list_entries
 
 LOADED = {
     "script": "src",

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 
 from griffe import Docstring, DocstringSectionKind
-from signatures import Linker
+
+from docsite.signatures import Linker
 
 ROLE = re.compile(r":(?:py:)?\w+:`(~?)([^`<]+?)(?: <([^`>]+)>)?`")
 LITERAL = re.compile(r"``(.+?)``", re.DOTALL)

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from links import is_external, list_prose, rewrite_links
-from nav import list_entries, list_sections
+from docsite.links import is_external, list_prose, rewrite_links
+from docsite.nav import list_entries, list_sections
 
 MAX_SUMMARY_CHARACTERS = 180
 OPTIONAL = ("Decisions",)

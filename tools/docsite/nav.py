@@ -45,7 +45,7 @@ def expand_nav(nav: Nav, pages: set[str]) -> Nav:
     claimed: dict[str, list[str]] = {}
     for pattern in entries:
         if "*" in pattern:
-            claimed[pattern] = sorted(page for page in left if fnmatchcase(page, pattern))
+            claimed[pattern] = sorted(page for page in left if fits_pattern(page, pattern))
             left = left.difference(claimed[pattern])
     if left:
         raise NavError(
@@ -53,6 +53,11 @@ def expand_nav(nav: Nav, pages: set[str]) -> Nav:
             "to nav in mkdocs.yml"
         )
     return replace_patterns(nav, claimed)
+
+
+def fits_pattern(page: str, pattern: str) -> bool:
+    """Whether a page fits; ``*`` stands for no slash."""
+    return page.count("/") == pattern.count("/") and fnmatchcase(page, pattern)
 
 
 def replace_patterns(nav: Nav, claimed: dict[str, list[str]]) -> Nav:

@@ -3,7 +3,7 @@
 import posixpath
 from pathlib import Path
 
-from links import LinkMap, source_page
+from docsite.links import LinkMap, source_page
 
 HIDDEN = "---\nsearch:\n  exclude: true\n---\n"
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".md": "markdown", ".yml": "yaml"}

@@ -1,0 +1,1 @@
+"""The documentation site: pages staged, rendered by Zensical, and checked."""
