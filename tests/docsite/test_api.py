@@ -1,0 +1,74 @@
+"""The API reference, made from the docstrings."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+pytest.importorskip("griffe", reason="pip install --group docs")
+
+from docsite.api import make_api_pages  # noqa: E402 - found through the line above
+from docsite.docstrings import convert_example, convert_inline  # noqa: E402 - see above
+from docsite.signatures import abbreviate_type, split_union  # noqa: E402 - see above
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """Every page of the reference."""
+    return make_api_pages(ROOT)
+
+
+def test_every_public_name_has_a_section(pages):
+    """Ours: what the snapshot promises is documented."""
+    text = "\n".join(pages.values())
+    listed = (ROOT / "tests/architecture/exports.txt").read_text(encoding="utf-8").split()
+    names = {path.rpartition(".")[2] for path in listed if not path.endswith("__")}
+    foreign = {"UNSET", "UnsetType"}  # msgspec's own
+
+    assert sorted(name for name in names if f"{{#{name}}}" not in text) == sorted(foreign & names)
+
+
+def test_options_of_a_typed_dict_are_a_table(pages):
+    """Ours: ``**options: ToolOptions`` says what may be given."""
+    page = pages["reference/api/class-server.md"]
+    section = page.split("{#Server.tool}")[1].split("\n## ")[0]
+
+    assert "server.tool(**options: ToolOptions)" in section
+    assert "| `read_only` |" in section
+
+
+def test_a_type_leads_to_its_section(pages):
+    """Ours: an exception in a table is a link."""
+    assert "[`UsageError`](isthmus.errors.md#UsageError)" in pages["reference/api/class-server.md"]
+
+
+def test_a_union_of_many_is_abbreviated():
+    """Ours: brackets and quotes do not split it."""
+    assert split_union('dict[str, int | None] | Literal["a|b"]') == [
+        "dict[str, int | None]",
+        'Literal["a|b"]',
+    ]
+    assert abbreviate_type("A | B | C | D | E | None") == "A | B | C | … | None"
+    assert abbreviate_type("A | B | None") == "A | B | None"
+
+
+def test_roles_become_links():
+    """Ours: what has no section is code."""
+    addresses = {"isthmus.errors.ToolError": "isthmus.errors.md#ToolError"}
+
+    assert (
+        convert_inline(":class:`~isthmus.errors.ToolError`, :meth:`open`, ``x``", addresses.get)
+        == "[`ToolError`](isthmus.errors.md#ToolError), `open`, `x`"
+    )
+
+
+def test_an_example_can_be_pasted():
+    """Ours: no prompts; what is printed is a comment."""
+    assert convert_example(">>> for x in [1]:\n...     print(x)\n1") == (
+        "```python\nfor x in [1]:\n    print(x)\n# 1\n```"
+    )
