@@ -28,9 +28,22 @@ def write_version_index(site: Path, newest: str) -> None:
     ]
     (site / "versions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     (site / "index.html").write_text(INDEX.format(version=newest), encoding="utf-8")
-    missing = site / newest / "404.html"
-    if missing.is_file():
-        (site / "404.html").write_bytes(missing.read_bytes())
+    place_not_found(site, newest)
+
+
+def place_not_found(site: Path, version: str) -> None:
+    """Writes the page for addresses that are not there, for the whole site.
+
+    It is served at any depth, so that its links begin at the root: the site is taken to be served
+    from the root of its origin.
+    """
+    page = site / version / "404.html"
+    if not page.is_file():
+        return
+    text = page.read_text(encoding="utf-8")
+    text = text.replace('="/', f'="/{version}/').replace('"base":"/"', f'"base":"/{version}"')
+    for path in (page, site / "404.html"):
+        path.write_text(text, encoding="utf-8")
 
 
 def read_numbers(version: str) -> tuple[int, ...]:
