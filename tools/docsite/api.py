@@ -28,6 +28,26 @@ OWN_PAGES = {
 """Classes that are a page each."""
 FOLDER = "reference/api"
 MAX_DEFAULT_CHARACTERS = 60
+COMMON = {
+    "fresh": "ask the server, also where a kept answer is still good.",
+    "meta": "members of `_meta` to send along.",
+    "on_progress": "called with each notification of progress.",
+    "timeout": "seconds to wait; by default as the client or the host is set.",
+    "principal": "the user for whom this is done.",
+    "run": "the run that this belongs to.",
+    "uri": "URI of the resource.",
+    "identifier": "name of the extension.",
+    "fn": "the function.",
+    "name": "its name.",
+    "arguments": "its arguments by name.",
+    "version": "one of several versions; all by default.",
+    "tags": "tags that select.",
+    "names": "names and URIs that select.",
+    "only": "hide all that is not selected.",
+    "level": "the least severe level that is sent.",
+    "by": "who did it, for the audit log.",
+}
+"""Meanings of parameters that many methods share, where a docstring does not repeat them."""
 TITLE = "The API reference is made from the docstrings of everything that `__all__` lists."
 
 
@@ -253,7 +273,7 @@ def write_parameter_table(parameters: list[Parameter], said: dict[str, str], lin
                 f"`{parameter.name}`",
                 link_type(parameter.annotation, link),
                 write_default(parameter.default),
-                convert_cell(said.get(parameter.name, ""), link),
+                convert_cell(said.get(parameter.name) or COMMON.get(parameter.name, ""), link),
             )
         )
     return write_rows(("Parameter", "Type", "Default", "Meaning"), rows) if rows else ""
@@ -324,18 +344,20 @@ def write_construction(reference: Reference, name: Name, cls: Class, link: Linke
     """How a class is made: signature, bases, text, parameters or fields."""
     init = cls.members.get("__init__")
     given = list_parameters(init) if isinstance(init, Function) else []
+    text, said, after = convert_sections(cls.docstring, link) if cls.docstring else ("", {}, "")
+    made = [parameter for parameter in given if parameter.name in said or read_unpacked(parameter)]
+    given = given if made else []  # authors receive it and make none
     parts = []
-    if isinstance(init, Function):
+    if isinstance(init, Function) and (given or not list(init.parameters)[1:]):
         parts.append(f"```python\n{write_signature(name.name, given, None)}\n```\n")
     if cls.bases:
         parts.append(f"Bases: {', '.join(link_type(base, link) for base in cls.bases)}\n")
     if name.also:
         parts.append("Also: " + ", ".join(f"`{path}`" for path in name.also) + "\n")
-    text, said, after = convert_sections(cls.docstring, link) if cls.docstring else ("", {}, "")
     parts.append(f"{text}\n")
     if given:
         parts.append(write_parameter_table(given, said, link))
-    else:
+    elif not isinstance(init, Function):
         parts.append(write_field_table(cls, link, "Field"))
     parts += [write_options(reference, parameter, link) for parameter in given]
     parts.append(f"{after}\n")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from textwrap import dedent
 
 from griffe import Docstring, DocstringSectionKind
 
@@ -51,12 +52,25 @@ def read_first_sentence(docstring: Docstring | None, link: Linker) -> str:
 def convert_text(text: str, link: Linker) -> str:
     """Paragraphs with their examples (``>>>``) as blocks of Python."""
     parts: list[str] = []
-    for paragraph in text.strip().split("\n\n"):
-        if paragraph.lstrip().startswith(">>>"):
+    for paragraph in split_paragraphs(text):
+        if paragraph.startswith("    "):
+            parts.append(f"```python\n{dedent(paragraph)}\n```")
+        elif paragraph.lstrip().startswith(">>>"):
             parts.append(convert_example(paragraph))
         else:
-            parts.append(convert_inline(paragraph, link))
+            parts.append(re.sub(r"::$", ":", convert_inline(paragraph, link)))
     return "\n\n".join(parts)
+
+
+def split_paragraphs(text: str) -> list[str]:
+    """Paragraphs; those of an indented block are one."""
+    paragraphs: list[str] = []
+    for paragraph in text.strip().split("\n\n"):
+        if paragraph.startswith("    ") and paragraphs and paragraphs[-1].startswith("    "):
+            paragraphs[-1] += f"\n\n{paragraph}"
+        else:
+            paragraphs.append(paragraph)
+    return paragraphs
 
 
 def convert_example(text: str) -> str:

@@ -341,7 +341,7 @@ class Client:
         return self._connection.require_agreement().instructions
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """The settings the server declared for an extension, or None where it has it not."""
+        """The settings that the server declared for an extension; None if it declared none."""
         return find_settings(self._connection.require_agreement().capabilities, identifier)
 
     def require_extension(self, identifier: str) -> Mapping[str, Any]:
@@ -359,7 +359,7 @@ class Client:
         return settings
 
     async def ping(self, *, timeout: float | None = None) -> None:
-        """See whether the server answers: ``ping``, or since 2026-07-28 ``server/discover``."""
+        """Check that the server answers: ``ping``, or since 2026-07-28 ``server/discover``."""
         await self._upkeep.ping(timeout)
 
     async def discover(
@@ -568,7 +568,7 @@ class Client:
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> GetPromptResult:
-        """A prompt with its blanks filled."""
+        """The messages of a prompt, with ``arguments`` filled in by the server."""
         return await self._calls.get_prompt(name, arguments, on_progress, timeout, meta)
 
     async def complete(
@@ -633,7 +633,7 @@ class Client:
         await self._notifications.subscribe(self._connection, uri)
 
     async def unsubscribe(self, uri: str) -> None:
-        """Take back :meth:`subscribe`."""
+        """End a subscription that :meth:`subscribe` began."""
         await self._notifications.unsubscribe(self._connection, uri)
 
     @asynccontextmanager

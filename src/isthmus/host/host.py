@@ -515,7 +515,7 @@ class Host:
         principal: str = "user:local",
         run: Run | str | None = None,
     ) -> None:
-        """Have a server of up to 2025-11-25 tell when a resource changes, or not any more."""
+        """Subscribe to changes of a resource (up to 2025-11-25), or end that with ``on=False``."""
         await self.parts.calls.subscribe(server, uri, on=on, principal=principal, run=run)
 
     async def prompt(
@@ -672,13 +672,13 @@ class Host:
         return {} if self.sampler is None else self.sampler.providers
 
     def attach(self, approver: "Approver | Ask") -> Approver:
-        """Ask this surface, or function, too; what waits is put to it at once."""
+        """Add an approver: a surface or a function. Pending questions are put to it at once."""
         surface = make_approvers(approver)[0]
         self._core.broker.attach(surface)
         return surface
 
     def detach(self, approver: Approver) -> None:
-        """Ask it no more."""
+        """Remove an approver that :meth:`attach` returned: it is asked no more."""
         self._core.broker.detach(approver)
 
     def run(
@@ -719,12 +719,12 @@ class Host:
             self.notice("config", str(error))
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something as long as the host is open."""
+        """Run ``work`` in the background until it ends or the host closes."""
         _ = self.parts  # while the host is not open, this says so
         self._core.background.start(work)
 
     def notice(self, about: str, text: str, server: str = "") -> None:
-        """Tell every surface something."""
+        """Send a notice to every surface: its subject, its text, and the server it concerns."""
         self._core.events.tell(HostNotice(about=about, text=text, server=server))
 
 

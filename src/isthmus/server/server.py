@@ -289,7 +289,7 @@ class Server(Generic[StateT]):
         self._declared.add_tool(fn, check_options(options, ToolOptions))
 
     def remove_tool(self, name: str, *, version: str | None = None) -> None:
-        """Offer a tool no longer, or one version of it.
+        """Remove a tool by its name, or one ``version`` of it.
 
         Raises:
             UsageError: there is no such tool.
@@ -388,7 +388,7 @@ class Server(Generic[StateT]):
         return self._declared.add_skills(root, prefix, check_options(options, SkillOptions))
 
     def remove_resource(self, uri: str) -> None:
-        """Offer a resource, a template or a folder no longer.
+        """Remove the resource, template or folder that was added with this URI.
 
         Raises:
             UsageError: there is none of this URI.
@@ -396,7 +396,7 @@ class Server(Generic[StateT]):
         self._declared.resources.remove(uri)
 
     def notify_resource_updated(self, uri: str) -> None:
-        """Tell everybody who subscribed to a resource that it changed; from any thread."""
+        """Tell all subscribers of the resource with this URI that it changed; from any thread."""
         self._changes.announce_update(uri)
 
     def notify_elicitation_complete(self, elicitation_id: str) -> None:
@@ -444,7 +444,7 @@ class Server(Generic[StateT]):
         self._declared.add_prompt(fn, check_options(options, PromptOptions))
 
     def remove_prompt(self, name: str, *, version: str | None = None) -> None:
-        """Offer a prompt no longer, or one version of it.
+        """Remove a prompt by its name, or one ``version`` of it.
 
         Raises:
             UsageError: there is no such prompt.
@@ -528,7 +528,7 @@ class Server(Generic[StateT]):
     # Other servers
 
     def mount(self, other: "Server", /, prefix: str | None = None) -> None:
-        """Offer what another server offers, now and later: ``x`` as ``prefix_x``, ``a://b`` as ``a://prefix/b``.
+        """Offer all that ``other`` offers, now and later: ``x`` as ``prefix_x``, ``a://b`` as ``a://prefix/b``.
 
         Its middleware, limits and lifespan stay around it, inside those here; secret and store are those here,
         where it has none. What is declared here wins, then what was mounted first. See docs/guide/composition.md.
@@ -568,11 +568,11 @@ class Server(Generic[StateT]):
         self._declared.add_rule(names, tags, enables=True, only=only)
 
     def disable(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Hide tools, resources and prompts, by name, URI or tag: they are answered as unknown ones."""
+        """Hide tools, resources and prompts by name, URI or tag: a call of one is a call of an unknown one."""
         self._declared.add_rule(names, tags, enables=False)
 
     def visibility(self, fn: F | None = None, /, *, sessions: bool = False) -> F | None:
-        """Decide by caller what is there: ``fn(item, principal) -> bool``; and by ``ctx.session.disable``."""
+        """Decide by caller what is there: ``fn(item, principal) -> bool``; ``sessions`` allows rules per session."""
         self._declared.restrict(fn, sessions=sessions)
         return fn
 

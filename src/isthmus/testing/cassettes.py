@@ -160,13 +160,21 @@ class Cassette:
         return replays[self._dialled - 1]
 
     def fail(self, what: str) -> ConnectionLost:
-        """Note that a replay went wrong; gives the error for whoever is connected."""
+        """Record that a replay went wrong, and make the error for the connected client.
+
+        Args:
+            what: the difference between recording and call.
+        """
         told = f"{what}\n{self._again}"
         self.problem = self.problem or told
         return ConnectionLost(told)
 
     def make_comparable(self, message: Any) -> Any:
-        """A message as it would stand in the file, without what differs in each run."""
+        """A message as the file has it, redacted and without what differs from run to run.
+
+        Args:
+            message: a JSON-RPC message as plain data.
+        """
         clean = self._redaction(message)
         params = clean.get("params")
         if not isinstance(params, dict):

@@ -104,6 +104,9 @@ def every_transport(test: Any = None) -> Any:
 
     Called without a test it gives the mark itself, for a module's ``pytestmark``; the same is
     true of :func:`every_revision`.
+
+    Args:
+        test: the test function; None for the mark.
     """
     import pytest
 

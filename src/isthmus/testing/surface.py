@@ -59,7 +59,10 @@ class SurfaceChange(msgspec.Struct, frozen=True):
 
 
 async def read_surface(client: Client) -> Surface:
-    """The surface of a server, read anew.
+    """The surface of a server: all its tools, resources and prompts, read anew.
+
+    Args:
+        client: an open connection to the server.
 
     Raises:
         Refused: the server refused to list what it declared.
@@ -92,6 +95,10 @@ def encode_surface(surface: Surface) -> str:
 
 def compare_surfaces(before: Surface, after: Surface) -> list[SurfaceChange]:
     """Differences of two surfaces, names first.
+
+    Args:
+        before: the surface that clients know.
+        after: the surface as it is now.
 
     Example:
         >>> old = {"tools": {"add": {"inputSchema": {"type": "object"}}}}

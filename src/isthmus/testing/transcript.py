@@ -74,7 +74,10 @@ class MessageListener(Protocol):
 
 
 def load(path: Path) -> list[ScriptedConversation]:
-    """Read a transcript.
+    """Read the conversations of a transcript.
+
+    Args:
+        path: a file of comments, names and messages, one a line.
 
     Raises:
         ValueError: a line is not a comment, a name or a message; the message says where.

@@ -437,11 +437,18 @@ class Context(Generic[StateT]):
     # Extensions, and requests of one's own
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """The settings the client declared for an extension, or None where it has it not."""
+        """The settings that the client declared for an extension; None if it declared none.
+
+        Args:
+            identifier: name of the extension, as ``io.modelcontextprotocol/ui``.
+        """
         return find_settings(self.capabilities, identifier)
 
     def require_extension(self, identifier: str) -> Mapping[str, Any]:
-        """The settings the client declared for an extension.
+        """The settings that the client declared for an extension.
+
+        Args:
+            identifier: name of the extension, as ``io.modelcontextprotocol/ui``.
 
         Raises:
             CapabilityMissing: it did not declare it; since 2026-07-28 a call that lets this pass
@@ -547,7 +554,10 @@ class Context(Generic[StateT]):
         await self._notes.report(params)
 
     async def read_resource(self, uri: str) -> "ReadResourceResult":
-        """Read a resource of this server, or of one mounted in it, as the caller of this might.
+        """Read a resource of this server, or of one mounted in it, with the rights of the caller.
+
+        Args:
+            uri: of a resource, or one that fits a template.
 
         Raises:
             ToolError: there is no such resource, the caller lacks its scopes, or it refuses.
@@ -558,7 +568,11 @@ class Context(Generic[StateT]):
         return await read_own_resource(uri, self._inbound, self._settings)
 
     def notify_resource_updated(self, uri: str) -> None:
-        """Tell everybody who subscribed to a resource that it changed."""
+        """Tell all subscribers of a resource that it changed.
+
+        Args:
+            uri: of the resource.
+        """
         self._settings.changes.announce_update(uri)
 
     async def notify(self, method: str, params: Struct | Mapping[str, Any] | None = None) -> None:
@@ -664,6 +678,12 @@ class Context(Generic[StateT]):
 
     def wait(self, awaitable: Awaitable[T]) -> T:
         """Wait for something asynchronous, in a plain function: ``ctx.wait(ctx.elicit(…))``.
+
+        Args:
+            awaitable: a coroutine or another awaitable; it runs in the server's event loop.
+
+        Returns:
+            its result.
 
         Raises:
             UsageError: this is not a worker thread, and waiting would stop the event loop.

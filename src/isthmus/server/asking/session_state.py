@@ -130,7 +130,13 @@ class SessionState:
         await self._change(key, written)
 
     async def delete(self, key: str) -> bool:
-        """Keep a value no longer; says whether there was one.
+        """Delete a value.
+
+        Args:
+            key: its name.
+
+        Returns:
+            whether there was one.
 
         Raises:
             Refuse: there is nobody to keep values for; it says how to mend that.
@@ -140,6 +146,11 @@ class SessionState:
 
     async def enable(self, *names: str, tags: Collection[str] = (), only: bool = False) -> None:
         """Offer tools, resources and prompts to this session again; see ``Server.enable``.
+
+        Args:
+            *names: names and URIs.
+            tags: tags of what is offered again.
+            only: hide everything else.
 
         Raises:
             UsageError: sessions have no rules here (``server.visibility(sessions=True)``), or nothing
