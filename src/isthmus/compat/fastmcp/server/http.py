@@ -209,3 +209,22 @@ class ResponseParts:
             }
         else:
             self.body += message.get("body", b"")
+
+
+def create_streamable_http_app(server: Any, streamable_http_path: str, **given: Any) -> Any:
+    """Make an application of starlette that serves a server."""
+    return server.http_app(streamable_http_path, **given)
+
+
+def create_sse_app(server: Any, message_path: str, sse_path: str, **given: Any) -> Any:
+    """Make an application of starlette that serves a server with the transport of 2024-11-05."""
+    del message_path
+    return server.http_app(sse_path, transport="sse", **given)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "StarletteWithLifespan":
+        from starlette.applications import Starlette  # of the environment of whoever asks for it
+
+        return Starlette
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

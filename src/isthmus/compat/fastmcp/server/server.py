@@ -38,7 +38,7 @@ from isthmus.compat.fastmcp.server.registry import (
 )
 from isthmus.compat.fastmcp.server.server_options import ServerOptions, read_options
 from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
-from isthmus.errors import CapabilityMissing, Refuse, UrlRequired
+from isthmus.errors import CapabilityMissing, Refuse, UrlRequired, UsageError
 from isthmus.server.server import Server
 
 logger = logging.getLogger("fastmcp.server")
@@ -69,6 +69,7 @@ class FastMCP(FacadeRunner):
         self.registry = ComponentRegistry(given.duplicates)
         self.middleware: list[Any] = list(given.middleware)
         self.sessions = SessionIds()
+        self.natives: list[Server[Any]] = []
         self.lifespan_value: Any = None
         self.transport: str | None = None
         self.strict_input_validation = given.strict_input_validation
@@ -251,7 +252,7 @@ class FastMCP(FacadeRunner):
 
     def mount(
         self,
-        server: "FastMCP",
+        server: Any,
         namespace: str | None = None,
         *,
         prefix: str | None = None,
@@ -260,8 +261,57 @@ class FastMCP(FacadeRunner):
     ) -> None:
         """Offer what another server offers, now and later, under a prefix."""
         if isinstance(server, str):  # 2.x before 2.9 had the prefix first
-            server, namespace = namespace, server  # type: ignore[assignment]  # as they were swapped
+            server, namespace = namespace, server
+        if isinstance(server, Server):
+            self.add_native(server, namespace or prefix)
+            return
         self.registry.mounts.append(MountedFacade(server, namespace or prefix, tool_names or {}))
+        for native in server.natives:
+            self.add_native(native, namespace or prefix)
+
+    def add_native(self, server: Server[Any], prefix: str | None = None) -> None:
+        """Offer what a server of isthmus offers, beside what is declared here."""
+        self.natives.append(server)
+        self.server.mount(server, prefix)
+
+    @classmethod
+    def as_proxy(cls, backend: Any, name: str | None = None, **options: Any) -> "FastMCP":
+        """Make a server that offers what another one offers: anything that a client can be pointed at (2.x)."""
+        from isthmus.compat.fastmcp.client.transports import find_transport  # few have any
+
+        transport = getattr(backend, "transport", None) or find_transport(backend)
+        made = cls(name, **options)
+        made.add_native(Server.proxy(transport.target, name=made.name, headers=transport.headers))
+        return made
+
+    @classmethod
+    def from_openapi(
+        cls, openapi_spec: Any, client: Any = None, name: str | None = None, **options: Any
+    ) -> "FastMCP":
+        """Make a server of an HTTP API; requests are made by isthmus, with the base URL and headers of ``client``.
+
+        Raises:
+            UsageError: an option has another form in isthmus.
+        """
+        refuse_mapping(options)
+        made = cls(name or openapi_spec.get("info", {}).get("title"), **options)
+        given: dict[str, Any] = {} if client is None else {"headers": dict(client.headers)}
+        if client is not None and str(client.base_url):
+            given["base_url"] = str(client.base_url)
+        made.add_native(Server.from_openapi(openapi_spec, **given))
+        return made
+
+    @classmethod
+    def from_fastapi(cls, app: Any, name: str | None = None, **options: Any) -> "FastMCP":
+        """Make a server of a FastAPI application in this process.
+
+        Raises:
+            UsageError: an option has another form in isthmus.
+        """
+        refuse_mapping(options)
+        made = cls(name or app.title, **options)
+        made.add_native(Server.from_fastapi(app))
+        return made
 
     async def import_server(self, server: "FastMCP", prefix: str | None = None) -> None:
         """Copy what another server offers now (2.x)."""
@@ -497,4 +547,34 @@ def find_own_context() -> Any:
     return None if context is None else context.find_own()
 
 
-__all__ = ["Duplicates", "FastMCP"]
+def create_proxy(target: Any, name: str | None = None, **options: Any) -> FastMCP:
+    """Make a server that offers what another one offers: anything that a client can be pointed at."""
+    return FastMCP.as_proxy(target, name, **options)
+
+
+# Options of `from_openapi` that have another form, by what isthmus has
+MAPPING_OPTIONS = {
+    "route_maps": "include= and exclude=",
+    "route_map_fn": "include= and exclude=",
+    "mcp_names": 'shape={"getPet": Shape(name=…)}',
+    "mcp_component_fn": 'shape={"getPet": Shape(…)}',
+    "httpx_client_kwargs": "headers= and credentials=",
+}
+
+
+def refuse_mapping(options: dict[str, Any]) -> None:
+    """Take out options that say nothing, and refuse those that have another form.
+
+    Raises:
+        UsageError: there is one.
+    """
+    options.pop("timeout", None)
+    for name, ours in MAPPING_OPTIONS.items():
+        if options.pop(name, None):
+            raise UsageError(
+                f"from_openapi({name}=…) is not offered by isthmus.compat.fastmcp: use {ours} of Server.from_openapi; see "
+                "docs/guide/openapi.md"
+            )
+
+
+__all__ = ["Duplicates", "FastMCP", "create_proxy"]

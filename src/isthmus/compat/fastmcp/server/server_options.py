@@ -24,13 +24,13 @@ RENAMED_OPTIONS = {
     "on_duplicate_prompts": "on_duplicate",
 }
 
+# Options that cannot be had, by what isthmus has in their place
 REFUSED_OPTIONS = {
     "providers": "Server.add_provider",
     "transforms": "Server.include",
     "tool_transformations": "Server.include",
     "session_state_store": "Server(store=…)",
 }
-"""Options that cannot be had, by what isthmus has in their place."""
 
 
 @dataclass
@@ -164,6 +164,7 @@ def read_options(options: dict[str, Any]) -> ServerOptions:
     return ServerOptions(**given)
 
 
+# Options whose effect isthmus has without them, or not at all; they are taken and do nothing
 IGNORED_OPTIONS = {
     *("cache_ttl", "cache_scope", "tasks", "client_log_level", "experimental_capabilities"),
     *("request_state_security", "message_path", "debug", "log_level", "sampling_handler"),
@@ -175,4 +176,3 @@ IGNORED_OPTIONS = {
     ),
     *("resource_prefix_format", "auth_server_provider"),
 }
-"""Options whose effect isthmus has without them, or not at all; they are taken and do nothing."""
