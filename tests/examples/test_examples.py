@@ -52,6 +52,7 @@ RUN = {
     "sessions",
     "skilled",
     "client",
+    "compat_fastmcp",
     "compat_mcp",  # by tests/compat/test_program.py: it imports a façade
     "fastapi_tools",
     "host_sampling",
@@ -215,6 +216,13 @@ async def test_the_sampled_server_has_a_model_write(example, capsys):
         fake.stream(event({"choices": [delta], "model": "m"}), event("[DONE]"))
         await example("sampled").main("m", f"{fake.url}/v1")
     assert "Two seas." in capsys.readouterr().out
+
+
+async def test_a_server_for_fastmcp_runs_as_it_is(example, capsys):
+    """By its own client and by ours, in revisions of both eras."""
+    await example("compat_fastmcp").main()
+    said = capsys.readouterr().out
+    assert said == '2 bread\n{"bread": 1}\n2024-11-05 1\n2025-11-25 1\n2026-07-28 1\n4 calls\n'
 
 
 async def test_the_group_lists_what_is_there_and_says_what_is_not(example, capsys):

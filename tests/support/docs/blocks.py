@@ -28,7 +28,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
-KINDS = {"python", "console", "text", "json", "nginx", "haproxy", "yaml", "ini", "dockerfile"}
+# "py" is a program for another library: it is shown, and not run
+KINDS = {"python", "py", "console", "text", "json", "nginx", "haproxy", "yaml", "ini", "dockerfile"}
 CONTINUED = Path(__file__).with_name("continued.txt")
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"^[ \t]*print\(.*\)  # (.*)$", re.MULTILINE)
