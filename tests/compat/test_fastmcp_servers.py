@@ -12,6 +12,7 @@ from isthmus.compat.fastmcp.dependencies import CurrentContext, Depends
 from isthmus.compat.fastmcp.exceptions import ToolError
 from isthmus.compat.fastmcp.prompts import Message
 from isthmus.compat.fastmcp.resources import TextResource
+from isthmus.compat.fastmcp.server.auth import providers
 from isthmus.compat.fastmcp.server.dependencies import get_context
 from isthmus.compat.fastmcp.server.middleware import Middleware
 from isthmus.compat.fastmcp.tools import Tool, ToolResult
@@ -283,5 +284,7 @@ def test_what_cannot_be_had_says_what_to_use():
     """Ours: an option without a counterpart names isthmus' own."""
     with pytest.raises(UsageError, match=r"Server\.include"):
         FastMCP("x", transforms=[object()])
+    with pytest.raises(UsageError, match="ResourceAuth"):
+        providers.GitHubProvider(client_id="x")
     with pytest.raises(TypeError, match="unexpected keyword"):
         FastMCP("x", nothing=1)

@@ -16,6 +16,8 @@ from typing import Any
 FASTMCP = "isthmus.compat.fastmcp"
 
 # The package of ours below which the modules of another library's package have the same names.
+LOGIN_PROVIDERS = ("jwt", "bearer", "github", "google", "azure", "auth0", "workos", "aws", "in_memory")
+
 OWN_ROOTS = {
     "mcp": "isthmus.compat.mcp",
     "mcp_types": "isthmus.compat.types",
@@ -31,6 +33,11 @@ MOVED = {
     ),
     **{f"mcp_types.{name}": "isthmus.compat.types" for name in ("_types", "jsonrpc", "version")},
     **{f"mcp.types.{name}": "isthmus.compat.types" for name in ("jsonrpc", "version")},
+    **dict.fromkeys(
+        (f"fastmcp.server.auth.providers.{name}" for name in LOGIN_PROVIDERS),
+        f"{FASTMCP}.server.auth.providers",
+    ),
+    "fastmcp.server.auth.auth": f"{FASTMCP}.server.auth",
     "mcp.types": "isthmus.compat.types",
     "mcp.server": "isthmus.compat.mcp",
     "mcp.server.mcpserver": "isthmus.compat.mcp",

@@ -14,6 +14,7 @@ class Flavour:
         meta_key: the member of ``_meta`` that has tags.
         makes_titles: a tool without a title is listed with one made of its name.
         reads_sections: sections of a docstring describe arguments, and are no part of the description.
+        needs_parameters: a docstring whose sections describe no argument is the description as it is.
         closes_arguments: the schema of arguments allows no others.
         has_outputs: tools have output schemas.
         wrapper_description: what the schema of a wrapped result says of itself.
@@ -25,13 +26,14 @@ class Flavour:
         screens_paths: values of a template that lead out of a folder are refused.
         prefixes_resources: the names of mounted resources have a prefix, too.
         missing_code, missing_text: the error for a resource that is not there.
-        failed_code: the error code for what else fails.
+        failed_code, unknown_code: the error codes for what else fails, and for an unknown prompt.
         prompt_note: what arguments of prompts that are no text say of themselves.
     """
 
     meta_key: str = "fastmcp"
     makes_titles: bool = True
     reads_sections: bool = True
+    needs_parameters: bool = False
     closes_arguments: bool = True
     has_outputs: bool = True
     wrapper_description: str | None = None
@@ -54,6 +56,7 @@ FASTMCP4 = Flavour()
 FASTMCP3 = replace(
     FASTMCP4,
     makes_titles=False,
+    needs_parameters=True,
     types_templates=False,
     screens_paths=False,
     missing_code=-32002,

@@ -11,6 +11,12 @@ from isthmus.server.schema.signatures import parse_docstring
 
 PARAMETER_SECTIONS = {"args", "arguments", "params", "parameters"}
 
+SPHINX_FIELDS = {
+    *("param", "parameter", "arg", "argument", "key", "keyword", "type", "var", "ivar", "cvar"),
+    *("vartype", "raises", "raise", "except", "exception", "return", "returns", "rtype"),
+}
+PARAMETER_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword"}
+
 GOOGLE_HEADER = re.compile(r"[\w][\s\w-]*:(\s+[^\s].*)?\s*")
 
 
@@ -35,13 +41,21 @@ def read_docstring(fn: Callable[..., Any]) -> DocstringParts:
     if not FLAVOUR.reads_sections or (":" not in doc and "---" not in doc):
         return DocstringParts(doc)
     lines = doc.splitlines()
-    found = _read_google_style(lines)
-    if found is not None:
-        return found
-    others = parse_docstring(doc)
-    if others.parameters or others.returns or others.text != doc.strip():
-        return DocstringParts(others.text or None, others.parameters)
+    found = [_read_google_style(lines), _read_numpy_style(doc), _read_sphinx_style(lines)]
+    for parts in found:
+        if parts is not None and (parts.parameters or not FLAVOUR.needs_parameters):
+            return parts
     return DocstringParts(doc)
+
+
+def _read_numpy_style(doc: str) -> DocstringParts | None:
+    """Read sections whose headers are underlined; None where there is none."""
+    if "---" not in doc:
+        return None
+    parts = parse_docstring(doc)
+    if not parts.parameters and not parts.returns:
+        return None
+    return DocstringParts(parts.text or None, parts.parameters)
 
 
 def _read_google_style(lines: list[str]) -> DocstringParts | None:
@@ -66,6 +80,27 @@ def _read_google_style(lines: list[str]) -> DocstringParts | None:
         text.append(line)
         at += 1
     return DocstringParts(description, parameters) if found else None
+
+
+def _read_sphinx_style(lines: list[str]) -> DocstringParts | None:
+    """Read fields such as ``:param name: text``, which end where the next begins; None where there is none."""
+    text: list[str] = []
+    parameters: dict[str, str] = {}
+    at, found = 0, False
+    while at < len(lines):
+        words = lines[at][1:].partition(":")[0].split() if lines[at].startswith(":") else []
+        if not words or words[0] not in SPHINX_FIELDS:
+            text.append(lines[at])
+            at += 1
+            continue
+        begin, found = at, True
+        at += 1
+        while at < len(lines) and not lines[at].startswith(":"):
+            at += 1
+        said = inspect.cleandoc("\n".join(lines[begin:at])).split(":", 2)[2].strip()
+        if words[0] in PARAMETER_FIELDS:
+            parameters[words[-1]] = said
+    return DocstringParts("\n".join(text).strip("\n") or None, parameters) if found else None
 
 
 def _opens_section(lines: list[str], at: int) -> bool:

@@ -214,3 +214,9 @@ def holds_content(value: Any) -> bool:
 def make_title(name: str) -> str:
     """A title for people, from a tool's name."""
     return name.replace("_", " ").replace("-", " ").title()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(load_types(), name)  # what fastmcp imports there, as `TextContent`
