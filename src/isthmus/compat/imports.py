@@ -16,7 +16,17 @@ from typing import Any
 FASTMCP = "isthmus.compat.fastmcp"
 
 # The package of ours below which the modules of another library's package have the same names.
-LOGIN_PROVIDERS = ("jwt", "bearer", "github", "google", "azure", "auth0", "workos", "aws", "in_memory")
+LOGIN_PROVIDERS = (
+    "jwt",
+    "bearer",
+    "github",
+    "google",
+    "azure",
+    "auth0",
+    "workos",
+    "aws",
+    "in_memory",
+)
 
 OWN_ROOTS = {
     "mcp": "isthmus.compat.mcp",
