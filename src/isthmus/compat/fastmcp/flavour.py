@@ -20,6 +20,7 @@ class Flavour:
         wrapper_description: what the schema of a wrapped result says of itself.
         tells_wrapping: ``_meta`` of a result says that it was wrapped.
         inlines_schemas: definitions stand where they are referred to.
+        refuses_missing: a missing argument of a prompt is an error of the request, not of the prompt.
         quotes_unknown: the name of an unknown tool or prompt is quoted.
         writes_compact_json: resources that are plain data are written without spaces.
         types_templates: what a template gives has the MIME type that the template is listed with.
@@ -39,6 +40,7 @@ class Flavour:
     wrapper_description: str | None = None
     tells_wrapping: bool = True
     inlines_schemas: bool = True
+    refuses_missing: bool = True
     quotes_unknown: bool = True
     writes_compact_json: bool = False
     types_templates: bool = True
@@ -57,6 +59,7 @@ FASTMCP3 = replace(
     FASTMCP4,
     makes_titles=False,
     needs_parameters=True,
+    refuses_missing=False,
     types_templates=False,
     screens_paths=False,
     missing_code=-32002,

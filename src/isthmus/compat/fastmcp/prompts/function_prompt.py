@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import PrivateAttr, TypeAdapter
 
 from isthmus.compat.fastmcp.components.functions import OfferedFunction, check_decorated
-from isthmus.compat.fastmcp.exceptions import FastMCPError, PromptError
+from isthmus.compat.fastmcp.exceptions import FastMCPError, PromptError, ValidationError
 from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.prompts.model import Prompt, PromptArgument, PromptResult
 
@@ -52,13 +52,14 @@ class FunctionPrompt(Prompt):
         """Read the texts of the arguments as their types, and call the function.
 
         Raises:
-            ValueError: an argument is missing.
+            ValidationError: an argument is missing; a ValueError before fastmcp 4.
             PromptError: an argument cannot be read, or the function failed.
         """
         given = arguments or {}
         required = {one.name for one in self.arguments or () if one.required}
         if missing := required - set(given):
-            raise ValueError(f"Missing required arguments: {missing}")
+            refusal = ValidationError if FLAVOUR.refuses_missing else ValueError
+            raise refusal(f"Missing required arguments: {missing}")
         function = self._function
         try:
             values = {

@@ -8,7 +8,12 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import UNSET, Raw
 
-from isthmus.compat.fastmcp.exceptions import DisabledError, FastMCPError, NotFoundError
+from isthmus.compat.fastmcp.exceptions import (
+    DisabledError,
+    FastMCPError,
+    NotFoundError,
+    ValidationError,
+)
 from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.server.context import Context
 from isthmus.compat.fastmcp.server.registry import LIST_METHODS, Kind
@@ -154,6 +159,8 @@ class FacadeProvider:
             result = await self._facade.render_prompt(params.name, arguments)
         except (NotFoundError, DisabledError) as error:
             raise Refuse(FLAVOUR.unknown_code, name_unknown("prompt", params.name)) from error
+        except ValidationError as error:
+            raise Refuse(-32602, str(error)) from error
         except FastMCPError as error:
             raise Refuse(FLAVOUR.failed_code, str(error)) from error
         written: Wire = result.to_wire()
