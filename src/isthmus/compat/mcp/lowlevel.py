@@ -1,5 +1,6 @@
 """Low-level ``Server`` of ``mcp``: handlers by method, given to it (2.x) or decorated (1.x)."""
 
+import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -479,8 +480,6 @@ def make_error_result(text: str) -> Any:
 
 def make_contents(uri: str, given: Any) -> Any:
     """The result of reading a resource, of text, bytes, or contents."""
-    import base64
-
     if isinstance(given, str | bytes):
         given = [ReadResourceContents(given)]
     contents: list[Any] = []
