@@ -38,6 +38,7 @@ bench: $(READY) ## Ratios against other implementations, into bench/RESULTS.md; 
 
 docs: $(READY) ## The documentation site into site/, built and checked
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	$(BIN)/python -m pytest -q tests/docsite
 	$(BIN)/python tools/docs.py
 
 conformance: $(READY) ## The official conformance suite against our server, our client and our gateway (node)
