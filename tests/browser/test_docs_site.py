@@ -91,8 +91,9 @@ async def test_every_kind_of_page_opens(reader, site):
 async def test_search_finds_elicit(reader, site):
     """Ours: search works without any service."""
     await reader.page.goto(f"{site}/index.html")
+    await reader.page.locator("dialog[aria-label=Search]").wait_for(state="attached")
     await reader.page.keyboard.press("Control+k")
-    await reader.page.keyboard.type("elicit")
+    await reader.page.locator("dialog[aria-label=Search] input").fill("elicit")
     found = reader.page.locator("[role=listbox] a[href*='class-context.html']").first
     await found.click()
     await reader.page.wait_for_url(f"{site}/reference/api/class-context.html*")
