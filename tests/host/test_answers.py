@@ -11,6 +11,7 @@ from isthmus.host import Host
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.entries import Advertise, Labels, Timeouts
 from isthmus.host.model.errors import OutcomeUnknown
+from isthmus.host.model.interaction import Decision
 from isthmus.host.policy.policy import Policy
 from isthmus.host.policy.rule_file import read_layers
 from isthmus.host.providers.scripted import Scripted
@@ -19,6 +20,8 @@ from isthmus.host.sampling.models import Model, Models
 from isthmus.revisions import BY_NAME
 from isthmus.wire import ElicitParams
 from support.client.small_server import LEGACY_NAME, SmallServer, any_tool, text_result
+from support.event_loop import run_until
+from support.gateway.line_server import make_command
 
 ALL = '[[rule]]\nid = "all"\neffect = "allow"\nwhen = {}\n'
 FORM = ElicitParams(message="?", requested_schema={"type": "object", "properties": {}})
@@ -142,3 +145,23 @@ async def test_a_call_takes_no_longer_in_all_than_the_entry_says():
     async with host:
         with pytest.raises(OutcomeUnknown, match="nobody can tell"):
             await host.call("shop__buy", on_progress=lambda *_: None)
+
+
+async def test_a_question_of_a_call_that_was_cancelled_is_taken_back(tmp_path):
+    """Ours: a server before 2026-07-28 need not say that its question is void."""
+    host = Host(policy=Policy.of(read_layers(ALL, "user")))
+    host.add("lines", make_command(tmp_path / "starts"))
+    async with host, host.view.attend("test"):
+        call = asyncio.ensure_future(host.call("lines__ask"))
+        await run_until(host.view.pending)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await run_until(lambda: not host.view.pending())
+
+        again = asyncio.ensure_future(host.call("lines__ask"))
+        await run_until(host.view.pending)
+        [question] = host.view.pending()
+        await host.view.decide(
+            question.id, Decision(verdict="allow", by="test", edited={"value": "x"})
+        )
+        assert "answered" == (await again).content[0].text

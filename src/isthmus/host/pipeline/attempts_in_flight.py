@@ -1,6 +1,12 @@
 """Attempts in flight: what is under way at each connection, so that it is known in whose course a server asks."""
 
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
 from isthmus.host.model.attempt import Attempt
+
+T = TypeVar("T")
 
 
 class AttemptsInFlight:
@@ -9,6 +15,7 @@ class AttemptsInFlight:
     def __init__(self) -> None:
         self._at: dict[tuple[str, str], dict[str, Attempt]] = {}
         self._depth: dict[str, int] = {}
+        self._questions: dict[str, set[asyncio.Future[None]]] = {}
 
     def begin(self, attempt: Attempt) -> None:
         """It is being dispatched."""
@@ -34,6 +41,40 @@ class AttemptsInFlight:
         del there[attempt.id]
         if not there:
             del self._at[key]
+
+    def void_questions(self, attempt: Attempt) -> None:
+        """It has failed or was cancelled: what its server asked in its course waits for no answer any more."""
+        for failed in self._questions.pop(attempt.id, ()):
+            if not failed.done():
+                failed.set_result(None)
+
+    async def answer_within(
+        self, attempt: Attempt | None, answer: Coroutine[object, object, T], void: T
+    ) -> T:
+        """Answer a question that was asked in the course of an attempt.
+
+        Args:
+            attempt: which; None where nobody knows.
+            answer: what gives the answer; it is cancelled once the attempt has failed or was cancelled,
+                since a server need not take its question back then.
+            void: the answer in that case.
+        """
+        if attempt is None or attempt.id not in self._at.get(
+            (attempt.server, attempt.isolation), {}
+        ):
+            return await answer
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        questions = self._questions.setdefault(attempt.id, set())
+        questions.add(failed)
+        task = asyncio.ensure_future(answer)
+        try:
+            await asyncio.wait((task, failed), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else void
+        finally:
+            task.cancel()
+            questions.discard(failed)
+            if not questions and self._questions.get(attempt.id) is questions:
+                del self._questions[attempt.id]
 
     def at(self, server: str, isolation: str = "") -> tuple[Attempt, ...]:
         """The attempts under way at a connection."""

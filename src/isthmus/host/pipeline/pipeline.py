@@ -254,6 +254,9 @@ class Pipeline(PolicyInForce):
         self.flying.add(attempt)
         try:
             return await self._do(passage, act)
+        except BaseException:
+            self.flying.void_questions(attempt)
+            raise
         finally:
             self.flying.remove(attempt)
             self.limits.leave(attempt, slots)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from msgspec import UNSET, Struct
 
@@ -27,7 +27,7 @@ from isthmus.wire import ClientCapabilities
 from isthmus.wire.jsonrpc import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from isthmus.client.client import Client
     from isthmus.client.features.roots import Roots
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from isthmus.wire import CreateMessageParams, ElicitParams, LogMessageParams
 
 CALLER_PAGE_WAIT_S = 40.0  # for a server's word that a page is dealt with: clients give up after 50
+T = TypeVar("T")
+
 MAX_STRIKE_ROWS = 1_000  # of one server; it does nothing else by then
 MAX_KEPT_CAPABILITIES = 256  # different ones of calls, of all servers
 MIXED_INSTANCES = frozenset(
@@ -278,6 +280,12 @@ class ServerAnswers:
             depth=0 if parent is None else pipeline.flying.depth(parent.id),
             callers=self._find_callers(entry, isolation, parent) if self.serves_callers else (),
         )
+
+    async def answer_within(
+        self, asking: ServerQuestion, answer: "Coroutine[object, object, T]", void: T
+    ) -> T:
+        """Answer a question unless the attempt in whose course it was asked fails meanwhile: then ``void``."""
+        return await self._pipeline.flying.answer_within(asking.parent, answer, void)
 
     # Clients of a gateway
 
@@ -575,7 +583,8 @@ class HostedClient:
             try:
                 if client is not None:
                     return await self._answers.callers.elicit(asking, client, params)
-                answer: Answer[Any] = await elicitor.answer(asking, params)
+                given = elicitor.answer(asking, params)
+                answer: Answer[Any] = await self._answers.answer_within(asking, given, Cancelled())
             except HostError as error:
                 self._report_error(error)
                 return Cancelled()
@@ -589,9 +598,12 @@ class HostedClient:
             try:
                 if client is not None:
                     return await self._answers.callers.sample(asking, client, params)
-                written: Sampled = await sampler.answer(asking, params)
+                given = sampler.answer(asking, params)
+                written: Sampled | None = await self._answers.answer_within(asking, given, None)
             except Denied as error:
                 raise Rejected from error
+            if written is None:
+                raise Rejected
             return written
 
     async def _expose_roots(self) -> Any:
