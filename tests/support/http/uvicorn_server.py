@@ -9,14 +9,14 @@ from isthmus.testing.faults import until
 
 
 @contextlib.asynccontextmanager
-async def serve_uvicorn(target, http):
+async def serve_uvicorn(target, http, lifespan="off"):
     """A server of uvicorn's with one kind of connection, and its port."""
     server = uvicorn.Server(
         uvicorn.Config(
             target,
             port=0,
             http=http,
-            lifespan="off",
+            lifespan=lifespan,
             log_level="error",
             ws="none",
             timeout_graceful_shutdown=1,

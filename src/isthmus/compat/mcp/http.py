@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from isthmus.server.routes import RouteRequest, RouteResponse
+from isthmus.compat.routes import make_route
 
 
 class TransportSecuritySettings:
@@ -117,30 +117,7 @@ class SessionManager:
 def add_routes(server: Any, routes: Sequence[tuple[Any, ...]]) -> None:
     """Serve routes whose functions take and give what Starlette has."""
     for path, methods, fn in routes:
-        server.route(path, methods=methods)(_make_route(fn))
-
-
-def _make_route(fn: Any) -> Any:
-    async def answer(request: RouteRequest) -> RouteResponse:
-        from starlette.requests import Request
-
-        scope = {
-            "type": "http",
-            "method": request.method,
-            "path": request.path,
-            "query_string": "&".join(f"{k}={v}" for k, v in request.query.items()).encode(),
-            "headers": [(k.lower().encode(), v.encode()) for k, v in request.headers.items()],
-        }
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": request.body, "more_body": False}
-
-        given = await fn(Request(scope, receive))
-        return RouteResponse(
-            bytes(given.body), status=given.status_code, headers=dict(given.headers)
-        )
-
-    return answer
+        server.route(path, methods=methods)(make_route(fn))
 
 
 StreamableHTTPSessionManager = SessionManager

@@ -1,6 +1,5 @@
 """Serving of a façade over pipes and HTTP, and the names of ``fastmcp.server.http``."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from contextlib import asynccontextmanager
@@ -121,6 +120,8 @@ class FacadeRunner:
         self, path: str, methods: list[str], name: str | None = None, include_in_schema: bool = True
     ) -> Callable[[Any], Any]:
         """Decorate a function of starlette's request as what answers at a path beside the endpoint."""
+        from isthmus.compat.routes import make_route  # few servers have routes
+
         del name, include_in_schema
 
         def decorate(fn: Any) -> Any:
@@ -158,57 +159,6 @@ def make_starlette_app(server: "Server[Any]", options: dict[str, Any], middlewar
     app.lifespan = lifespan
     app.state.path = options.get("path") or options.get("sse")
     return app
-
-
-def make_route(fn: Any) -> Any:
-    """Make what isthmus calls for a request of a function that takes starlette's."""
-    from isthmus.server.routes import RouteRequest, RouteResponse
-
-    async def answer(request: RouteRequest) -> RouteResponse:
-        from urllib.parse import urlencode
-
-        from starlette.requests import Request  # of the environment of whoever has routes
-
-        scope = {
-            "type": "http",
-            "method": request.method,
-            "path": request.path,
-            "query_string": urlencode(request.query).encode(),
-            "headers": [
-                (k.encode("latin-1"), v.encode("latin-1")) for k, v in request.headers.items()
-            ],
-            "path_params": {},
-        }
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": request.body, "more_body": False}
-
-        parts = ResponseParts()
-        given = fn(Request(scope, receive))
-        response = await given if asyncio.iscoroutine(given) else given
-        await response(scope, receive, parts.take)
-        return RouteResponse(parts.body, parts.status, headers=parts.headers)
-
-    return answer
-
-
-class ResponseParts:
-    """Parts of a response that starlette sends."""
-
-    def __init__(self) -> None:
-        self.status, self.headers, self.body = 200, dict[str, str](), b""
-
-    async def take(self, message: Any) -> None:
-        """Take the next one."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.headers = {
-                name.decode("latin-1"): text.decode("latin-1")
-                for name, text in message["headers"]
-                if name.lower() != b"content-length"
-            }
-        else:
-            self.body += message.get("body", b"")
 
 
 def create_streamable_http_app(server: Any, streamable_http_path: str, **given: Any) -> Any:

@@ -1,0 +1,55 @@
+"""Routes of the façades: functions that take and give what Starlette has, as routes of isthmus."""
+
+from inspect import isawaitable
+from typing import Any
+from urllib.parse import urlencode
+
+from isthmus.server.routes import RouteRequest, RouteResponse
+
+
+def make_route(fn: Any) -> Any:
+    """Make what isthmus calls for a request of a function that takes starlette's."""
+
+    async def answer(request: RouteRequest) -> RouteResponse:
+        from starlette.requests import Request  # of the environment of whoever has routes
+
+        scope = {
+            "type": "http",
+            "method": request.method,
+            "path": request.path,
+            "query_string": urlencode(request.query).encode(),
+            "headers": [
+                (k.encode("latin-1"), v.encode("latin-1")) for k, v in request.headers.items()
+            ],
+            "path_params": {},
+        }
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": request.body, "more_body": False}
+
+        parts = ResponseParts()
+        given = fn(Request(scope, receive))
+        response = await given if isawaitable(given) else given
+        await response(scope, receive, parts.take)
+        return RouteResponse(parts.body, parts.status, headers=parts.headers)
+
+    return answer
+
+
+class ResponseParts:
+    """Parts of a response that starlette sends."""
+
+    def __init__(self) -> None:
+        self.status, self.headers, self.body = 200, dict[str, str](), b""
+
+    async def take(self, message: Any) -> None:
+        """Take the next one."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {
+                name.decode("latin-1"): text.decode("latin-1")
+                for name, text in message["headers"]
+                if name.lower() != b"content-length"
+            }
+        else:
+            self.body += message.get("body", b"")
