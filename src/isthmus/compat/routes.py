@@ -2,7 +2,6 @@
 
 from inspect import isawaitable
 from typing import Any
-from urllib.parse import urlencode
 
 from isthmus.server.routes import RouteRequest, RouteResponse
 
@@ -11,6 +10,8 @@ def make_route(fn: Any) -> Any:
     """Make what isthmus calls for a request of a function that takes starlette's."""
 
     async def answer(request: RouteRequest) -> RouteResponse:
+        from urllib.parse import urlencode
+
         from starlette.requests import Request  # of the environment of whoever has routes
 
         scope = {
