@@ -18,7 +18,7 @@ class Difference:
         where: a regular expression that matches the whole place, such as ``tools/list/.*/title``.
         why: the reason it is accepted.
         revisions: in which it is accepted; all by default.
-        values: the own value and ours, as JSON, where only these are accepted.
+        values: the own value and ours, as JSON, where only these are accepted; ``*`` is any.
     """
 
     where: str
@@ -30,8 +30,9 @@ class Difference:
         """Whether a difference at this place is this one."""
         if self.revisions and revision not in self.revisions:
             return False
-        if self.values is not None and list(self.values) != [json.dumps(own), json.dumps(ours)]:
-            return False
+        for wanted, value in zip(self.values or (), (own, ours), strict=False):
+            if wanted not in ("*", json.dumps(value)):
+                return False
         return re.fullmatch(self.where, place) is not None
 
 
