@@ -81,9 +81,9 @@ def test_a_plain_line_means_what_typer_says_it_means(line):
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["run", "a.py"], {"file": "a.py"}),
-        (["run", "--http", ":80", "a.py"], {"file": "a.py", "http": ":80"}),
-        (["run", "a.py", "--reload"], {"file": "a.py", "reload": True}),
+        (["run", "a.py"], {"file": "a.py", "context": TOLD}),
+        (["run", "--http", ":80", "a.py"], {"file": "a.py", "http": ":80", "context": TOLD}),
+        (["run", "a.py", "--reload"], {"file": "a.py", "reload": True, "context": TOLD}),
         (
             ["call", "http://x/mcp", "add", "a=1", "--json"],
             {"words": ["http://x/mcp", "add", "a=1"], "as_json": True, "context": TOLD},
