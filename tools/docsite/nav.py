@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 Nav = list[Any]
-"""What MkDocs calls ``nav``: pages, and sections as mappings of one title."""
+"""Navigation as MkDocs has it (``nav``): pages, and sections as mappings of one title."""
 
 
 class NavError(ValueError):
