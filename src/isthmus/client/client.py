@@ -93,62 +93,59 @@ class Client:
     :mod:`isthmus.errors`.
 
     Args:
-        target: a URL, ``Command(…)``, the path of a ``.py`` script, an entry of ``mcpServers``, a
-            server in this process, a channel; or ``{"mcpServers": …}`` with several servers as one,
-            the names of their tools and prompts beginning with ``NAME_``.
-        elicit: asks the user for the server: gets the question, gives ``Accepted(value)``,
-            ``Declined()`` or ``Cancelled()``. Without it the client does not offer elicitation.
-        sample: has a model write for the server: gets the conversation, gives text or a
-            ``CreateMessageResult``. Without it the client does not offer sampling (deprecated since 2026-07-28).
-        roots: where the server may work: paths, ``file://`` URIs, ``Root`` objects, or a function
-            that gives them. None does not offer roots (deprecated since 2026-07-28).
-        watch_roots: seconds from one look at the roots to the next: those that are not there are
-            left out, and a server of up to 2025-11-25 is told when that changes. None does not
-            look; :meth:`set_roots` tells.
+        target: a URL, ``Command(…)``, the path of a ``.py`` script, an entry of ``mcpServers``, a server in this
+            process, a channel; or ``{"mcpServers": …}`` with several servers as one, the names of their tools and
+            prompts beginning with ``NAME_``.
+        elicit: asks the user for the server: gets the question, gives ``Accepted(value)``, ``Declined()`` or
+            ``Cancelled()``. Without it the client does not offer elicitation.
+        sample: has a model write for the server: gets the conversation, gives text or a ``CreateMessageResult``.
+            Without it the client does not offer sampling (deprecated since 2026-07-28).
+        roots: where the server may work: paths, ``file://`` URIs, ``Root`` objects, or a function that gives them.
+            None does not offer roots (deprecated since 2026-07-28).
+        watch_roots: seconds from one look at the roots to the next: those that are not there are left out, and a
+            server of up to 2025-11-25 is told when that changes. None does not look; :meth:`set_roots` tells.
         sample_tools: the model may be given tools (since 2025-11-25).
         sample_context: the model may be given what other servers said (since 2025-11-25).
-        answer_tasks: the server may have its questions answered as tasks, and fetch the answers
-            when they are there (2025-11-25); the functions that answer are the same.
+        answer_tasks: the server may have its questions answered as tasks, and fetch the answers when they are there
+            (2025-11-25); the functions that answer are the same.
         on_log: told of the server's log messages.
         on_change: told of every :class:`~isthmus.client.subscriptions.Change` the server tells of.
-        on_elicitation_complete: told of the id of each page that the user was sent to, once the
-            server says that it was dealt with (2025-11-25).
-        auto_refresh: fetch lists that were fetched before anew when they change, after so many
-            seconds or 0.3; ``on_change`` is told after that, and :meth:`latest` has them.
+        on_elicitation_complete: told of the id of each page that the user was sent to, once the server says that it
+            was dealt with (2025-11-25).
+        auto_refresh: fetch lists that were fetched before anew when they change, after so many seconds or 0.3;
+            ``on_change`` is told after that, and :meth:`latest` has them.
         cache: keep answers for as long as the server allows; False keeps none.
         log_level: the least severe messages wanted; with ``on_log``, ``"info"`` by default.
         name: who we say we are.
         version: and in which version.
         revision: the one revision to speak; None finds the newest that both sides speak.
-        era: ``"legacy"`` opens by ``initialize`` whatever the server offers, and ``"modern"`` tries
-            nothing but 2026-07-28; ``"auto"`` finds out.
-        timeout: seconds a call may be silent, without answer and progress. Progress is asked for,
-            and so counts, where the call has an ``on_progress``, or with ``progress``.
+        era: ``"legacy"`` opens by ``initialize`` whatever the server offers, and ``"modern"`` tries nothing but
+            2026-07-28; ``"auto"`` finds out.
+        timeout: seconds a call may be silent, without answer and progress. Progress is asked for, and so counts, where
+            the call has an ``on_progress``, or with ``progress``.
         max_timeout: seconds one request may take whatever its progress.
-        total_timeout: seconds that a whole operation may take: opening, or a call with all its
-            rounds, pages and retries, and the task that it becomes.
+        total_timeout: seconds that a whole operation may take: opening, or a call with all its rounds, pages and
+            retries, and the task that it becomes.
         progress: ask every tool call for progress, so that it counts without an ``on_progress``.
-        retries: how often a call that is safe to repeat is made again when the connection breaks
-            or the server is too busy: a number, or :class:`isthmus.client.Retries`.
+        retries: how often a call that is safe to repeat is made again when the connection breaks or the server is too
+            busy: a number, or :class:`isthmus.client.Retries`.
         connect_timeout: seconds opening may take.
-        probe_timeout: seconds of silence that mean the server is of before 2026-07-28; None for 2
-            where it is launched and 10 over HTTP.
+        probe_timeout: seconds of silence that mean the server is of before 2026-07-28; None for 2 where it is launched
+            and 10 over HTTP.
         max_rounds: how often in a row a server may ask while it serves one call.
         ping_every: seconds from one ping to the next; None does not ping.
         ping_misses: how many pings in a row without an answer mean that the server is gone.
         limits: what else the server may cost: :class:`isthmus.client.Limits`.
         headers: for every HTTP request, for example ``{"X-Api-Key": "…"}``.
-        auth: gets the tokens that a server over HTTP wants: ``isthmus.auth.OAuth(…)`` with the
-            user, or one of the grants of machines. What the user takes for it counts for none of
-            the times above.
+        auth: gets the tokens that a server over HTTP wants: ``isthmus.auth.OAuth(…)`` with the user, or one of the
+            grants of machines. What the user takes for it counts for none of the times above.
         capabilities: what the client can do beyond what follows from the arguments above.
         extensions: what it supports beside the specification: settings by identifier, or
             :class:`~isthmus.runtime.extension.Extension` objects (since 2026-07-28).
 
     Raises:
-        UsageError: the target is of no known kind, there is no such revision, a root cannot be
-            one, something is declared that nothing answers, or an extension cannot be put in
-            place.
+        UsageError: the target is of no known kind, there is no such revision, a root cannot be one, something is
+            declared that nothing answers, or an extension cannot be put in place.
     """
 
     def __init__(
@@ -322,30 +319,30 @@ class Client:
 
     @property
     def revision(self) -> Revision:
-        """The revision agreed on."""
+        """The protocol revision that both sides agreed on."""
         return self._connection.require_agreement().revision
 
     @property
     def info(self) -> Implementation:
-        """Who the server says it is; empty strings where it keeps that to itself."""
+        """The server's name and version, as it states them; empty strings where it states none."""
         return self._connection.require_agreement().info or UNKNOWN_SERVER
 
     @property
     def capabilities(self) -> ServerCapabilities:
-        """What the server offers."""
+        """The capabilities that the server declared."""
         return self._connection.require_agreement().capabilities
 
     @property
     def instructions(self) -> str | None:
-        """How to use the server, for a model to read; None where it says nothing."""
+        """The instructions of the server for a model; None where it gives none."""
         return self._connection.require_agreement().instructions
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """The settings that the server declared for an extension; None if it declared none."""
+        """The settings that the server declared for the extension ``identifier``; None if it declared none."""
         return find_settings(self._connection.require_agreement().capabilities, identifier)
 
     def require_extension(self, identifier: str) -> Mapping[str, Any]:
-        """The settings the server declared for an extension.
+        """The settings that the server declared for the extension ``identifier``.
 
         Raises:
             CapabilityMissing: it did not declare it.
@@ -359,13 +356,13 @@ class Client:
         return settings
 
     async def ping(self, *, timeout: float | None = None) -> None:
-        """Check that the server answers: ``ping``, or since 2026-07-28 ``server/discover``."""
+        """Check that the server answers in ``timeout`` seconds: ``ping``, since 2026-07-28 ``server/discover``."""
         await self._upkeep.ping(timeout)
 
     async def discover(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> DiscoverResult:
-        """What the server says about itself now (since 2026-07-28).
+        """The answer to ``server/discover``, since 2026-07-28; ``fresh`` disregards a kept one, ``meta`` goes along.
 
         Raises:
             NotInRevision: a server of up to 2025-11-25 says it once, when the connection opens.
@@ -452,8 +449,8 @@ class Client:
             name: the tool.
             arguments: a mapping, or a struct, dataclass or model that becomes one.
             ttl: seconds the server shall keep the task (2025-11-25); it may say otherwise.
-            on_progress: told of progress, in order; may be async. Since 2026-07-28 tasks report
-                none: see the message of ``status()``.
+            on_progress: told of progress, in order; may be async. Since 2026-07-28 tasks report none: see the message
+                of ``status()``.
             meta: further members of ``_meta``.
 
         Raises:
@@ -469,8 +466,8 @@ class Client:
         Args:
             id: what ``ToolTask.id`` was.
             tool: the tool, if its results are to be held against its schema.
-            answered: names of its questions that were answered before, and are not answered again
-                (since 2026-07-28): what ``ToolTask.on_answered`` was told.
+            answered: names of its questions that were answered before, and are not answered again (since 2026-07-28):
+                what ``ToolTask.on_answered`` was told.
         """
         return ToolTask(self._tasks, tool, id, answered=answered)
 
@@ -488,7 +485,7 @@ class Client:
     async def list_resources(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> list[Resource]:
-        """Every resource of the server.
+        """Every resource of the server; ``fresh`` disregards kept answers, ``meta`` goes into ``_meta``.
 
         Raises:
             CapabilityMissing: the server has no resources.
@@ -498,7 +495,9 @@ class Client:
     async def list_resource_templates(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> list[ResourceTemplate]:
-        """Every resource template of the server; none where it has resources but no such list.
+        """Every resource template of the server; ``fresh`` disregards kept answers, ``meta`` goes into ``_meta``.
+
+        It is empty where the server has resources but no list of templates.
 
         Raises:
             CapabilityMissing: the server has no resources.
@@ -539,7 +538,7 @@ class Client:
         return await list_skills(self)
 
     async def skill(self, uri: str) -> "ServedSkill":
-        """A skill by the URI of its ``SKILL.md``, whether it is listed or not.
+        """A skill by ``uri``, which is that of its ``SKILL.md``, whether it is listed or not.
 
         Raises:
             CapabilityMissing: the server does not offer skills.
@@ -552,7 +551,7 @@ class Client:
     async def list_prompts(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> list[Prompt]:
-        """Every prompt of the server.
+        """Every prompt of the server; ``fresh`` disregards kept answers, ``meta`` goes into ``_meta``.
 
         Raises:
             CapabilityMissing: the server has no prompts.
@@ -568,7 +567,10 @@ class Client:
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> GetPromptResult:
-        """The messages of a prompt, with ``arguments`` filled in by the server."""
+        """The messages of the prompt ``name``, with ``arguments`` filled in by the server.
+
+        ``on_progress``, ``timeout`` (seconds) and ``meta`` mean what they mean in :meth:`call_tool`.
+        """
         return await self._calls.get_prompt(name, arguments, on_progress, timeout, meta)
 
     async def complete(
@@ -581,7 +583,7 @@ class Client:
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """What might go into a blank; see :meth:`completer` for one that is being typed.
+        """Values that complete an argument; see :meth:`completer` for one that is being typed.
 
         Args:
             ref: the prompt or resource template that has it.
@@ -613,8 +615,7 @@ class Client:
     def latest(self, kind: ChangeKind) -> list[Any] | None:
         """A list as it was fetched last, without asking anybody; None where it never was.
 
-        With ``Client(auto_refresh=True)`` it is fetched anew whenever the server says that it has
-        changed.
+        With ``Client(auto_refresh=True)`` it is fetched anew whenever the server says that it has changed.
 
         Args:
             kind: ``"tools"``, ``"prompts"`` or ``"resources"``.
@@ -624,7 +625,7 @@ class Client:
     # Changes, logs, roots
 
     async def subscribe(self, uri: str) -> None:
-        """Ask a server of up to 2025-11-25 to tell when a resource changes; see :meth:`listen`.
+        """Ask a server of up to 2025-11-25 to report changes of the resource at ``uri``; see :meth:`listen`.
 
         Raises:
             NotInRevision: since 2026-07-28 only :meth:`listen` does that.
@@ -633,7 +634,7 @@ class Client:
         await self._notifications.subscribe(self._connection, uri)
 
     async def unsubscribe(self, uri: str) -> None:
-        """End a subscription that :meth:`subscribe` began."""
+        """End the subscription of ``uri`` that :meth:`subscribe` began."""
         await self._notifications.unsubscribe(self._connection, uri)
 
     @asynccontextmanager
@@ -673,7 +674,7 @@ class Client:
             yield changes
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Say which log messages are wanted from now on: these and the more severe.
+        """Ask for log messages of this ``level`` and the more severe, from now on (``"debug"`` … ``"emergency"``).
 
         Raises:
             CapabilityMissing: the server sends none.
@@ -684,8 +685,7 @@ class Client:
         """Change where the server may work, and tell a server of up to 2025-11-25 so.
 
         Raises:
-            UsageError: the client was made without roots, so the server does not know of any; or
-                a root cannot be one.
+            UsageError: the client was made without roots, so the server does not know of any; or a root cannot be one.
         """
         if await self._answering.move(roots):
             await self._upkeep.tell_roots_changed()

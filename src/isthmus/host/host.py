@@ -73,21 +73,21 @@ class Host:
 
     Args:
         config: the servers and settings; None for none.
-        approver: who is asked: surfaces, or functions that get an ``Interaction``; one, or several.
-            Without any, what has to be asked is denied.
-        policy: the name of a policy that comes with isthmus, a file, or a policy; by default what
-            the configuration says, or ``personal-read-only``.
+        approver: who is asked: surfaces, or functions that get an ``Interaction``; one, or several. Without any, what
+            has to be asked is denied.
+        policy: the name of a policy that comes with isthmus, a file, or a policy; by default what the configuration
+            says, or ``personal-read-only``.
         models: what models servers that sample may use: a file, or models.
         providers: how those are reached, by name.
         state: the folder for what lasts; None keeps it in memory, unless the configuration says.
         workspace: the folder that is worked in.
         clock: says the seconds since the epoch.
         opener: opens pages that servers ask for, once the user agreed; their browser by default.
-        store: what the processes of this host share, as for ``Server``: questions, grants, known
-            tools, the policy and rates then count over all of them; None for one process.
+        store: what the processes of this host share, as for ``Server``: questions, grants, known tools, the policy and
+            rates then count over all of them; None for one process.
         name: of the host, where there is a store: all its processes have the same one.
-        secret: what records in the store are encrypted with, 16 random bytes or more, or a list
-            with the one to encrypt with first; by default the processes agree on one.
+        secret: what records in the store are encrypted with, 16 random bytes or more, or a list with the one to
+            encrypt with first; by default the processes agree on one.
 
     Raises:
         UsageError: there is no such store, or a secret is too short.
@@ -162,8 +162,7 @@ class Host:
             paths: the files; the user's own and the workspace's by default.
             folder: the workspace; the current folder by default.
             environ: where ``${NAME}`` is looked up; the environment by default.
-            state: the folder for what lasts; by default what the configuration says, or the
-                user's own.
+            state: the folder for what lasts; by default what the configuration says, or the user's own.
             watch: follow the files: what changes in them counts as soon as it is whole.
             **options: as for ``Host``.
 
@@ -237,8 +236,8 @@ class Host:
         Args:
             name: lower case, digits, ``.`` and ``-``; its tools are called ``name__tool``.
             target: a URL, ``Command(…)``, the path of a script, a server in this process.
-            **options: those of :class:`~isthmus.host.model.entries.ServerOptions`: ``trust``,
-                ``labels``, ``advertise``, ``limits``, ``timeouts`` and so on.
+            **options: those of :class:`~isthmus.host.model.entries.ServerOptions`: ``trust``, ``labels``,
+                ``advertise``, ``limits``, ``timeouts`` and so on.
 
         Raises:
             UsageError: the name cannot be one or is taken, or the host is open.
@@ -256,7 +255,7 @@ class Host:
 
     @property
     def config(self) -> HostConfig:
-        """The configuration in force."""
+        """The configuration that is in force."""
         return self._config if self._parts is None else self._parts.supervisor.config
 
     @property
@@ -274,7 +273,7 @@ class Host:
         return {} if self._parts is None else self._parts.clients.strikes
 
     async def reload(self, config: HostConfig) -> "ConfigDiff":
-        """Follow another configuration; servers that :meth:`add` added stay.
+        """Follow another ``config``; servers that :meth:`add` added stay.
 
         Returns:
             What is different.
@@ -447,8 +446,8 @@ class Host:
         """Call a tool.
 
         Args:
-            name: its name in the catalog, ``server__tool``; with ``server``, its own; or one of
-                the tools that find tools, such as ``search_tools``.
+            name: its name in the catalog, ``server__tool``; with ``server``, its own; or one of the tools that find
+                tools, such as ``search_tools``.
             arguments: what it takes.
             server: the server whose tool it is.
             principal: who calls.
@@ -515,7 +514,10 @@ class Host:
         principal: str = "user:local",
         run: Run | str | None = None,
     ) -> None:
-        """Subscribe to changes of a resource (up to 2025-11-25), or end that with ``on=False``."""
+        """Subscribe to changes of the resource ``uri`` of ``server``, or end that with ``on=False``.
+
+        For revisions up to 2025-11-25; ``principal`` and ``run`` mean what they mean in :meth:`call`.
+        """
         await self.parts.calls.subscribe(server, uri, on=on, principal=principal, run=run)
 
     async def prompt(
@@ -527,7 +529,9 @@ class Host:
         principal: str = "user:local",
         run: Run | str | None = None,
     ) -> "GetPromptResult":
-        """Get a prompt, by the name it has in the catalog; with ``server``, by its own.
+        """Get a prompt by the ``name`` it has in the catalog; with ``server``, by its own.
+
+        ``arguments`` are its values by name; ``principal`` and ``run`` mean what they mean in :meth:`call`.
 
         Raises:
             HostError, IsthmusError: as :meth:`call`.
@@ -565,7 +569,7 @@ class Host:
     async def cancel_task(
         self, server: str, task: str, *, principal: str = "user:local", run: Run | str | None = None
     ) -> None:
-        """Have a server stop a task, by its name there."""
+        """Have ``server`` stop ``task``, an id of its own; ``principal`` and ``run`` as in :meth:`call`."""
         await self.parts.calls.cancel_task(server, task, principal=principal, run=run)
 
     # Parts
@@ -605,12 +609,12 @@ class Host:
 
     @property
     def policy(self) -> HostPolicy:
-        """The policy in force."""
+        """The policy that is in force."""
         return HostPolicy(self._core.pipeline, self.parts.servers)
 
     @property
     def audit(self) -> "AuditLog":
-        """The audit log."""
+        """The audit log of this host."""
         return self._core.audit
 
     @property
@@ -625,7 +629,7 @@ class Host:
 
     @property
     def tasks(self) -> "HostTasks":
-        """Calls that became tasks."""
+        """The calls that became tasks."""
         return self.parts.tasks
 
     @property
@@ -724,7 +728,7 @@ class Host:
         self._core.background.start(work)
 
     def notice(self, about: str, text: str, server: str = "") -> None:
-        """Send a notice to every surface: its subject, its text, and the server it concerns."""
+        """Send the notice ``text`` to every surface; ``about`` is its subject, ``server`` the server concerned."""
         self._core.events.tell(HostNotice(about=about, text=text, server=server))
 
 

@@ -81,17 +81,17 @@ class Server(Generic[StateT]):
         instructions: how to use it, for a model to read.
         website_url: where to read more.
         icons: pictures for it.
-        secret: 16 random bytes or more that questions and cursors are sealed with, the same in every process
-            that serves under one address; a list to rotate: the first one seals, all of them open. Made up for
-            this process if not given.
+        secret: 16 random bytes or more that questions and cursors are sealed with, the same in every process that
+            serves under one address; a list to rotate: the first one seals, all of them open. Made up for this process
+            if not given.
         debug: let clients see the text of unexpected exceptions.
         page_size: the most items in a page of a list; all by default.
-        list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28), or for each of the methods that
-            list, and ``server/discover``, its own.
+        list_ttl_ms: milliseconds a client may keep a list (since 2026-07-28), or for each of the methods that list,
+            and ``server/discover``, its own.
         list_cache_scope: who may share a kept list, or for each method its own.
         middleware: layers around everything served, outermost first.
-        lifespan: called with the server, gives an async context manager that is open while it serves; its value
-            is ``ctx.state``.
+        lifespan: called with the server, gives an async context manager that is open while it serves; its value is
+            ``ctx.state``.
         max_rounds: how often a call that returns questions may do so.
         state_ttl: seconds in which a question must be answered (since 2026-07-28).
         revisions: what it speaks, by name or as they are; everything by default.
@@ -100,23 +100,21 @@ class Server(Generic[StateT]):
         limits: how much one caller may ask for, and how much anything from outside may be.
         sanitise: how tool output is made safe to show; None leaves it as it is.
         redact: what is taken out of log messages; None sends them as they are.
-        ping_every: seconds from one ping of a session's client to the next (up to 2025-11-25); None does not
-            ping.
+        ping_every: seconds from one ping of a session's client to the next (up to 2025-11-25); None does not ping.
         ping_misses: how many pings in a row without an answer mean that the client is gone.
-        task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other processes may read,
-            too. In this process's memory if not given.
+        task_store: keeps what is known of tasks: a :class:`~isthmus.store.kv.KV` that other processes may read, too.
+            In this process's memory if not given.
         state_store: keeps answers and results of ``ctx.once`` that are too large for a client to carry (since
-            2026-07-28), encrypted and for twice ``state_ttl``: a :class:`~isthmus.store.kv.KV` that every
-            process which serves under one address reads. Without it the client carries all, up to
-            ``Limits(request_state=…)``.
+            2026-07-28), encrypted and for twice ``state_ttl``: a :class:`~isthmus.store.kv.KV` that every process
+            which serves under one address reads. Without it the client carries all, up to ``Limits(request_state=…)``.
         store: what several processes that serve under one address share: ``"redis://HOST:6379/0"``,
             ``"sqlite:///PATH"``, or a :class:`~isthmus.store.store.Store`. One process needs none.
-        auth: who may ask for what, over HTTP and WebSockets: a :class:`~isthmus.auth.ResourceAuth`. Everybody
-            may do everything if not given, and always over stdio, where whoever starts the server is its user.
+        auth: who may ask for what, over HTTP and WebSockets: a :class:`~isthmus.auth.ResourceAuth`. Everybody may do
+            everything if not given, and always over stdio, where whoever starts the server is its user.
 
     Raises:
-        UsageError: the secret is too short, there are no such revisions, an extension cannot be
-            put in place, or a setting is of another kind than it must be.
+        UsageError: the secret is too short, there are no such revisions, an extension cannot be put in place, or a
+            setting is of another kind than it must be.
     """
 
     _router: Router | None = None
@@ -194,7 +192,9 @@ class Server(Generic[StateT]):
 
     @classmethod
     def from_fastapi(cls, app: Any, /, **options: "Unpack[FastApiOptions]") -> Self:
-        """Make a server of a FastAPI application in this process: each operation is a tool.
+        """Make a server of ``app``, a FastAPI application in this process: each operation is a tool.
+
+        For the options see :class:`~isthmus.server.openapi_options.FastApiOptions`.
 
         Raises:
             UsageError: it is none, or an operation of it cannot be used.
@@ -264,7 +264,7 @@ class Server(Generic[StateT]):
     def tool(
         self, fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
     ) -> Callable[..., Any]:
-        """Decorate a function that a model may call; it stays what it is.
+        """Decorate ``fn``, a function that a model may call; it stays what it is.
 
         ``@server.tool`` and ``@server.tool(title="Add", read_only=True)`` both work; for the options see
         :class:`~isthmus.server.options.ToolOptions`. What the function returns is the result; it raises ``ToolError``
@@ -281,7 +281,9 @@ class Server(Generic[StateT]):
         return decorate if fn is None else decorate(fn)
 
     def add_tool(self, fn: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
-        """Offer a function as a tool, also while serving: whoever wants to know is told.
+        """Offer ``fn`` as a tool, also while serving: clients that listen for changes are notified.
+
+        For the options see :class:`~isthmus.server.options.ToolOptions`.
 
         Raises:
             UsageError: the name is taken, or the function cannot be a tool; it says why.
@@ -301,7 +303,7 @@ class Server(Generic[StateT]):
     def resource(
         self, uri: str, /, **options: Unpack[ResourceOptions]
     ) -> Callable[[Callable[P, R]], Completable[P, R]]:
-        """Decorate a function that is read at a URI, or at each URI of a template.
+        """Decorate a function that is read at ``uri``, or at each URI of a template.
 
         ``@server.resource("notes://{id}")`` makes a template: its variables are the function's arguments. For the
         options see :class:`~isthmus.server.options.ResourceOptions`. None says that there is nothing at this URI.
@@ -322,7 +324,12 @@ class Server(Generic[StateT]):
     def add_resource(
         self, fn: Callable[..., Any], uri: str, /, **options: Unpack[ResourceOptions]
     ) -> None:
-        """Offer a function as a resource or a template, also while serving.
+        """Offer ``fn`` as a resource at ``uri``, or as a template, also while serving.
+
+        Args:
+            fn: gives the content; a template's variables are its arguments.
+            uri: the URI or the template.
+            **options: see :class:`~isthmus.server.options.ResourceOptions`.
 
         Raises:
             UsageError: the URI is taken, or the function does not fit it; it says why.
@@ -374,7 +381,7 @@ class Server(Generic[StateT]):
     def add_skills(
         self, root: "str | os.PathLike[str]", /, prefix: str = "", **options: Unpack[SkillOptions]
     ) -> int:
-        """Offer the skills of a folder (SEP-2640): each folder in it, or itself, with a ``SKILL.md``.
+        """Offer the skills of the folder ``root`` (SEP-2640): each folder in it, or itself, with a ``SKILL.md``.
 
         Their files are resources below ``skill://``, and ``prefix`` if it is given; they are read anew whenever they
         are asked for. The entries are listed by ``skills/list``.
@@ -388,7 +395,7 @@ class Server(Generic[StateT]):
         return self._declared.add_skills(root, prefix, check_options(options, SkillOptions))
 
     def remove_resource(self, uri: str) -> None:
-        """Remove the resource, template or folder that was added with this URI.
+        """Remove the resource, template or folder that was added with this ``uri``.
 
         Raises:
             UsageError: there is none of this URI.
@@ -396,7 +403,7 @@ class Server(Generic[StateT]):
         self._declared.resources.remove(uri)
 
     def notify_resource_updated(self, uri: str) -> None:
-        """Tell all subscribers of the resource with this URI that it changed; from any thread."""
+        """Tell all subscribers of the resource at ``uri`` that it changed; from any thread."""
         self._changes.announce_update(uri)
 
     def notify_elicitation_complete(self, elicitation_id: str) -> None:
@@ -419,7 +426,7 @@ class Server(Generic[StateT]):
     def prompt(
         self, fn: Callable[P, R] | None = None, /, **options: Unpack[PromptOptions]
     ) -> Completable[P, R] | Callable[[Callable[P, R]], Completable[P, R]]:
-        """Decorate a function that gives messages to start from.
+        """Decorate ``fn``, a function that gives messages to start from.
 
         ``@server.prompt`` and ``@server.prompt(title="…")`` both work; for the options see
         :class:`~isthmus.server.options.PromptOptions`. It returns text, content, messages, or pairs of role and
@@ -436,7 +443,7 @@ class Server(Generic[StateT]):
         return decorate if fn is None else decorate(fn)
 
     def add_prompt(self, fn: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
-        """Offer a function as a prompt, also while serving.
+        """Offer ``fn`` as a prompt, with :class:`~isthmus.server.options.PromptOptions`, also while serving.
 
         Raises:
             UsageError: the name is taken, or the function cannot be a prompt; it says why.
@@ -564,11 +571,11 @@ class Server(Generic[StateT]):
         include_tool(self._declared, tool, inner, options)
 
     def enable(self, *names: str, tags: Collection[str] = (), only: bool = False) -> None:
-        """Offer what was disabled, by name, URI or tag; ``only`` hides all else. The last rule decides."""
+        """Offer what was disabled, by ``names`` (or URIs) or ``tags``; ``only`` hides all else. The last rule wins."""
         self._declared.add_rule(names, tags, enables=True, only=only)
 
     def disable(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Hide tools, resources and prompts by name, URI or tag: a call of one is a call of an unknown one."""
+        """Hide items by ``names`` (or URIs) or ``tags``: a call of a hidden one is a call of an unknown one."""
         self._declared.add_rule(names, tags, enables=False)
 
     def visibility(self, fn: F | None = None, /, *, sessions: bool = False) -> F | None:
@@ -635,12 +642,12 @@ class Server(Generic[StateT]):
 
     @property
     def auth(self) -> "Authorizer | None":
-        """Who says who may ask for what, over HTTP; None where everybody may."""
+        """The authorizer, which decides over HTTP and WebSockets who may ask for what; None where everybody may."""
         return self._settings.auth
 
     @property
     def store(self) -> "Store | None":
-        """What the processes of this server share; None where there is one process."""
+        """The store that the processes of this server share; None where there is one process."""
         return self._settings.store
 
     @property
@@ -650,7 +657,7 @@ class Server(Generic[StateT]):
 
     @property
     def router(self) -> Router:
-        """What serves requests: give it to a ``Peer`` or an ``HttpApp``."""
+        """The router, which serves requests: give it to a ``Peer`` or an ``HttpApp``."""
         if self._router is None:
             self._router = self._declared.make_router(
                 self.revisions, self._middleware, self._add_session, self._restore_session
@@ -661,14 +668,14 @@ class Server(Generic[StateT]):
         return self._router
 
     def with_router(self, use: Callable[[Router], None], /) -> None:
-        """Call a function with the router: now, or as soon as the server begins to serve."""
+        """Call ``use`` with the router: now, or as soon as the server begins to serve."""
         if self._router is None:
             self._router_users.append(use)
         else:
             use(self._router)
 
     def asgi(self, **options: Unpack[HttpOptions]) -> "HttpApp":
-        """The server as an ASGI app; it may be mounted anywhere and needs no wiring."""
+        """The server as an ASGI app, with :class:`~isthmus.server.options.HttpOptions`; it may be mounted anywhere."""
         from isthmus.transports.http.app import HttpApp
 
         if self.auth is None:
@@ -730,7 +737,7 @@ class Server(Generic[StateT]):
         run_server(self, transport, given)
 
     async def run_async(self, transport: str = "stdio", **given: Any) -> None:
-        """As :meth:`run`, in an event loop that runs already; cancel it to stop.
+        """As :meth:`run`, with the same arguments, in an event loop that runs already; cancel it to stop.
 
         Raises:
             UsageError: there is no such transport, or it has no such options.

@@ -144,7 +144,14 @@ class HostView(ABC):
 
     @abstractmethod
     def begin_run(self, principal: str = "") -> str:
-        """A run for what belongs together: its id, for :meth:`call`; labels of results collect there."""
+        """Begin a run for calls that belong together; the labels of results collect in it.
+
+        Args:
+            principal: for whom; the principal of this connection by default.
+
+        Returns:
+            Its id, for :meth:`call`.
+        """
 
     @abstractmethod
     async def ask(self, request: HostRequest, kind: type[T], *, run: str | None = None) -> T:
@@ -167,7 +174,15 @@ class HostView(ABC):
         return self._last_request
 
     async def decide(self, id: str, decision: Decision) -> bool:
-        """Answer a question; False where somebody else was first, or nobody asks it any more."""
+        """Answer a question.
+
+        Args:
+            id: of the question.
+            decision: the answer.
+
+        Returns:
+            False where somebody else was first, or the question waits no longer.
+        """
         number = self.number_request()
         return await self.ask(AskDecide(id=number, question=id, decision=decision), bool)
 
@@ -190,7 +205,15 @@ class HostView(ABC):
         return found
 
     async def free_question(self, id: str, holder: str) -> bool:
-        """Give a question back; False where somebody else has it, or nobody."""
+        """Give a question back that was taken with :meth:`take_question`.
+
+        Args:
+            id: of the question.
+            holder: id of the taker.
+
+        Returns:
+            False where another taker has it, or none.
+        """
         return await self.ask(AskFree(id=self.number_request(), question=id, holder=holder), bool)
 
     async def server_do(self, name: str, what: ServerDo, *, by: str = "") -> None:
@@ -217,7 +240,12 @@ class HostView(ABC):
         return await self.ask(AskGrants(id=self.number_request()), list[GrantLine])
 
     async def revoke(self, id: str, *, by: str = "") -> bool:
-        """End a grant; False where there is none."""
+        """End a grant; False where there is none.
+
+        Args:
+            id: of the grant.
+            by: the person or program that wants it, for the audit log.
+        """
         return await self.ask(AskRevoke(id=self.number_request(), grant=id, by=by), bool)
 
     async def narrow_grant(
@@ -247,15 +275,20 @@ class HostView(ABC):
         return await self.ask(request, bool)
 
     async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
-        """The last rows of the audit log, the oldest first."""
+        """The last ``count`` rows of the audit log, the oldest first."""
         return await self.ask(AskAudit(id=self.number_request(), count=count), list[AuditLine])
 
     async def explain(self, id: str) -> Sequence[str]:
-        """The reasons of a question, a line each; none where it is not asked any more."""
+        """The reasons of the question ``id``, a line each; none where it is not asked any more."""
         return await self.ask(AskExplain(id=self.number_request(), question=id), list[str])
 
     async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
-        """The tools of one server, or of all; servers that were not asked yet are asked now."""
+        """The tools of one server, or of all; servers that were not asked yet are asked now.
+
+        Args:
+            server: name of the server; empty for all.
+            principal: who calls; the principal of this connection by default.
+        """
         request = AskTools(
             id=self.number_request(), server=server, principal=principal or self.principal
         )
@@ -271,7 +304,16 @@ class HostView(ABC):
         run: str | None = None,
         timeout: float | None = None,
     ) -> "ToolResult":
-        """Call a tool; as :meth:`isthmus.host.Host.call`, with all that it raises."""
+        """Call a tool; as :meth:`isthmus.host.Host.call`, with all that it raises.
+
+        Args:
+            name: its name in the catalog; with ``server``, its own.
+            arguments: values by name.
+            server: the server whose tool it is.
+            principal: who calls; the principal of this connection by default.
+            run: id of the run that the call belongs to; a connection has one of its own.
+            timeout: seconds without answer or progress; None for the server's.
+        """
         from isthmus.client.model.results import ToolResult  # few surfaces call
 
         request = AskCall(
@@ -287,7 +329,14 @@ class HostView(ABC):
     async def read(
         self, uri: str, *, server: str = "", principal: str = "", run: str | None = None
     ) -> ReadResourceResult:
-        """Read a resource; as :meth:`isthmus.host.Host.read`."""
+        """Read a resource; as :meth:`isthmus.host.Host.read`, with all that it raises.
+
+        Args:
+            uri: ``SERVER+URI``, or a URI that one server lists; with ``server``, any URI of it.
+            server: the server whose resource it is.
+            principal: who calls; the principal of this connection by default.
+            run: id of the run that the call belongs to; a connection has one of its own.
+        """
         who = principal or self.principal
         request = AskRead(id=self.number_request(), uri=uri, server=server, principal=who)
         return await self.ask(request, ReadResourceResult, run=run)
@@ -301,7 +350,15 @@ class HostView(ABC):
         principal: str = "",
         run: str | None = None,
     ) -> GetPromptResult:
-        """Get a prompt; as :meth:`isthmus.host.Host.prompt`."""
+        """Get a prompt; as :meth:`isthmus.host.Host.prompt`, with all that it raises.
+
+        Args:
+            name: its name in the catalog; with ``server``, its own.
+            arguments: values by name.
+            server: the server whose prompt it is.
+            principal: who calls; the principal of this connection by default.
+            run: id of the run that the call belongs to; a connection has one of its own.
+        """
         request = AskPrompt(
             id=self.number_request(),
             name=name,
@@ -362,6 +419,10 @@ class HostView(ABC):
     async def remove_server(self, name: str, *, by: str = "") -> None:
         """Take a server out of the configuration, and end it.
 
+        Args:
+            name: of the server.
+            by: the person or program that wants it, for the audit log.
+
         Raises:
             Unknown: there is none of this name, or it stands in no file.
             ConfigError: the file cannot be written.
@@ -381,13 +442,16 @@ class HostView(ABC):
     async def audit_rows(self, query: AuditQuery = NO_AUDIT_QUERY) -> Sequence[AuditLine]:
         """Rows of the audit log that fit, the newest first.
 
+        Args:
+            query: the filter; without it, the newest rows.
+
         Raises:
             UsageError: what is searched for are no words.
         """
         return await self.ask(AskAuditRows(id=self.number_request(), query=query), list[AuditLine])
 
     async def audit_row(self, seq: int) -> AuditLine | None:
-        """The row of this number; None where there is none."""
+        """The row of the audit log with the number ``seq``; None where there is none."""
         # what reads the answer takes a union, which no type parameter can say
         kind: Any = AuditLine | None
         found: AuditLine | None = await self.ask(
@@ -406,7 +470,7 @@ class HostView(ABC):
     # Traffic
 
     async def traffic(self, query: TrafficQuery = NO_TRAFFIC_QUERY) -> Sequence[CallRecord]:
-        """Recorded calls that fit, the newest first."""
+        """Recorded calls that match ``query``, the newest first."""
         return await self.ask(AskTraffic(id=self.number_request(), query=query), list[CallRecord])
 
     async def call_record(self, call: str) -> CallRecord | None:
@@ -432,7 +496,10 @@ class HostView(ABC):
         return await self.ask(AskLayers(id=self.number_request()), list[PolicyLayerLine])
 
     async def try_policy(self, draft: AttemptDraft) -> PolicyAnswer:
-        """Say what policy would answer to an attempt; nothing is done, and nothing written.
+        """Say how policy would decide on an attempt; nothing is done, and nothing written.
+
+        Args:
+            draft: the attempt: principal, server, tool and arguments.
 
         Raises:
             Unknown, BadArguments: it could not be done at all.
@@ -474,7 +541,12 @@ class HostView(ABC):
         return await self.ask(request, list[AccountLine])
 
     async def connect_account(self, server: str, principal: str = "", *, by: str = "") -> str:
-        """The URL of the page on which a principal connects an account; that it was given is written down.
+        """The URL of the page on which a principal connects an account; the audit log gets an entry.
+
+        Args:
+            server: name of the server.
+            principal: whose account; the principal of this connection by default.
+            by: the person or program that wants it, for the audit log.
 
         Raises:
             Unknown: there is no such server.
@@ -488,6 +560,11 @@ class HostView(ABC):
     async def forget_account(self, server: str, principal: str = "", *, by: str = "") -> bool:
         """Forget an account; False where there is none.
 
+        Args:
+            server: name of the server.
+            principal: whose account; the principal of this connection by default.
+            by: the person or program that wants it, for the audit log.
+
         Raises:
             Unknown: there is no such server.
         """
@@ -497,7 +574,7 @@ class HostView(ABC):
         return await self.ask(request, bool)
 
     async def principals(self) -> Sequence[PrincipalLine]:
-        """Who has called, those that were last seen first."""
+        """The principals that have called, the one last seen first."""
         return await self.ask(AskPrincipals(id=self.number_request()), list[PrincipalLine])
 
     async def profiles(self) -> Sequence[ProfileLine]:
@@ -509,9 +586,19 @@ class HostView(ABC):
         return await self.ask(AskRuns(id=self.number_request()), list[RunLine])
 
     async def stop_call(self, id: str, *, by: str = "") -> bool:
-        """Cancel a call that is under way; False where none of this id is."""
+        """Cancel a call that is under way; False where no such call is.
+
+        Args:
+            id: of the call.
+            by: the person or program that wants it, for the audit log.
+        """
         return await self.ask(AskStopCall(id=self.number_request(), call=id, by=by), bool)
 
     async def stop_run(self, run: str, *, by: str = "") -> bool:
-        """End a run and cancel what is under way in it; False where there is no such run."""
+        """End a run and cancel what is under way in it; False where there is no such run.
+
+        Args:
+            run: id of the run.
+            by: the person or program that wants it, for the audit log.
+        """
         return await self.ask(AskStopRun(id=self.number_request(), run=run, by=by), bool)

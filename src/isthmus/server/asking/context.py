@@ -144,12 +144,12 @@ class Context(Generic[StateT]):
 
     @property
     def capabilities(self) -> ClientCapabilities:
-        """What the client declared it can do."""
+        """The capabilities that the client declared."""
         return self._inbound.caller.capabilities
 
     @property
     def principal(self) -> Principal | None:
-        """Who authenticated, or None; a parameter of this type is filled with it, too.
+        """The authenticated caller, or None; a parameter of this type is filled with it, too.
 
         It is what the token says that came with this request, and never what a client says of
         itself. The token is not in it.
@@ -158,7 +158,7 @@ class Context(Generic[StateT]):
 
     @property
     def authenticated(self) -> Principal:
-        """Who authenticated.
+        """The authenticated caller, where there must be one.
 
         Raises:
             Refuse: nobody has.
@@ -210,7 +210,7 @@ class Context(Generic[StateT]):
 
     @property
     def origin(self) -> Origin:
-        """Where the request came from."""
+        """The origin of the request: transport, headers and session."""
         return self._inbound.origin
 
     @property
@@ -236,7 +236,7 @@ class Context(Generic[StateT]):
 
     @property
     def state(self) -> StateT:
-        """What the server's lifespan gave, or None."""
+        """The value of the server's lifespan, or None where it has no lifespan."""
         return self._settings.state  # type: ignore[no-any-return]  # what the author says
 
     @property
@@ -697,7 +697,7 @@ class Context(Generic[StateT]):
 
     @property
     def leave(self) -> CallCancellation:
-        """How a function in a thread hears that its call is over."""
+        """The cancellation of the call, by which a function in a thread notices that the call is over."""
         return self._leave
 
     # Inside

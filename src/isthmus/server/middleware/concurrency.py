@@ -64,7 +64,15 @@ class Concurrency(Middleware):
         self._mean_s = 1.0
 
     async def on_request(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Serve a call when it is its turn."""
+        """Serve a call when it is its turn.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result of its method.
+        """
         key = self._find_group(ctx)
         gate = self._gates.setdefault(key, Gate(self._most))
         try:

@@ -41,7 +41,15 @@ class Deadline(Middleware):
         self.methods = frozenset(methods)
 
     async def on_request(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Serve a request in time, or end it."""
+        """Serve a request in time, or end it.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result of its method.
+        """
         record = ctx.inbound.keep_record()
         limit = asyncio.timeout(self.seconds)
         clock = PausableTimeout(limit)

@@ -57,7 +57,7 @@ class ServerParts:
 
     @property
     def name(self) -> str:
-        """The server's name."""
+        """The name of the server, as it was constructed with."""
         return self._settings.info.name
 
     @property
@@ -72,7 +72,12 @@ class ServerParts:
         return None if store is None else store.kv
 
     def find_tool(self, name: str, meta: Any = None) -> Tool | None:
-        """A tool of the server's own, as it is listed, in the version that a ``_meta`` asks for."""
+        """A tool of the server's own, as it is listed; None where there is none.
+
+        Args:
+            name: of the tool.
+            meta: ``_meta`` of the call, which may ask for a version.
+        """
         entry = self._declared.tools.listing.seek(name, meta)
         return None if entry is None else entry.shown
 
@@ -82,7 +87,7 @@ class ServerParts:
         return depends_on_caller(self._declared)
 
     def watch_changes(self, watch: Callable[[str, str | None], None]) -> None:
-        """Call a function with each change: the notification that tells of it, and the URI or None.
+        """Call ``watch`` with each change: the method of its notification, and the URI or None.
 
         It is called from any thread, and with an empty notification where changes were missed.
         """

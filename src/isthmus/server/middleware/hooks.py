@@ -107,7 +107,7 @@ class MiddlewareContext(Generic[P]):
 
     @property
     def method(self) -> str:
-        """The method: ``"tools/call"``."""
+        """The method of the request, such as ``"tools/call"``."""
         return self.inbound.method
 
     @property
@@ -177,12 +177,12 @@ class MiddlewareContext(Generic[P]):
         return read
 
     def replace(self, params: P) -> "MiddlewareContext[P]":
-        """The same request with other params, to give to ``call_next``."""
+        """The same request with other ``params``, to give to ``call_next``."""
         changed = structs.replace(self.inbound, params=Raw(encode(params)))
         return MiddlewareContext(params, changed, self.server)
 
     def with_arguments(self, **changed: Any) -> "MiddlewareContext[P]":
-        """The same request with some arguments set to other values, to give to ``call_next``."""
+        """The same request with the arguments in ``changed`` set to other values, to give to ``call_next``."""
         given: Any = {**self.arguments, **changed}
         params: Any = self.params
         raw = isinstance(params, CallToolParams)
@@ -215,17 +215,38 @@ class Middleware:
         """Called when this is put in place on a server."""
 
     async def on_message(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Around every request and notification."""
+        """Handle every request and notification; as it stands, hand it on.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result; None for a notification.
+        """
         return await call_next(ctx)
 
     async def on_request(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Around every request."""
+        """Handle every request.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result of its method.
+        """
         return await call_next(ctx)
 
     async def on_notification(
         self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]
     ) -> Any:
-        """Around every notification of the client; one that is not handed on is dropped."""
+        """Handle every notification of the client; one that is not handed on is dropped.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+        """
         return await call_next(ctx)
 
     async def on_call_tool(
@@ -233,7 +254,15 @@ class Middleware:
         ctx: MiddlewareContext[CallToolParams],
         call_next: CallNext[CallToolParams, ToolOutcome],
     ) -> ToolOutcome:
-        """Around ``tools/call``; a tool that failed is a result with ``is_error``."""
+        """Handle ``tools/call``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            A result (with ``is_error`` where the tool failed), questions, or a task.
+        """
         return await call_next(ctx)
 
     async def on_list_tools(
@@ -241,7 +270,15 @@ class Middleware:
         ctx: MiddlewareContext[ListToolsParams],
         call_next: CallNext[ListToolsParams, ListToolsResult],
     ) -> ListToolsResult:
-        """Around ``tools/list``."""
+        """Handle ``tools/list``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            One page of tools.
+        """
         return await call_next(ctx)
 
     async def on_read_resource(
@@ -249,7 +286,15 @@ class Middleware:
         ctx: MiddlewareContext[ReadResourceParams],
         call_next: CallNext[ReadResourceParams, ReadResourceResult | InputRequiredResult],
     ) -> ReadResourceResult | InputRequiredResult:
-        """Around ``resources/read``."""
+        """Handle ``resources/read``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The contents, or questions to answer first.
+        """
         return await call_next(ctx)
 
     async def on_list_resources(
@@ -257,7 +302,15 @@ class Middleware:
         ctx: MiddlewareContext[ListResourcesParams],
         call_next: CallNext[ListResourcesParams, ListResourcesResult],
     ) -> ListResourcesResult:
-        """Around ``resources/list``."""
+        """Handle ``resources/list``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            One page of resources.
+        """
         return await call_next(ctx)
 
     async def on_list_resource_templates(
@@ -265,7 +318,15 @@ class Middleware:
         ctx: MiddlewareContext[ListResourceTemplatesParams],
         call_next: CallNext[ListResourceTemplatesParams, ListResourceTemplatesResult],
     ) -> ListResourceTemplatesResult:
-        """Around ``resources/templates/list``."""
+        """Handle ``resources/templates/list``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            One page of templates.
+        """
         return await call_next(ctx)
 
     async def on_get_prompt(
@@ -273,7 +334,15 @@ class Middleware:
         ctx: MiddlewareContext[GetPromptParams],
         call_next: CallNext[GetPromptParams, GetPromptResult | InputRequiredResult],
     ) -> GetPromptResult | InputRequiredResult:
-        """Around ``prompts/get``."""
+        """Handle ``prompts/get``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The messages, or questions to answer first.
+        """
         return await call_next(ctx)
 
     async def on_list_prompts(
@@ -281,7 +350,15 @@ class Middleware:
         ctx: MiddlewareContext[ListPromptsParams],
         call_next: CallNext[ListPromptsParams, ListPromptsResult],
     ) -> ListPromptsResult:
-        """Around ``prompts/list``."""
+        """Handle ``prompts/list``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            One page of prompts.
+        """
         return await call_next(ctx)
 
     async def on_complete(
@@ -289,7 +366,15 @@ class Middleware:
         ctx: MiddlewareContext[CompleteParams],
         call_next: CallNext[CompleteParams, CompleteResult],
     ) -> CompleteResult:
-        """Around ``completion/complete``."""
+        """Handle ``completion/complete``.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The values.
+        """
         return await call_next(ctx)
 
     async def on_initialize(
@@ -297,7 +382,15 @@ class Middleware:
         ctx: MiddlewareContext[InitializeParams],
         call_next: CallNext[InitializeParams, InitializeResult],
     ) -> InitializeResult:
-        """Around ``initialize`` (up to 2025-11-25)."""
+        """Handle ``initialize`` (up to 2025-11-25).
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            Revision, capabilities and name of the server.
+        """
         return await call_next(ctx)
 
     async def on_discover(
@@ -305,7 +398,15 @@ class Middleware:
         ctx: MiddlewareContext[DiscoverParams],
         call_next: CallNext[DiscoverParams, DiscoverResult],
     ) -> DiscoverResult:
-        """Around ``server/discover`` (since 2026-07-28)."""
+        """Handle ``server/discover`` (since 2026-07-28).
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            Revisions, capabilities and name of the server.
+        """
         return await call_next(ctx)
 
     async def on_subscribe(
@@ -313,7 +414,12 @@ class Middleware:
         ctx: MiddlewareContext[SubscribeParams],
         call_next: CallNext[SubscribeParams, EmptyResult],
     ) -> EmptyResult:
-        """Around ``resources/subscribe`` (up to 2025-11-25)."""
+        """Handle ``resources/subscribe`` (up to 2025-11-25).
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+        """
         return await call_next(ctx)
 
     async def on_unsubscribe(
@@ -321,13 +427,26 @@ class Middleware:
         ctx: MiddlewareContext[UnsubscribeParams],
         call_next: CallNext[UnsubscribeParams, EmptyResult],
     ) -> EmptyResult:
-        """Around ``resources/unsubscribe`` (up to 2025-11-25)."""
+        """Handle ``resources/unsubscribe`` (up to 2025-11-25).
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+        """
         return await call_next(ctx)
 
     async def on_listen(
         self, ctx: MiddlewareContext[ListenParams], call_next: CallNext[ListenParams, ListenResult]
     ) -> ListenResult:
-        """Around ``subscriptions/listen`` (since 2026-07-28), which lasts as long as its stream."""
+        """Handle ``subscriptions/listen`` (since 2026-07-28), which lasts as long as its stream.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result that ends the stream.
+        """
         return await call_next(ctx)
 
     async def on_set_level(
@@ -335,7 +454,12 @@ class Middleware:
         ctx: MiddlewareContext[SetLevelParams],
         call_next: CallNext[SetLevelParams, EmptyResult],
     ) -> EmptyResult:
-        """Around ``logging/setLevel`` (up to 2025-11-25)."""
+        """Handle ``logging/setLevel`` (up to 2025-11-25).
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+        """
         return await call_next(ctx)
 
 

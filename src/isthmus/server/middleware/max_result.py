@@ -104,7 +104,15 @@ class MaxResult(Middleware):
         ctx: MiddlewareContext[CallToolParams],
         call_next: CallNext[CallToolParams, ToolOutcome],
     ) -> ToolOutcome:
-        """Cut the result of a tool, if it is too large."""
+        """Cut the result of a tool, if it is too large.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result, cut where it was too large.
+        """
         result = await call_next(ctx)
         if type(result) is not CallToolResult or not self._may_exceed(result):
             return result
@@ -119,7 +127,12 @@ class MaxResult(Middleware):
         ctx: MiddlewareContext[ReadResourceParams],
         call_next: CallNext[ReadResourceParams, ReadResourceResult | InputRequiredResult],
     ) -> ReadResourceResult | InputRequiredResult:
-        """Give a whole result to whom it belongs."""
+        """Read a resource; the whole of a result that was cut is given to its caller alone.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+        """
         uri = ctx.params.uri
         if uri.startswith(SCHEME):
             entry = await self._kv.get(make_store_key(uri))

@@ -50,7 +50,15 @@ class Logging(Middleware):
         self._redactor = redactor or Redactor()
 
     async def on_request(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Write the line of a request, once it has ended."""
+        """Write the line of a request, once it has ended.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result of its method.
+        """
         began = time.perf_counter()
         line: dict[str, Any] = {"outcome": "cancelled"}
         try:

@@ -174,7 +174,15 @@ class Caching(Middleware):
         self._bytes = 0
 
     async def on_request(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Give the result that is kept, or serve the request and keep its result."""
+        """Give the result that is kept, or serve the request and keep its result.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result.
+        """
         key = self._make_key(ctx) if self._may_keep(ctx) else None
         if key is None:
             return await call_next(ctx)

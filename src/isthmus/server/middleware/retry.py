@@ -70,7 +70,15 @@ class Retry(Middleware):
         self._backoff, self._max_backoff, self._sleep = backoff, max_backoff, sleep
 
     async def on_request(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Serve a request, with as many attempts as it takes and may have."""
+        """Serve a request, with as many attempts as it takes and may have.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result of the last attempt.
+        """
         if continues_rounds(ctx.params) or not self._may_repeat(ctx):
             return await call_next(ctx)
         record = ctx.inbound.keep_record()

@@ -62,7 +62,15 @@ class Timing(Middleware):
         self._clock = clock
 
     async def on_request(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Take the time of a request."""
+        """Measure the duration of a request.
+
+        Args:
+            ctx: the request: its params, caller and server.
+            call_next: ``await call_next(ctx)`` serves the request and gives its result.
+
+        Returns:
+            The result of its method.
+        """
         began, outcome = self._clock(), "error"
         try:
             result = await call_next(ctx)
