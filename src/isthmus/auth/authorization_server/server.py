@@ -295,7 +295,10 @@ class AuthorizationServer:
     # Requests for authorization
 
     async def ask(self, asked: OAuthParameters) -> PendingAuthorization | str:
-        """Judge a request to ``/authorize``.
+        """Judge an authorization request (RFC 6749, section 4.1.1).
+
+        Args:
+            asked: the parameters of the request to ``/authorize``.
 
         Returns:
             The request, which is in the store now; or where to send the browser with an error.
@@ -351,7 +354,7 @@ class AuthorizationServer:
     # What was granted
 
     async def revoke(self, grant_id: str) -> bool:
-        """End a grant with all its tokens; False if it had ended."""
+        """End the grant ``grant_id`` with all its tokens; False if it had ended."""
         grant = await self.store.read(lambda records: records.grant(grant_id))
         done = await self.store.write(lambda records: records.revoke_grant(grant_id))
         self.forget()
@@ -377,7 +380,7 @@ class AuthorizationServer:
         return await self.keyring.published(self.store)
 
     async def known_client(self, client_id: str) -> bool:
-        """Whether a client that got a token may still use it: it was not removed."""
+        """Whether the client ``client_id`` may still use its tokens: it was not removed."""
         return await is_known_client(self.settings, self.store, client_id)
 
     async def _after_revocation(self) -> None:

@@ -286,11 +286,17 @@ class ByHand:
         self._visit = visit
 
     async def open(self, before: str | None = None) -> "ByHand":  # noqa: ARG002 - nothing to choose
-        """Do nothing: nothing has to be prepared."""
+        """Do nothing, as nothing has to be prepared; ``before`` is ignored."""
         return self
 
     async def visit(self, url: str, state: Secret, show: ShowUrl) -> AuthorizationParams:  # noqa: ARG002 - as above
-        """Have the application send the user there, and take what it says."""
+        """Have the application send the user to a page, and take what comes back.
+
+        Args:
+            url: the page of the authorization server.
+            state: the state that came with the page (RFC 6749, section 10.12).
+            show: not used: the application shows the URL.
+        """
         from isthmus.auth.net.urls import check_browser_url
 
         landed = await self._visit(check_browser_url(url))

@@ -71,7 +71,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
     proxy: str | None = None
 
     def trusts(self, parts: UrlParts) -> bool:
-        """Whether the application named this place itself."""
+        """Whether the application itself named the place in ``parts`` of a URL."""
         return parts.origin in self.origins or (self.loopback and is_loopback(parts.host))
 
 
@@ -256,7 +256,15 @@ class Network:
     async def json(
         self, url: str, *, headers: Mapping[str, str] | None = None, limit: int = MAX_ANSWER_BYTES
     ) -> Any:
-        """The JSON that stands at a URL, decoded.
+        """Fetch JSON with a GET request.
+
+        Args:
+            url: the address; the policy judges it.
+            headers: further headers, by name.
+            limit: the most bytes of an answer.
+
+        Returns:
+            The decoded JSON.
 
         Raises:
             NetworkRefused: the policy says no.
@@ -276,7 +284,13 @@ class Network:
         *,
         limit: int = MAX_ANSWER_BYTES,
     ) -> Fetched:
-        """Post a form, as the token endpoint and its kin want it.
+        """Post a form, as a token endpoint takes it (RFC 6749, section 3.2).
+
+        Args:
+            url: the address; the policy judges it.
+            fields: the fields; the same name may come twice.
+            headers: further headers, by name.
+            limit: the most bytes of an answer.
 
         Raises:
             NetworkRefused: the policy says no.

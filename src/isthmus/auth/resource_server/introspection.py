@@ -121,7 +121,12 @@ class IntrospectionVerifier:
         )
 
     def recall(self, name: bytes, resource: str) -> Principal | None:
-        """The principal of a token, while the last answer about it is believed."""
+        """The principal of a token, while the last answer about it is believed.
+
+        Args:
+            name: digest of the token: ``Presented.name``.
+            resource: URI of this resource server (RFC 8707).
+        """
         known = self._remembered.get(name)
         if known is None or known.resource != resource or self._clock() >= known.until:
             return None
@@ -129,6 +134,10 @@ class IntrospectionVerifier:
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """The principal of a token; None where it is not active, or not for this resource.
+
+        Args:
+            presented: the token and the proof of its holder.
+            resource: URI of this resource server (RFC 8707).
 
         Raises:
             VerifierUnavailable: the authorization server does not answer, or does not let us ask.
@@ -155,7 +164,7 @@ class IntrospectionVerifier:
         return principal
 
     async def lasts(self, principal: Principal) -> bool:
-        """Whether the token that somebody came with is still active.
+        """Whether the token of ``principal`` is still active (RFC 7662).
 
         An authorization server that does not answer closes no stream.
         """

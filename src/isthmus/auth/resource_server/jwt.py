@@ -150,7 +150,12 @@ class JWTVerifier:
         return Jwks(lambda: discover_jwks_uri(self.issuer, asked), asked)
 
     def recall(self, name: bytes, resource: str) -> Principal | None:
-        """The principal of a token that was verified before, while the keys are the same."""
+        """The principal of a token that was verified before, while the keys are the same.
+
+        Args:
+            name: digest of the token: ``Presented.name``.
+            resource: URI of this resource server (RFC 8707).
+        """
         known = self._remembered.get(name)
         if known is None or not self._still(known, resource):
             return None
@@ -158,6 +163,10 @@ class JWTVerifier:
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """The principal of a token; None where it is none of this issuer for this resource.
+
+        Args:
+            presented: the token and the proof of its holder.
+            resource: URI of this resource server (RFC 8707).
 
         Raises:
             VerifierUnavailable: the issuer's keys are not to be had.

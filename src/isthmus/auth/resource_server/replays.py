@@ -67,7 +67,13 @@ class SQLiteReplays:
         return f"SQLiteReplays({self._database.path!r})"
 
     async def first(self, jkt: str, jti: str, until: float) -> bool:
-        """Remember a proof; see :meth:`ReplayStore.first`."""
+        """Remember a DPoP proof; True where it is the first with this id by this key. See :meth:`ReplayStore.first`.
+
+        Args:
+            jkt: thumbprint of the key (RFC 7638).
+            jti: id of the proof (RFC 9449, section 4.2).
+            until: the end of its validity, in seconds since the epoch.
+        """
         name = hash_proof(jkt, jti)
 
         def remember(db: "sqlite3.Connection") -> bool:
@@ -109,7 +115,12 @@ class KVReplays:
         self._ready = ready
 
     async def first(self, jkt: str, jti: str, until: float) -> bool:
-        """Remember a proof; see :meth:`ReplayStore.first`.
+        """Remember a DPoP proof; True where it is the first with this id by this key. See :meth:`ReplayStore.first`.
+
+        Args:
+            jkt: thumbprint of the key (RFC 7638).
+            jti: id of the proof (RFC 9449, section 4.2).
+            until: the end of its validity, in seconds since the epoch.
 
         Raises:
             StoreUnavailable: the store cannot be opened, or not be asked now.

@@ -82,13 +82,13 @@ class ScopeModel:
         self._reached: dict[frozenset[str], frozenset[str]] = {}
 
     def satisfied(self, granted: frozenset[str], required: frozenset[str]) -> bool:
-        """Whether what was granted is enough, by itself or by what it implies."""
+        """Whether ``granted`` scopes contain the ``required`` ones, by themselves or by implication."""
         # spec 2026-07-28 basic/authorization#step-up-authorization-flow: the hierarchy of scopes
         # is the server's to honour
         return required <= granted or required <= self.reached(granted)
 
     def reached(self, granted: frozenset[str]) -> frozenset[str]:
-        """Scopes with all that they imply."""
+        """The ``granted`` scopes with all scopes that they imply."""
         if not self._implies:
             return granted
         found = self._reached.get(granted)
@@ -256,7 +256,7 @@ class ResourceAuth:
     # Who
 
     def recall(self, headers: Sequence[tuple[bytes, bytes]]) -> Principal | None:
-        """Whose token a request brings, where that is known; see ``Authorizer.recall``.
+        """The principal of a known token in the ``headers`` of a request; see ``Authorizer.recall``.
 
         Only what :meth:`admit` would let in is known here: one bearer token and no proof. A token that is
         bound to a key is left to it, since each request has a proof of its own.
@@ -270,7 +270,7 @@ class ResourceAuth:
         return None if principal is None or principal.jkt is not None else principal
 
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
-        """Find who sends a request, by its token; see ``Authorizer.admit``."""
+        """Find the sender of a request, given as ASGI ``scope``, by its token; see ``Authorizer.admit``."""
         headers = scope["headers"]
         try:
             found = read_credentials(headers, self._max_token_bytes)
@@ -396,7 +396,14 @@ class ResourceAuth:
         modern: bool,
         known: KnownScopes,
     ) -> Refusal | None:
-        """Why a request is not permitted, or None; see ``Authorizer.permit``."""
+        """The reason to refuse a request, or None; see ``Authorizer.permit``.
+
+        Args:
+            principal: the caller, or None.
+            asked: the methods in the request, and the scopes they take.
+            modern: the request is of revision 2026-07-28 or later.
+            known: gives the scopes that anything on the server takes.
+        """
         if principal is None:
             return None if self._is_open(asked) else self._challenges.nobody
         required = self.scopes.base
@@ -418,13 +425,13 @@ class ResourceAuth:
         return all(one.method in self._anonymous and not one.scopes for one in asked)
 
     def allows(self, principal: Principal | None, scopes: frozenset[str]) -> bool:
-        """Whether somebody was granted scopes; see ``Authorizer.allows``."""
+        """Whether ``principal`` was granted ``scopes``; see ``Authorizer.allows``."""
         if principal is None:
             return not scopes
         return self.scopes.satisfied(principal.scopes, scopes)
 
     async def lasts(self, principal: Principal) -> bool:
-        """Whether a token that was good still is; see ``Authorizer.lasts``."""
+        """Whether the token of ``principal``, good before, is still good; see ``Authorizer.lasts``."""
         until = principal.expires_at
         if until is not None and self._clock() >= until + LEEWAY_S:  # as verifiers allow a token
             return False
@@ -435,7 +442,7 @@ class ResourceAuth:
         return bool(await answer if inspect.isawaitable(answer) else answer)
 
     async def upstream(self, principal: Principal, name: str) -> Any:
-        """The way to a service behind the server; see ``ctx.upstream``.
+        """The API of the service ``name`` behind the server, for ``principal``; see ``ctx.upstream``.
 
         Raises:
             UsageError: there is none.

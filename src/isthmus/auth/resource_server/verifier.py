@@ -48,7 +48,7 @@ class Presented(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> bytes:
-        """What the token is remembered by: a keyed digest, which is another in each process."""
+        """The digest by which the token is remembered: keyed, and another in each process."""
         return name_token(self.token)
 
     @property
@@ -129,12 +129,21 @@ class ByIssuer:
         self._judges: BoundedDict[bytes, TokenVerifier] = BoundedDict(MAX_REMEMBERED_JUDGES)
 
     def recall(self, name: bytes, resource: str) -> Principal | None:
-        """The principal of a known token, as the verifier says that verified it before."""
+        """The principal of a known token, as the verifier says that verified it before.
+
+        Args:
+            name: digest of the token: ``Presented.name``.
+            resource: URI of this resource server (RFC 8707).
+        """
         recall = find_recall(self._judges.get(name), "verify")
         return None if recall is None else recall(name, resource)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:
         """The principal of a token; None where its issuer is unknown, or says no.
+
+        Args:
+            presented: the token and the proof of its holder.
+            resource: URI of this resource server (RFC 8707).
 
         Raises:
             VerifierUnavailable: its issuer's verifier cannot tell now.
@@ -155,7 +164,7 @@ class ByIssuer:
         return principal
 
     async def lasts(self, principal: Principal) -> bool:
-        """Whether a stream may stay open, as the issuer's verifier says; True where it cannot tell."""
+        """Whether a stream of ``principal`` may stay open, as the issuer's verifier says; True where it cannot tell."""
         judge = self._verifiers.get(principal.issuer, self._other)
         lasts = getattr(judge, "lasts", None)
         return True if lasts is None else bool(await lasts(principal))
@@ -202,11 +211,21 @@ class StaticTokens:
         self._clock = clock
 
     def recall(self, name: bytes, resource: str) -> Principal | None:  # noqa: ARG002 - they are for this server
-        """The principal of a token by its name; None where it is unknown, or has expired."""
+        """The principal of a token by its name; None where it is unknown, or has expired.
+
+        Args:
+            name: digest of the token: ``Presented.name``.
+            resource: URI of this resource server (RFC 8707).
+        """
         return None if name in self._unsendable else self._find(name)
 
     async def verify(self, presented: Presented, resource: str) -> Principal | None:  # noqa: ARG002 - they are for this server
-        """The principal of a token; None where it is unknown."""
+        """The principal of a token; None where it is unknown.
+
+        Args:
+            presented: the token and the proof of its holder.
+            resource: URI of this resource server (RFC 8707).
+        """
         return self._find(presented.name)
 
     def _find(self, name: bytes) -> Principal | None:
@@ -218,7 +237,7 @@ class StaticTokens:
         return found
 
     async def lasts(self, principal: Principal) -> bool:
-        """Whether it is one of ours that has not expired."""
+        """Whether ``principal`` has one of our tokens, and it has not expired."""
         known = principal in self._owners.get(principal.owner, ())
         return known and (principal.expires_at is None or principal.expires_at > self._clock())
 

@@ -199,11 +199,11 @@ class Nonces:
         self._life = life
 
     def current(self, now: float) -> str:
-        """The nonce to give out at a time."""
+        """The nonce to give out at the time ``now``, in seconds since the epoch (RFC 9449, section 8)."""
         return self._nonce(int(now // self._life))
 
     def accepts(self, nonce: str, now: float) -> bool:
-        """Whether a nonce is this one or the one before."""
+        """Whether ``nonce`` is the one of the time ``now``, or the one before."""
         turn = int(now // self._life)
         given = nonce.encode("utf-8", "surrogatepass")
         known = [self._nonce(at).encode() for at in (turn, turn - 1)]

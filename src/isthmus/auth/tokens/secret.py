@@ -48,7 +48,7 @@ class Secret:
         return cls(secrets.token_urlsafe(size))
 
     def reveal(self) -> str:
-        """The text itself."""
+        """The text of the secret."""
         return self._text
 
     def __eq__(self, other: object) -> bool:

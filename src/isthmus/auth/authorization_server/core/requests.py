@@ -345,7 +345,7 @@ class Limits:
         self._addresses.spend(address_block(address), -1)
 
     def client(self, client_id: str) -> None:
-        """A token request came from somebody who says that they are this client.
+        """Count a token request that names ``client_id`` as its client.
 
         Raises:
             TooManyRequests: too often.
@@ -353,7 +353,7 @@ class Limits:
         spend_or_refuse(self._clients, client_id)
 
     def not_of(self, client_id: str) -> None:
-        """A token request was not that client's, or none that it got anything by.
+        """Give back to ``client_id`` the count of a token request that was not its own, or gave nothing.
 
         It takes nothing from the client, whose name anybody knows: else anybody could use it up.
         """

@@ -106,7 +106,7 @@ class RegisteredClient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     @property
     def label(self) -> str:
-        """How pages name it."""
+        """The name of the client on pages for users."""
         return self.name or self.client_id
 
     @property

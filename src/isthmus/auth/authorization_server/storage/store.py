@@ -104,11 +104,11 @@ class SQLiteAuthStore:
         return f"{type(self).__name__}({self.database.path!r})"
 
     async def write(self, work: Callable[[Records], T]) -> T:
-        """Do something in one transaction; see :meth:`AuthStore.write`."""
+        """Run ``work`` with the records in one transaction; see :meth:`AuthStore.write`."""
         return await self._translate_lock(self.database.write(partial(self._run_work, work)))
 
     async def read(self, work: Callable[[Records], T]) -> T:
-        """Look something up; see :meth:`AuthStore.read`."""
+        """Run ``work`` with the records to read them; see :meth:`AuthStore.read`."""
         return await self._translate_lock(self.database.read(partial(self._run_work, work)))
 
     async def close(self) -> None:

@@ -146,7 +146,7 @@ class Upstream:
 
     @property
     def name(self) -> str:
-        """The provider's name."""
+        """The name of the provider that the API belongs to."""
         return self._provider.name
 
     async def access_token(self, url: str, *, refused: Secret | None = None) -> Secret:
@@ -212,13 +212,25 @@ class Upstream:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Fetched:
-        """As :meth:`request`, with GET."""
+        """Send a GET request; as :meth:`request`, with all that it raises.
+
+        Args:
+            url: a path at the first of the provider's ``api`` origins, or a URL at any of them.
+            params: added to the query, by name.
+            headers: further headers, by name.
+        """
         return await self.request("GET", url, params=params, headers=headers)
 
     async def post(
         self, url: str, data: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> Fetched:
-        """As :meth:`request`, with POST."""
+        """Send a POST request; as :meth:`request`, with all that it raises.
+
+        Args:
+            url: a path at the first of the provider's ``api`` origins, or a URL at any of them.
+            data: the body, as for :meth:`request`.
+            headers: further headers, by name.
+        """
         return await self.request("POST", url, data=data, headers=headers)
 
     async def json(
@@ -231,6 +243,13 @@ class Upstream:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """The API's answer as decoded JSON; an error of it is raised.
+
+        Args:
+            url: a path at the first of the provider's ``api`` origins, or a URL at any of them.
+            method: the HTTP method.
+            params: added to the query, by name.
+            data: the body, as for :meth:`request`.
+            headers: further headers, by name.
 
         Raises:
             UpstreamFailed: the API answered with an error, or with what is no JSON. In a tool it

@@ -81,7 +81,7 @@ class UpstreamLogin:
         self._attachment: tuple[ApprovingServer, UpstreamServices] | None = None
 
     def attach(self, authority: ApprovingServer) -> Mapping[str, AsgiApp]:
-        """The page where users come back; see ``Delegated.attach``."""
+        """The page at which users come back to ``authority``; see ``Delegated.attach``."""
         if self._attachment is not None:
             raise UsageError("an UpstreamLogin serves one AuthorizationServer: make another one")
         services: UpstreamServices = authority.services
@@ -90,7 +90,11 @@ class UpstreamLogin:
         return services.routes
 
     async def begin(self, request: LoginRequest) -> LoginRedirect | LoginRefused:
-        """Send a browser to the provider, once its user has agreed on our consent page."""
+        """Send a browser to the provider, once its user has agreed on our consent page.
+
+        Args:
+            request: the login that a browser begins.
+        """
         _, services = self._require_attachment()
         back = services.paths.redirect_uri(self.source)
         try:
@@ -102,11 +106,11 @@ class UpstreamLogin:
         return LoginRedirect(url=url, cookies=cookies)
 
     async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> LoginRefused:  # noqa: ARG002 - there is no form
-        """Refuse: users log in at the provider, and not by a form of ours."""
+        """Refuse ``request`` and its ``form``: users log in at the provider, and not by a form of ours."""
         return LoginRefused(text=ELSEWHERE_TEXT)
 
     async def get(self, user_id: str) -> User | None:
-        """The user of an id, if it is one of this provider's."""
+        """The user ``user_id``, if it is one of this provider's; None otherwise."""
         if not user_id.startswith((f"{self.source.issuer}|", f"{self.source.name}|")):
             return None
         if self._allow is None or self._attachment is None:

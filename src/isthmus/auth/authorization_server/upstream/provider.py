@@ -281,6 +281,12 @@ class Provider:
     ) -> str:
         """The URL where the user logs in at the provider and agrees.
 
+        Args:
+            state: returns with the browser and ties it to the login (RFC 6749, section 10.12).
+            challenge: the PKCE challenge, S256 (RFC 7636).
+            nonce: returns in the ID token (OpenID Connect Core, section 3.1.2.1).
+            redirect_uri: the page at which the browser comes back.
+
         Raises:
             UpstreamUnavailable: the provider does not say where.
         """
@@ -304,7 +310,15 @@ class Provider:
     async def exchange(
         self, code: Secret, verifier: Secret, redirect_uri: str
     ) -> tuple[UpstreamTokens, Mapping[str, Any]]:
-        """Tokens for a code, and the whole answer, whose ID token says whose they are.
+        """Exchange a code for tokens (RFC 6749, section 4.1.3).
+
+        Args:
+            code: the authorization code.
+            verifier: the PKCE verifier (RFC 7636).
+            redirect_uri: the same as for :meth:`login_url`.
+
+        Returns:
+            The tokens, and the whole answer, in which the ID token names the user.
 
         Raises:
             UpstreamDenied: the provider says no.
@@ -349,7 +363,7 @@ class Provider:
                 await self.post(endpoints.revoke, fields)
 
     async def introspect(self, tokens: UpstreamTokens) -> bool | None:
-        """Whether the provider still honours a token (RFC 7662); None where it cannot be asked.
+        """Whether the provider still honours ``tokens`` (RFC 7662); None where it cannot be asked.
 
         Raises:
             UpstreamUnavailable: the provider gives no usable answer.
@@ -364,7 +378,11 @@ class Provider:
         return bool(members["active"])
 
     async def post(self, url: str, fields: Mapping[str, str]) -> Fetched:
-        """Post a form as the client that we are there.
+        """Post a form, authenticated as the client that we are at the provider.
+
+        Args:
+            url: the endpoint.
+            fields: the fields of the form.
 
         Raises:
             UpstreamUnavailable: no answer.
@@ -379,7 +397,7 @@ class Provider:
             raise self.unavailable(error) from None
 
     def keys(self, endpoints: Endpoints) -> Jwks:
-        """The keys of its ID tokens."""
+        """The keys for ID tokens, from the JWKS of ``endpoints``."""
         url = endpoints.jwks or ""
         if self._keys is None or self._keys[0] != url:
             self._keys = url, Jwks(url, self.network)
@@ -390,7 +408,7 @@ class Provider:
         await self.network.close()
 
     def unavailable(self, error: Exception) -> UpstreamUnavailable:
-        """The exception for a provider that gives no usable answer; the reason goes to the log."""
+        """The exception for a provider that gives no usable answer; the reason, ``error``, goes to the log."""
         import logging  # for what rarely happens
 
         logging.getLogger("isthmus.auth").warning(

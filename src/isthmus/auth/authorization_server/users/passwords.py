@@ -78,7 +78,7 @@ class PasswordUsers:
     # What a UserBackend does
 
     async def begin(self, request: LoginRequest) -> LoginPage:  # noqa: ARG002 - all get the same
-        """The form for a name and a password."""
+        """The page with the form for a name and a password; ``request`` is the login that begins."""
         return LoginPage()
 
     async def submit(
@@ -86,9 +86,16 @@ class PasswordUsers:
         request: LoginRequest,  # noqa: ARG002 - how often an address may try is counted before
         form: Mapping[str, str],
     ) -> User | LoginPage:
-        """The user whose name and password these are.
+        """Check the name and the password that a user sent.
 
         Takes the same time and says the same whether the name, the password or the user is bad.
+
+        Args:
+            request: the login.
+            form: the fields of the form.
+
+        Returns:
+            The user; or the form again, with the reason.
         """
         if self._inside >= MAX_WAITING_LOGINS:
             return LoginPage(notice=BUSY_LOGIN_TEXT, status=503, retry_after=5)
@@ -101,13 +108,13 @@ class PasswordUsers:
         return user or LoginPage(notice=WRONG_LOGIN_TEXT, account=account, status=403)
 
     async def get(self, user_id: str) -> User | None:
-        """The user of that id as they are now; None if there is none."""
+        """The user ``user_id`` as they are now; None if there is none."""
         return await asyncio.to_thread(self.find, user_id)
 
     # What the command line does, which may take its time
 
     def find(self, user_id: str) -> User | None:
-        """The user of an id; blocks for as long as the disk does."""
+        """The user ``user_id``; blocks for as long as the disk does."""
         with self._open_rows() as rows:
             row = rows.execute("SELECT id, name, disabled FROM user WHERE id = ?", (user_id,))
             found = row.fetchone()
@@ -148,13 +155,13 @@ class PasswordUsers:
         return user
 
     def disable(self, user_id: str) -> bool:
-        """Keep a user from logging in, and end what they granted; False if there is none."""
+        """Keep the user ``user_id`` from logging in, and end what they granted; False if there is none."""
         with self._open_rows() as rows:
             done = rows.execute("UPDATE user SET disabled = 1 WHERE id = ?", (user_id,))
             return done.rowcount > 0
 
     def check(self, account: str, password: Secret) -> User | None:
-        """The user whose name and password these are, or None; takes as long for either."""
+        """The user with this ``account`` and ``password``, or None; takes as long for either."""
         with self._open_rows() as rows:
             found = rows.execute(
                 "SELECT id, name, disabled, hash FROM user WHERE id = ?", (fold_account(account),)

@@ -107,7 +107,7 @@ class UserBackend(Protocol):
     """Knows the users. One that is disabled loses their tokens when they are next checked."""
 
     async def begin(self, request: LoginRequest) -> LoginOutcome:
-        """Begin a login of a browser; a :class:`User` where that is known already."""
+        """Begin the login ``request`` of a browser; a :class:`User` where the user is known already."""
         ...
 
     async def submit(
@@ -122,7 +122,7 @@ class UserBackend(Protocol):
         ...
 
     async def get(self, user_id: str) -> User | None:
-        """The user of that id as they are now; None if there is none."""
+        """The user ``user_id`` as they are now; None if there is none."""
         ...
 
 
@@ -224,7 +224,7 @@ class HeaderUsers:
         self._warned = False
 
     async def begin(self, request: LoginRequest) -> User | LoginRefused:
-        """The user whom the proxy names; asked for every page, as the proxy keeps the login."""
+        """The user that the proxy names in ``request``; read for every page, as the proxy keeps the login."""
         return self.find(request.address, request.headers)
 
     def find(self, address: str, headers: Mapping[str, str]) -> User | LoginRefused:
@@ -254,11 +254,11 @@ class HeaderUsers:
         request: LoginRequest,
         form: Mapping[str, str],  # noqa: ARG002 - there is no form of ours to send
     ) -> User | LoginRefused:
-        """The user whom the proxy names, whatever was sent."""
+        """The user that the proxy names in ``request``; ``form`` is ignored."""
         return await self.begin(request)
 
     async def get(self, user_id: str) -> User | None:
-        """The user of that id; the proxy alone knows whether it is still one."""
+        """The user ``user_id``; the proxy alone knows whether it is still one."""
         return User(id=user_id)
 
     def _trusts(self, address: str) -> bool:

@@ -52,11 +52,11 @@ class BearerToken:
         return f"BearerToken({self._token!r})"
 
     def over(self, url: str, requests: Requests) -> AuthorizedRequests:
-        """Requests that carry tokens; see ``Authorization``."""
+        """The ``requests`` to the server at ``url``, with tokens; see ``Authorization``."""
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """The token that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to ``url`` carry just now; see ``Authorization``."""
         return self.sessions.context(url)
 
     def _warn_of_plain_http(self, url: str) -> None:

@@ -100,11 +100,11 @@ class EnterpriseManaged:
         return f"EnterpriseManaged({self._client.identity.client_id!r})"
 
     def over(self, url: str, requests: Requests) -> AuthorizedRequests:
-        """Requests that carry tokens; see ``Authorization``."""
+        """The ``requests`` to the server at ``url``, with tokens; see ``Authorization``."""
         return self._client.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """The token that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to ``url`` carry just now; see ``Authorization``."""
         return self._client.sessions.context(url)
 
     async def _ask(self, attempt: TokenAttempt) -> TokenResponse:

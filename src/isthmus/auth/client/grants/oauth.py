@@ -124,11 +124,11 @@ class OAuth:
         )
 
     def over(self, url: str, requests: Requests) -> AuthorizedRequests:
-        """Requests that carry tokens; see ``Authorization``."""
+        """The ``requests`` to the server at ``url``, with tokens; see ``Authorization``."""
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """The token that requests to a URL carry just now; see ``Authorization``."""
+        """The token that requests to ``url`` carry just now; see ``Authorization``."""
         return self.sessions.context(url)
 
     def document(self) -> dict[str, Any]:

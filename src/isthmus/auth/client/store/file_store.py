@@ -91,7 +91,7 @@ class FileTokenStore:
         return await asyncio.to_thread(self._get, key)
 
     async def put(self, key: Key, record: Record) -> None:
-        """Keep a record in the place of the one before.
+        """Store ``record`` under ``key``, in the place of the one before.
 
         Raises:
             StoreBroken: the file is none of ours, or cannot be written.

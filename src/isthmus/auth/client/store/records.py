@@ -128,7 +128,7 @@ class TokenStore(Protocol):
         ...
 
     async def put(self, key: Key, record: Record) -> None:
-        """Keep a record in the place of the one before."""
+        """Store ``record`` under ``key``, in the place of the one before."""
         ...
 
     async def delete(self, key: Key) -> None:
@@ -164,7 +164,7 @@ class MemoryTokenStore:
         return self._records.get(key)
 
     async def put(self, key: Key, record: Record) -> None:
-        """Keep a record in the place of the one before."""
+        """Store ``record`` under ``key``, in the place of the one before."""
         self._records[key] = record
 
     async def delete(self, key: Key) -> None:
