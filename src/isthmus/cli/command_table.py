@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from isthmus.cli.exit_codes import EXIT_MEANINGS
 
-DESCRIPTION = "Serve the Model Context Protocol, and talk to any server that does."
+DESCRIPTION = "Run Model Context Protocol servers, and connect to any MCP server."
 HELP_COLUMNS = 80  # in no terminal is the help wider
 EXIT_CODES_HELP = "Exit codes: " + "; ".join(
     f"{code.value} {text}" for code, text in EXIT_MEANINGS.items()
@@ -17,34 +17,34 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "run",
         "Serve a Python file or an OpenAPI document, over stdio or HTTP.",
     ),
-    "dev": ("developing.dev", "Serve a file while you write it: reload, and show the traffic."),
-    "new": ("authoring.new", "Make the project of a server, with a test that passes."),
+    "dev": ("developing.dev", "Serve a file during development, with reload and traffic."),
+    "new": ("authoring.new", "Create a server project with a passing test."),
     "install": ("authoring.install", "Write a server into the configuration of an MCP client."),
     "bundle": ("authoring.bundle", "Pack a server into an MCPB file, for desktop clients."),
     "migrate": ("authoring.migrate", "Rewrite a file or project from fastmcp or mcp to isthmus."),
-    "list": ("inspect", "List what a server offers, a line each."),
-    "inspect": ("inspect", "Describe a server and what it offers, with all parameters."),
-    "call": ("call", "Call a tool; values are converted by the tool's schema."),
+    "list": ("inspect", "List the tools, resources and prompts of a server."),
+    "inspect": ("inspect", "Describe a server: tools, resources, prompts, all parameters."),
+    "call": ("call", "Call a tool. Values are converted according to its schema."),
     "read": ("call", "Read a resource."),
-    "prompt": ("call", "Get a prompt with its arguments filled in."),
+    "prompt": ("call", "Get a prompt, with values for its arguments."),
     "check": ("check", "Check a server against the specification, in every revision."),
-    "validate": ("validate", "Check recorded messages or a transcript; - is standard input."),
-    "login": ("login", "Log in to a server over HTTP, for all other commands."),
+    "validate": ("validate", "Check recorded messages or a transcript (-: standard input)."),
+    "login": ("login", "Log in to an HTTP server; other commands use the token."),
     "logout": ("login", "Delete and revoke the tokens for a server."),
-    "chat": ("chat", "Talk to a model that uses the servers; you decide on calls."),
-    "host": ("host", "Run configured servers, and decide what they may do."),
+    "chat": ("chat", "Chat with a model that uses your servers; you approve its calls."),
+    "host": ("host", "Run configured servers, and approve or deny their calls."),
     "console": ("host", "Watch the running host and answer its questions in a browser."),
-    "gateway": ("gateway.app", "Serve all configured servers as one, for any client."),
+    "gateway": ("gateway.app", "Serve all configured servers as one server."),
     "servers": ("servers", "List, start, stop, add and remove the servers of the host."),
-    "config": ("config", "Check and import configured servers; trust, secrets, roots."),
+    "config": ("config", "Check and import configurations; manage trust, secrets, roots."),
     "models": ("models", "List and check the models that servers may use."),
-    "policy": ("policy", "Look at the rules of a host, test them, and try others."),
+    "policy": ("policy", "Show, test and check the rules of a host."),
     "grants": ("grants", "List and revoke grants that outlast a single call."),
     "audit": ("audit", "Read and verify the audit log of a host."),
     "auth": ("auth.app", "Run an authorization server; manage users and clients."),
     "version": (
         "developing.version",
-        "Show versions, the revisions spoken and the extras installed.",
+        "Show versions, supported revisions and installed extras.",
     ),
 }
 

@@ -18,13 +18,13 @@ class Exit(IntEnum):
 
 
 EXIT_MEANINGS = {
-    Exit.OK: "it worked",
-    Exit.TOOL_FAILED: "the tool ran and said that it failed, or a check found errors",
-    Exit.USAGE: "the command line asks for something that cannot be, or there is nothing to check",
-    Exit.UNREACHABLE: "no connection came about, or it broke",
-    Exit.REFUSED: "the server said no, wants a login, lacks what was asked for, or broke the protocol",
-    Exit.TIMED_OUT: "no answer came within --timeout",
-    Exit.UNPROVED: "a check found nothing wrong, and cannot vouch for all that it checked",
-    Exit.BROKEN: "isthmus itself failed; please report it with what it printed",
+    Exit.OK: "success",
+    Exit.TOOL_FAILED: "the tool reported a failure, or a check found errors",
+    Exit.USAGE: "the command line is invalid, or there is nothing to check",
+    Exit.UNREACHABLE: "the connection could not be made, or was lost",
+    Exit.REFUSED: "the server refused, requires a login, does not have what was requested, or broke the protocol",
+    Exit.TIMED_OUT: "the server did not answer within --timeout",
+    Exit.UNPROVED: "a check found no error, but could not verify everything",
+    Exit.BROKEN: "isthmus itself failed; please report this with the output",
     Exit.INTERRUPTED: "interrupted from the keyboard",
 }

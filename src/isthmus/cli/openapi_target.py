@@ -29,18 +29,19 @@ IncludeOption = Annotated[
     Option(
         "--include",
         metavar="CHOICE",
-        help="Only operations such as tag:pets, 'GET /pets/*'. Repeatable.",
+        help="Include only these operations: tag:pets, 'GET /pets/*'. Repeatable.",
     ),
 ]
 ExcludeOption = Annotated[
-    list[str] | None, Option("--exclude", metavar="CHOICE", help="No such operations. Repeatable.")
+    list[str] | None,
+    Option("--exclude", metavar="CHOICE", help="Exclude these operations. Repeatable."),
 ]
 CredentialOption = Annotated[
     list[str] | None,
     Option(
         "--credential",
         metavar="SCHEME=VARIABLE",
-        help="The environment variable for a security scheme.",
+        help="Environment variable with the credential of a security scheme.",
     ),
 ]
 LenientOption = Annotated[
@@ -48,7 +49,10 @@ LenientOption = Annotated[
 ]
 SearchOption = Annotated[
     str | None,
-    Option(metavar="auto|always|never", help="Whether its tools are found by searching."),
+    Option(
+        metavar="auto|always|never",
+        help="Whether clients find tools by searching instead of listing.",
+    ),
 ]
 
 

@@ -7,20 +7,25 @@ from isthmus.cli.declarations import Option
 AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print JSON for a program.")]
 StateFolder: TypeAlias = Annotated[
     str | None,
-    Option(metavar="FOLDER", help="The host's state; the user's own host by default."),
+    Option(metavar="FOLDER", help="State folder of the host; the user's by default."),
 ]
 
 # of commands that talk to a server
 RevisionOption: TypeAlias = Annotated[
-    str | None, Option(help="Speak this revision, for example 2025-06-18.")
+    str | None,
+    Option(metavar="REVISION", help="Use this protocol revision, for example 2025-06-18."),
 ]
 Timeout: TypeAlias = Annotated[
     float | None,
-    Option(help="Time limit in seconds, for connecting and for each call.", min=0.001),
+    Option(
+        metavar="SECONDS",
+        help="Time limit in seconds, for connecting and for each call.",
+        min=0.001,
+    ),
 ]
 EraOption: TypeAlias = Annotated[
     Literal["auto", "modern", "legacy"] | None,
-    Option("--era", help="Open by initialize (legacy) or server/discover (modern) alone."),
+    Option("--era", help="Open with initialize only (legacy) or server/discover only (modern)."),
 ]
 TokenEnv: TypeAlias = Annotated[
     str | None,
@@ -28,27 +33,29 @@ TokenEnv: TypeAlias = Annotated[
 ]
 HeaderWords: TypeAlias = Annotated[
     list[str] | None,
-    Option("--header", "-H", metavar="NAME=VALUE", help="Send this header; repeat it."),
+    Option("--header", "-H", metavar="NAME=VALUE", help="Send this header; repeatable."),
 ]
 EnvWords: TypeAlias = Annotated[
     list[str] | None,
-    Option("--env", metavar="NAME=VALUE", help="Give a launched server this variable; repeat it."),
+    Option(
+        "--env",
+        metavar="NAME=VALUE",
+        help="Set an environment variable of a launched server; repeatable.",
+    ),
 ]
 LogLevelOption: TypeAlias = Annotated[
     Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] | None,
-    Option("--log-level", help="Show the server's log from this level on; info by default."),
+    Option("--log-level", help="Lowest level of the server's log to show; info by default."),
 ]
 
 # of commands that apply the rules of the linter
 Rules: TypeAlias = Annotated[
     list[str] | None, Option(metavar="RULE", help="A rule or an area, such as tools.")
 ]
-Strict: TypeAlias = Annotated[bool, Option("--strict", help="Warnings count, too.")]
+Strict: TypeAlias = Annotated[bool, Option("--strict", help="Treat warnings as errors.")]
 
 # of commands that log in
-ClientId: TypeAlias = Annotated[
-    str | None, Option(metavar="ID", help="A client that is registered already.")
-]
+ClientId: TypeAlias = Annotated[str | None, Option(metavar="ID", help="Id of a registered client.")]
 OpenBrowser: TypeAlias = Annotated[
-    bool, Option("--browser/--no-browser", help="Open one, or print the address.")
+    bool, Option("--browser/--no-browser", help="Open a browser, or print the URL.")
 ]

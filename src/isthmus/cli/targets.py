@@ -26,7 +26,7 @@ VARIABLE_PAIR = re.compile(r"([A-Za-z_]\w*)=([^\x00]*)", re.ASCII)
 LOCAL_ADDRESS = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\]):\d{1,5}(?:/\S*)?", re.ASCII)
 TARGET_HELP = (
     "TARGET is a URL (http, ws, unix, tcp), an address such as localhost:8000, a .py file, an OpenAPI document, a name from ./mcp.json, ./.mcp.json or ./.vscode/mcp.json, or is "
-    "left out where a command follows after --, as in: isthmus {} -- uvx mcp-server-time"
+    "omitted if a command follows after --, as in: isthmus {} -- uvx mcp-server-time"
 )
 
 

@@ -148,4 +148,4 @@ def root_command(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Serve the Model Context Protocol, and talk to any server that does."""
+    """Run Model Context Protocol servers, and connect to any MCP server."""

@@ -33,35 +33,42 @@ app = CommandSet(
 )
 
 Count: TypeAlias = Annotated[
-    int, Option("--count", "-n", metavar="N", min=1, max=10_000, help="At most so many rows.")
+    int, Option("--count", "-n", metavar="N", min=1, max=10_000, help="Maximum number of rows.")
 ]
-Server: TypeAlias = Annotated[str, Option(metavar="NAME", help="Only of this server.")]
+Server: TypeAlias = Annotated[str, Option(metavar="NAME", help="Only rows of this server.")]
 Object: TypeAlias = Annotated[
-    str, Option("--object", metavar="NAME", help="Only about this tool, URI or prompt.")
+    str, Option("--object", metavar="NAME", help="Only rows about this tool, URI or prompt.")
 ]
 Principal: TypeAlias = Annotated[
-    str, Option(metavar="NAME", help="Only what this one wanted: user:NAME, server:NAME …")
+    str, Option(metavar="NAME", help="Only attempts of this principal: user:NAME, server:NAME …")
 ]
 Kind: TypeAlias = Annotated[
     str, Option(metavar="KIND", help="Only rows of this kind: intent, decision, outcome …")
 ]
-Run: TypeAlias = Annotated[str, Option(metavar="ID", help="Only of this run.")]
-Call: TypeAlias = Annotated[str, Option(metavar="ID", help="Only about this call.")]
+Run: TypeAlias = Annotated[str, Option(metavar="ID", help="Only rows of this run.")]
+Call: TypeAlias = Annotated[str, Option(metavar="ID", help="Only rows of this call.")]
 Since: TypeAlias = Annotated[
-    str, Option(metavar="TIME", help="From then on: 2026-11-21T08:00, or 2h for two hours.")
+    str,
+    Option(
+        metavar="TIME", help="Only rows since this time: 2026-11-21T08:00, or 2h for two hours ago."
+    ),
 ]
-Until: TypeAlias = Annotated[str, Option(metavar="TIME", help="Before then, as --since.")]
-Failed: TypeAlias = Annotated[bool, Option("--failed", help="Only what failed.")]
+Until: TypeAlias = Annotated[
+    str, Option(metavar="TIME", help="Only rows before this time, in the format of --since.")
+]
+Failed: TypeAlias = Annotated[bool, Option("--failed", help="Only failures.")]
 
 
 @app.command()
 def verify(
     *,
-    anchor: Annotated[str, Option(metavar="SEQ:HASH", help="What an earlier check printed.")] = "",
+    anchor: Annotated[
+        str, Option(metavar="SEQ:HASH", help="Anchor printed by an earlier check.")
+    ] = "",
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every row and signature: exits with 1 at a fault, with 6 where not all is proved."""
+    """Verify every row and signature. Exits with 1 on a fault, with 6 if a part cannot be proved."""
     finish(lambda: print_verdict(state, anchor, as_json=as_json))
 
 
@@ -69,13 +76,11 @@ def verify(
 def tail(
     *,
     count: Count = 20,
-    follow: Annotated[
-        bool, Option("--follow", "-f", help="Go on with what is written from now on.")
-    ] = False,
+    follow: Annotated[bool, Option("--follow", "-f", help="Keep printing new rows.")] = False,
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the last rows; with --json one value a line."""
+    """Print the last rows; with --json one object per line."""
     finish(lambda: print_tail(state, count, follow=follow, as_json=as_json))
 
 
@@ -83,7 +88,7 @@ def tail(
 def search(
     words: Annotated[
         list[str] | None,
-        Argument(metavar="WORDS", help="In the object, the arguments and the details."),
+        Argument(metavar="WORDS", help="Words in the object, the arguments or the details."),
     ] = None,
     *,
     server: Server = "",
@@ -99,7 +104,7 @@ def search(
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the rows that have all these words, and fit all options; the newest where there are many."""
+    """Search for rows. Prints the newest rows that contain all words and match all options."""
 
     def work() -> Exit:
         filters = make_filters(
@@ -121,12 +126,10 @@ def search(
 
 @app.command()
 def export(
-    file: Annotated[
-        str, Argument(metavar="FILE", help="Where to; - or nothing is standard output.")
-    ] = "-",
+    file: Annotated[str, Argument(metavar="FILE", help="Output file; - is standard output.")] = "-",
     *,
     _jsonl: Annotated[
-        bool, Option("--jsonl", help="One JSON value a line; there is no other form.")
+        bool, Option("--jsonl", help="One JSON object per line; the only format.")
     ] = True,
     server: Server = "",
     run: Run = "",
@@ -134,7 +137,7 @@ def export(
     until: Until = "",
     state: StateFolder = None,
 ) -> None:
-    """Write all rows, or those that fit, with their hashes; nothing secret is in them."""
+    """Export rows with their hashes. Secrets are redacted."""
 
     def work() -> Exit:
         filters = make_filters(server=server, run=run, since=since, until=until)
@@ -155,7 +158,7 @@ def stats(
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print sums by server, tool and effect: calls, failures, times, waits, tokens, cost."""
+    """Print totals by server, tool and effect. Totals of calls, failures, times, waits, tokens and cost."""
 
     def work() -> Exit:
         filters = make_filters(

@@ -59,10 +59,10 @@ def call(
         bool, Option("--host", help="Call through the running host; TOOL is SERVER__TOOL.")
     ] = False,
     state: Annotated[
-        str | None, Option(metavar="FOLDER", help="With --host: the state folder of that host.")
+        str | None, Option(metavar="FOLDER", help="With --host: state folder of that host.")
     ] = None,
 ) -> None:
-    """Call a tool; values are converted by the tool's schema."""
+    """Call a tool. Values are converted according to its schema."""
     if host:
         at_host = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
         finish(lambda: call_at_host(at_host))
@@ -115,7 +115,7 @@ def prompt(
     env: EnvWords = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """Get a prompt with its arguments filled in."""
+    """Get a prompt, with values for its arguments."""
     options = ConnectOptions(
         as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
     )
@@ -211,7 +211,7 @@ def _find_single_blob(result: ReadResourceResult) -> bytes | None:
 
 
 async def get_prompt(terminal: TerminalClient, name: str, words: Sequence[str]) -> Exit:
-    """Get a prompt with its arguments filled in."""
+    """Get a prompt, with values for its arguments."""
     arguments = {key: values[-1] for key, values in split_pairs(words).items()}
     async with terminal.client() as client:
         result = await client.get_prompt(name, arguments)

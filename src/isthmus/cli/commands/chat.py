@@ -32,38 +32,38 @@ def chat(
     *,
     config: Annotated[
         list[str] | None,
-        Option(metavar="FILE", help="A file with servers; the usual ones by default."),
+        Option(metavar="FILE", help="Configuration; the user's and ./mcp.json by default."),
     ] = None,
     model: Annotated[
-        str, Option(metavar="NAME", help="The model; the first there is by default.")
+        str, Option(metavar="NAME", help="Model; the first available one by default.")
     ] = "",
     provider: Annotated[
         str,
         Option(
             metavar="WHICH",
-            help="openai:URL, anthropic, scripted:FILE or a name in the file of models.",
+            help="openai:URL, anthropic, scripted:FILE, or a provider in the models file.",
         ),
     ] = "",
     system: Annotated[str, Option(metavar="TEXT", help="System prompt of the model.")] = "",
     policy: Annotated[
-        str, Option(metavar="NAME", help="A policy, in place of the configured one.")
+        str, Option(metavar="NAME", help="Policy to use instead of the configured one.")
     ] = "",
     state: Annotated[
         str | None,
-        Option(metavar="FOLDER", help="The host's state; the user's own by default."),
+        Option(metavar="FOLDER", help="State folder of the host; the user's by default."),
     ] = None,
     attach: Annotated[
         bool,
         Option(
             "--attach/--no-attach",
-            help="Let isthmus host --attach in another terminal answer, too.",
+            help="Also accept answers from isthmus host --attach in another terminal.",
         ),
     ] = True,
     plain: Annotated[
-        bool, Option("--plain", help="Print line by line, as without a terminal.")
+        bool, Option("--plain", help="Print plain lines instead of the full screen.")
     ] = False,
 ) -> None:
-    """Talk to a model that uses the servers; you decide on calls."""
+    """Chat with a model that uses your servers; you approve its calls."""
     options = ChatOptions(
         tuple(config or ()), model, provider, system, policy, state, attach=attach, plain=plain
     )

@@ -51,10 +51,13 @@ GatewayWord: TypeAlias = Annotated[
 ]
 GatewayUrl: TypeAlias = Annotated[
     str | None,
-    Option("--gateway-url", metavar="URL", help="Where the gateway of a command answers."),
+    Option(
+        "--gateway-url", metavar="URL", help="URL of the gateway that the --gateway command starts."
+    ),
 ]
 UpstreamConfig: TypeAlias = Annotated[
-    bool, Option("--upstream-config", help="Print the configuration for the gateway instead.")
+    bool,
+    Option("--upstream-config", help="Print the configuration for the gateway, and check nothing."),
 ]
 UpstreamPort: TypeAlias = Annotated[
     int | None,
@@ -66,7 +69,11 @@ UpstreamPort: TypeAlias = Annotated[
 ]
 OtherTokenEnv: TypeAlias = Annotated[
     str | None,
-    Option("--other-token-env", metavar="NAME", help="Variable with the token of a second caller."),
+    Option(
+        "--other-token-env",
+        metavar="NAME",
+        help="Environment variable with the token of a second caller.",
+    ),
 ]
 
 
@@ -80,12 +87,12 @@ def check(
         Option("--call", metavar="NAME[:JSON]", help="Call this tool; no other tool is called."),
     ] = None,
     call_read_only: Annotated[
-        bool, Option("--call-read-only", help="Call tools that say they change nothing.")
+        bool, Option("--call-read-only", help="Call tools that are annotated as read-only.")
     ] = False,
     only: Rules = None,
     skip: Rules = None,
     strict: Strict = False,
-    rules: Annotated[bool, Option("--rules", help="List the rules instead.")] = False,
+    rules: Annotated[bool, Option("--rules", help="List the rules, and check nothing.")] = False,
     gateway: GatewayWord = None,
     gateway_url: GatewayUrl = None,
     upstream_config: UpstreamConfig = False,

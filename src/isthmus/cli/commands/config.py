@@ -33,19 +33,25 @@ from isthmus.host.state.secrets import UserSecrets, check_path
 app = CommandSet(
     name="config",
     no_args_is_help=True,
-    help="Check and import configured servers; trust, secrets, roots.",
+    help="Check and import configurations; manage trust, secrets, roots.",
 )
 secret = CommandSet(name="secret", no_args_is_help=True, help="Manage the values of ${secret:…}.")
-roots = CommandSet(name="roots", no_args_is_help=True, help="Folders that servers work in.")
+roots = CommandSet(
+    name="roots", no_args_is_help=True, help="Manage the folders that servers may use."
+)
 app.add_group(secret)
 app.add_group(roots)
 
 Files: TypeAlias = Annotated[
     list[Path] | None,
-    Option("--config", metavar="FILE", help="In place of your own and the folder's; repeat it."),
+    Option(
+        "--config",
+        metavar="FILE",
+        help="Configuration, instead of the user's and the folder's; repeatable.",
+    ),
 ]
 Folder: TypeAlias = Annotated[
-    Path | None, Argument(metavar="FOLDER", help="The workspace; this folder by default.")
+    Path | None, Argument(metavar="FOLDER", help="Workspace; the current folder by default.")
 ]
 
 
@@ -78,7 +84,7 @@ def check(
     config: Files = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the configuration, and say what is wrong with it."""
+    """Check the configuration, and print its errors."""
 
     def work() -> Exit:
         found = load_trusted_config([*(files or ()), *(config or ())]).config
@@ -127,7 +133,7 @@ def explain(
     config: Files = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say where each member of a server stands, and what holds by default; never a secret."""
+    """Show the source of each setting of a server. Includes defaults, but no secrets."""
 
     def work() -> Exit:
         found = load_trusted_config(config)
@@ -164,10 +170,12 @@ def import_(
             "lmstudio, opencode, roo, vscode, windsurf, zed, or a file.",
         ),
     ],
-    write: Annotated[bool, Option("--write", help="Write them into your own file.")] = False,
+    write: Annotated[
+        bool, Option("--write", help="Write them into the user's configuration.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take over the servers of another program; without --write they are only shown."""
+    """Import the servers of another program. Without --write, only show them."""
 
     def work() -> Exit:
         taken = importing.import_servers(importing.find_source(source, os.environ), str(Path.cwd()))
@@ -195,7 +203,7 @@ def import_(
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of the file, for editors."""
+    """Print the JSON Schema of the configuration, for editors."""
 
     def work() -> Exit:
         print_json(make_config_schema())
@@ -208,9 +216,9 @@ def schema() -> None:
 def trust(
     folder: Folder = None,
     *,
-    yes: Annotated[bool, Option("--yes", help="Do not ask; you have looked at it.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Let the files of a workspace start servers, as they are now."""
+    """Trust the current files of a workspace: they may start servers."""
     finish(lambda: _trust_folder((folder or Path.cwd()).absolute(), yes=yes))
 
 
@@ -267,7 +275,7 @@ def _confirm(question: str) -> None:
 
 @app.command()
 def untrust(folder: Folder = None) -> None:
-    """Let the files of a workspace start nothing any more."""
+    """Stop trusting the files of a workspace."""
 
     async def work() -> Exit:
         place, state = str((folder or Path.cwd()).absolute()), open_host_state()
@@ -283,7 +291,7 @@ def untrust(folder: Folder = None) -> None:
 
 @secret.command("set")
 def set_(name: Annotated[str, Argument(metavar="NAME", show_default=False)]) -> None:
-    """Keep a secret: it is read from the terminal without being shown, or from standard input."""
+    """Store a secret. It is read from the terminal without echo, or from standard input."""
 
     def work() -> Exit:
         check_path(name)
@@ -305,7 +313,7 @@ def _read_secret(name: str) -> str:
 
 @secret.command("remove")
 def remove(name: Annotated[str, Argument(metavar="NAME", show_default=False)]) -> None:
-    """Forget a secret."""
+    """Delete a secret."""
 
     def work() -> Exit:
         if not UserSecrets(os.environ).remove(name):
@@ -318,7 +326,7 @@ def remove(name: Annotated[str, Argument(metavar="NAME", show_default=False)]) -
 
 @secret.command("list")
 def list_(*, as_json: AsJson = False) -> None:
-    """List the names of all secrets, and nothing of what they say."""
+    """List the names of all secrets, without their values."""
 
     def work() -> Exit:
         names = UserSecrets(os.environ).names()
@@ -336,7 +344,7 @@ def list_(*, as_json: AsJson = False) -> None:
 
 @roots.command("list")
 def list_roots(*, config: Files = None, as_json: AsJson = False) -> None:
-    """List the folders that are declared, how they are, and which servers may know of them."""
+    """List the declared folders, and the servers that may use them."""
     finish(lambda: print_roots(load_trusted_config(config), as_json=as_json))
 
 
@@ -348,13 +356,13 @@ RootNames: TypeAlias = Annotated[
 
 @roots.command()
 def grant(server: Server, root: RootNames, *, config: Files = None) -> None:
-    """Let a server know of folders, and work there, without being asked when it wants to."""
+    """Grant folders to a server. You are not asked again when it uses them."""
     _change_roots(server, root, config, granted=True)
 
 
 @roots.command()
 def revoke(server: Server, root: RootNames, *, config: Files = None) -> None:
-    """Let a server know of folders no more, and ask no more whether it may."""
+    """Revoke a server's access to folders; later requests are denied."""
     _change_roots(server, root, config, granted=False)
 
 

@@ -30,11 +30,11 @@ app = CommandSet(
 @app.command("list")
 def list_(
     *,
-    ended: Annotated[bool, Option("--ended", help="Also those that hold no longer.")] = False,
+    ended: Annotated[bool, Option("--ended", help="Include expired and revoked grants.")] = False,
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what was granted, the newest first."""
+    """List grants, the newest first."""
     finish(lambda: print_grants(state, ended=ended, as_json=as_json))
 
 
@@ -45,7 +45,7 @@ def show(
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print all about one grant."""
+    """Print all details of one grant."""
     finish(lambda: print_grant(state, id, as_json=as_json))
 
 
@@ -55,7 +55,7 @@ def revoke(
     *,
     state: StateFolder = None,
 ) -> None:
-    """Take grants back; a host that runs asks again within a second."""
+    """Revoke grants; a running host asks again within a second."""
     finish(lambda: revoke_grants(state, ids))
 
 
@@ -109,7 +109,7 @@ def _format_time(seconds: float) -> str:
 
 
 async def print_grant(state: str | None, id: str, *, as_json: bool) -> Exit:
-    """Print all about one grant."""
+    """Print all details of one grant."""
     async with open_grants(state) as (_, grants):
         grant = next((one for one in await grants.history() if one.id == id), None)
     if grant is None:

@@ -47,29 +47,32 @@ def host(
         Option(
             "--config",
             metavar="FILE",
-            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
         ),
     ] = None,
     approve: Annotated[
-        ApproverChoice, Option(help="Ask on the full screen, at a prompt, or nowhere here.")
+        ApproverChoice,
+        Option(help="Ask on the full screen (tui), at a prompt, or not here (none)."),
     ] = ApproverChoice.TUI,
     policy: Annotated[
         str | None,
-        Option(metavar="NAME|FILE", help="A policy of isthmus by name, or a file with rules."),
+        Option(metavar="NAME|FILE", help="Name of a built-in policy, or a file with rules."),
     ] = None,
     state: Annotated[
         str | None,
-        Option(metavar="FOLDER", help="Folder of the saved state; the user's by default."),
+        Option(metavar="FOLDER", help="State folder of the host; the user's by default."),
     ] = None,
     attach: Annotated[
-        bool, Option("--attach", help="Show the host that runs already; start none.")
+        bool, Option("--attach", help="Attach to the running host instead of starting one.")
     ] = False,
     console: Annotated[
         int | None,
-        Option(metavar="PORT", help="Also serve the console on this port of this machine; 0: any."),
+        Option(
+            metavar="PORT", help="Also serve the console on this local port; 0 chooses a free one."
+        ),
     ] = None,
 ) -> None:
-    """Run configured servers, and decide what they may do."""
+    """Run configured servers, and approve or deny their calls."""
     finish(
         lambda: run_host(
             HostCommandOptions(tuple(config or ()), approve.value, policy, state, attach, console)
@@ -272,16 +275,16 @@ def console(
         Option(
             "--config",
             metavar="FILE",
-            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
         ),
     ] = None,
     state: Annotated[
         str | None,
         Option(metavar="FOLDER", help="State folder of the running host; the user's by default."),
     ] = None,
-    port: Annotated[int, Option(metavar="PORT", help="On this machine.")] = DEFAULT_CONSOLE_PORT,
+    port: Annotated[int, Option(metavar="PORT", help="Local port.")] = DEFAULT_CONSOLE_PORT,
     no_open: Annotated[
-        bool, Option("--no-open", help="Print the address, and open no browser.")
+        bool, Option("--no-open", help="Print the URL without opening a browser.")
     ] = False,
 ) -> None:
     """Watch the running host and answer its questions in a browser."""

@@ -42,7 +42,7 @@ def list_(
     env: EnvWords = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """List what a server offers, a line each."""
+    """List the tools, resources and prompts of a server."""
     options = ConnectOptions(
         as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
     )
@@ -63,7 +63,7 @@ def inspect(
     env: EnvWords = None,
     log_level: LogLevelOption = None,
 ) -> None:
-    """Describe a server and what it offers, with all parameters."""
+    """Describe a server: tools, resources, prompts, all parameters."""
     options = ConnectOptions(
         as_json, revision, timeout, token_env, era, tuple(header or ()), tuple(env or ()), log_level
     )

@@ -49,21 +49,21 @@ def login(
     target: Annotated[str, Argument(metavar="TARGET", show_default=False)],
     *,
     scope: Annotated[
-        list[str] | None, Option("--scope", metavar="NAME", help="Ask for this; repeat it.")
+        list[str] | None, Option("--scope", metavar="NAME", help="Scope to request; repeatable.")
     ] = None,
     client_id: ClientId = None,
     client_secret_env: Annotated[
-        str | None, Option(metavar="NAME", help="The variable that holds its secret.")
+        str | None, Option(metavar="NAME", help="Environment variable with the client's secret.")
     ] = None,
     issuer: Annotated[str | None, Option(metavar="URL", help="The authorization server.")] = None,
     resource: Annotated[
         str | None,
-        Option(metavar="URL", help="Resource of the token, above the server's own URL."),
+        Option(metavar="URL", help="Resource of the token, if it is above the server's URL."),
     ] = None,
     browser: OpenBrowser = True,
     as_json: AsJson = False,
 ) -> None:
-    """Log in to a server over HTTP, for all other commands."""
+    """Log in to an HTTP server; other commands use the token."""
 
     def work() -> Coroutine[Any, Any, Exit]:
         secret = read_client_secret(client_secret_env, os.environ)
@@ -78,7 +78,7 @@ def logout(
     target: Annotated[str, Argument(metavar="TARGET", show_default=False)],
     *,
     registration: Annotated[
-        bool, Option("--registration", help="Forget how isthmus is registered there, too.")
+        bool, Option("--registration", help="Also delete the registration of isthmus there.")
     ] = False,
 ) -> None:
     """Delete and revoke the tokens for a server."""

@@ -32,16 +32,16 @@ app = CommandSet(
 
 File: TypeAlias = Annotated[
     str | None,
-    Option("--file", metavar="FILE", help="The file of models; the configuration's by default."),
+    Option("--file", metavar="FILE", help="Models file; the configuration's by default."),
 ]
 Priority: TypeAlias = Annotated[
-    float | None, Option(min=0.0, max=1.0, help="How much that counts.")
+    float | None, Option(metavar="0..1", min=0.0, max=1.0, help="Weight of this priority.")
 ]
 
 
 @app.command("list")
 def list_(*, file: File = None, as_json: AsJson = False) -> None:
-    """List the models, in the order of their file."""
+    """List the models in the order of the models file."""
     finish(lambda: print_models(file, as_json=as_json))
 
 
@@ -50,10 +50,10 @@ def check(
     *,
     file: File = None,
     ask: Annotated[
-        bool, Option("--ask", help="Also ask each provider whether it has its models.")
+        bool, Option("--ask", help="Also ask each provider whether it offers the models.")
     ] = False,
 ) -> None:
-    """Check the file of models; its errors have line and key."""
+    """Check the models file; errors name line and key."""
     finish(lambda: check_models(file, ask=ask))
 
 
@@ -61,19 +61,22 @@ def check(
 def select_model(
     *,
     hint: Annotated[
-        list[str] | None, Option(metavar="TEXT", help="A hint; the first counts first.")
+        list[str] | None,
+        Option(metavar="TEXT", help="Hint for a model name; the first one has priority."),
     ] = None,
     cost: Priority = None,
     speed: Priority = None,
     intelligence: Priority = None,
-    tokens: Annotated[int, Option(help="How long the prompt is.", min=0)] = 0,
-    max_tokens: Annotated[int, Option(help="How much is to be written.", min=1)] = 1000,
-    image: Annotated[bool, Option("--image", help="It has to read pictures.")] = False,
-    tools: Annotated[bool, Option("--tools", help="It has to be able to use tools.")] = False,
+    tokens: Annotated[int, Option(help="Length of the prompt in tokens.", min=0)] = 0,
+    max_tokens: Annotated[
+        int, Option(help="Maximum length of the answer in tokens.", min=1)
+    ] = 1000,
+    image: Annotated[bool, Option("--image", help="Require support for images.")] = False,
+    tools: Annotated[bool, Option("--tools", help="Require support for tools.")] = False,
     file: File = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which model a server would get that prefers this, and why."""
+    """Show which model these preferences select, and why."""
 
     def work() -> Exit:
         need = Need(
@@ -94,13 +97,13 @@ def sync(
     *,
     file: File = None,
 ) -> None:
-    """Write the models that a provider has, and the file does not, into the file: disabled."""
+    """Add missing models of a provider to the models file, disabled."""
     finish(lambda: sync_models(file, provider))
 
 
 @app.command()
 def example() -> None:
-    """Print a file to start from."""
+    """Print an example of a models file."""
 
     def work() -> Exit:
         print(EXAMPLE_FILE.read_text(encoding="utf-8"), end="")

@@ -30,7 +30,7 @@ from isthmus.host.policy.rule import format_rules, rule_to_data
 
 app = CommandSet(
     name="policy",
-    help="Look at the rules of a host, test them, and try others.",
+    help="Show, test and check the rules of a host.",
     no_args_is_help=True,
 )
 
@@ -45,15 +45,13 @@ Rules: TypeAlias = Annotated[
 ]
 File: TypeAlias = Annotated[
     str | None,
-    Option(
-        "--file", metavar="FILE", help="The configuration; the user's and ./mcp.json by default."
-    ),
+    Option("--file", metavar="FILE", help="Configuration; the user's and ./mcp.json by default."),
 ]
 
 
 @app.command()
 def show(*, policy: Rules = None, file: File = None, as_json: AsJson = False) -> None:
-    """Print the rules in force, layer by layer."""
+    """Print the active rules by layer."""
     finish(lambda: print_policy(policy, file, as_json=as_json))
 
 
@@ -65,13 +63,13 @@ def decide_cases(
     file: File = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide about a table of attempts; exits with 1 where one comes out another way."""
+    """Test the rules on a table of attempts. Exits with 1 if a decision differs."""
     finish(lambda: print_cases(cases, policy, file, as_json=as_json))
 
 
 @app.command()
 def lint(*, policy: Rules = None, file: File = None, as_json: AsJson = False) -> None:
-    """Find rules that never count, rules too broad, and names that nobody has; exits with 1 then."""
+    """Find useless rules, broad rules and unknown names. Exits with 1 if there are any."""
     finish(lambda: print_lint(policy, file, as_json=as_json))
 
 
@@ -82,8 +80,8 @@ def explain(
         str, Argument(metavar="OBJECT", help="The tool, URI or prompt.", show_default=False)
     ] = "",
     *,
-    action: Annotated[str, Option(metavar="ACTION", help="What is wanted.")] = "tool.call",
-    args: Annotated[str, Option(metavar="JSON", help="The arguments.")] = "{}",
+    action: Annotated[str, Option(metavar="ACTION", help="Action of the attempt.")] = "tool.call",
+    args: Annotated[str, Option(metavar="JSON", help="Arguments of the attempt.")] = "{}",
     facts: Annotated[
         str,
         Option(
@@ -93,13 +91,13 @@ def explain(
         ),
     ] = "{}",
     principal: Annotated[
-        str, Option(metavar="WHO", help="Who wants it: user:NAME or agent:RUN.")
+        str, Option(metavar="WHO", help="Principal of the attempt: user:NAME or agent:RUN.")
     ] = "user:local",
     policy: Rules = None,
     file: File = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what would be decided about one attempt, by which rule, and what else would fit."""
+    """Show the decision on one attempt. Names the deciding rule, and other rules that match."""
     asked = PolicyQuestion(action, server, object_, args, facts, principal)
     finish(lambda: print_explanation(asked, policy, file, as_json=as_json))
 
@@ -108,14 +106,14 @@ def explain(
 def replay(
     *,
     since: Annotated[
-        str, Option(metavar="TIME", help="From then on: 7d, or 2026-11-21T08:00.")
+        str, Option(metavar="TIME", help="Only attempts since this time: 7d, or 2026-11-21T08:00.")
     ] = "7d",
     policy: Rules = None,
     file: File = None,
     state: StateFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide again about recorded attempts, and print what would be allowed, asked or denied instead."""
+    """Apply rules to recorded attempts, and print changed decisions."""
     finish(lambda: print_replay(since, policy, file, state, as_json=as_json))
 
 

@@ -39,13 +39,13 @@ HttpAddress: TypeAlias = Annotated[
     str | None, Option(metavar="HOST:PORT", help="Serve HTTP instead of stdio.")
 ]
 WebsocketAddress: TypeAlias = Annotated[
-    str | None, Option(metavar="HOST:PORT", help="HTTP and WebSockets.")
+    str | None, Option(metavar="HOST:PORT", help="Serve HTTP and WebSockets.")
 ]
 UnixPath: TypeAlias = Annotated[
-    str | None, Option(metavar="PATH", help="Lines through a Unix socket.")
+    str | None, Option(metavar="PATH", help="Serve on a Unix socket, one message per line.")
 ]
 TcpAddress: TypeAlias = Annotated[
-    str | None, Option(metavar="HOST:PORT", help="Lines through a TCP socket.")
+    str | None, Option(metavar="HOST:PORT", help="Serve on a TCP socket, one message per line.")
 ]
 Exposed: TypeAlias = Annotated[
     bool, Option("--exposed", help="Let other machines reach the TCP socket.")
@@ -56,37 +56,38 @@ Workers: TypeAlias = Annotated[
 ]
 StoreUrl: TypeAlias = Annotated[
     str | None,
-    Option(metavar="URL", help="Store that processes share: redis://HOST:6379/0, sqlite:///PATH."),
+    Option(metavar="URL", help="Store shared by processes: redis://HOST:6379/0, sqlite:///PATH."),
 ]
 Stateless: TypeAlias = Annotated[
-    bool, Option("--stateless", help="HTTP without sessions, for clients up to 2025-11-25.")
+    bool, Option("--stateless", help="Open no HTTP sessions for clients up to 2025-11-25.")
 ]
 Drain: TypeAlias = Annotated[
     str | None,
     Option(
-        metavar="SECONDS", help="Time for calls in flight after SIGTERM; 1, or 30 with --workers."
+        metavar="SECONDS",
+        help="Time for calls in flight after SIGTERM; default 1, with --workers 30.",
     ),
 ]
 DrainLead: TypeAlias = Annotated[
     str | None,
-    Option(metavar="SECONDS", help="Time before the drain in which /ready answers 503."),
+    Option(metavar="SECONDS", help="Time before the drain during which /ready answers 503."),
 ]
 EndpointPath: TypeAlias = Annotated[
     str | None, Option(metavar="PATH", help="Path of the HTTP endpoint; /mcp by default.")
 ]
 PublicUrl: TypeAlias = Annotated[
     str | None,
-    Option(metavar="URL", help="Public URL; requests for other hosts are refused."),
+    Option(metavar="URL", help="Public URL; requests to other hosts are refused."),
 ]
 AllowedOrigins: TypeAlias = Annotated[
     list[str] | None,
-    Option(metavar="ORIGIN", help="Let pages of this origin call it; repeat it."),
+    Option(metavar="ORIGIN", help="Allow web pages of this origin; repeatable."),
 ]
 
 
 Compat: TypeAlias = Annotated[
     bool,
-    Option("--compat", help="FILE, a module or a script is written for mcp or fastmcp: run it."),
+    Option("--compat", help="Run a server written for mcp or fastmcp: a file, module or script."),
 ]
 
 

@@ -44,12 +44,12 @@ File: TypeAlias = Annotated[
         "--config",
         "--file",
         metavar="FILE",
-        help="The configuration; the user's and ./mcp.json by default.",
+        help="Configuration; the user's and ./mcp.json by default.",
     ),
 ]
 State: TypeAlias = Annotated[
     str | None,
-    Option(metavar="FOLDER", help="The state that the host runs on; the user's by default."),
+    Option(metavar="FOLDER", help="State folder of the host; the user's by default."),
 ]
 Pairs: TypeAlias = list[str] | None
 
@@ -65,7 +65,7 @@ def servers(
 
 @app.command("list")
 def list_(*, as_json: AsJson = False, file: File = None, state: State = None) -> None:
-    """List all servers: as the running host sees them, or as they are configured."""
+    """List all servers, with their state in a running host."""
     finish(lambda: print_servers(file, state, as_json=as_json))
 
 
@@ -77,16 +77,16 @@ def _declare(what: str, help: str) -> None:
         finish(lambda: do_with_server(name, what, file, state))
 
 
-_declare("start", "Start a server in the running host, whatever went wrong there before.")
-_declare("stop", "Stop a server in the running host when its calls have ended.")
-_declare("restart", "Stop a server in the running host, and start it again.")
-_declare("enable", "Allow a server to start again, in the configuration.")
-_declare("disable", "Stop a server and keep it from being started; written into the configuration.")
+_declare("start", "Start a server in the running host, also after failures.")
+_declare("stop", "Stop a server in the running host after its calls have ended.")
+_declare("restart", "Restart a server in the running host.")
+_declare("enable", "Enable a server in the configuration.")
+_declare("disable", "Disable a server in the configuration, and stop it.")
 
 
 @app.command()
 def logs(name: Name, *, as_json: AsJson = False, state: State = None) -> None:
-    """Show what a server has logged, and written to standard error, in the running host."""
+    """Show the log and standard error of a server in the running host."""
     finish(lambda: print_log(name, state, as_json=as_json))
 
 
@@ -99,14 +99,14 @@ def add(
     url: Annotated[str, Argument(metavar="URL", show_default=False)] = "",
     *,
     env: Annotated[
-        Pairs, Option(metavar="NAME=VALUE", help="A variable of its environment; repeat it.")
+        Pairs, Option(metavar="NAME=VALUE", help="Environment variable of the server; repeatable.")
     ] = None,
     header: Annotated[
-        Pairs, Option(metavar="NAME=VALUE", help="A header of its requests; repeat it.")
+        Pairs, Option(metavar="NAME=VALUE", help="Header of requests to the server; repeatable.")
     ] = None,
     file: File = None,
 ) -> None:
-    """Write a server into the configuration, without starting it."""
+    """Add a server to the configuration, without starting it."""
     finish(
         lambda: add_to_config(
             name, make_server_entry(url, context.command, env or (), header or ()), file
@@ -116,7 +116,7 @@ def add(
 
 @app.command()
 def remove(name: Name, *, file: File = None) -> None:
-    """Take a server out of the configuration; a running host ends it."""
+    """Remove a server from the configuration; a running host stops it."""
     finish(lambda: remove_from_config(name, file))
 
 

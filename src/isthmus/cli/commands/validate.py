@@ -35,13 +35,18 @@ def validate(
     only: Rules = None,
     skip: Rules = None,
     strict: Strict = False,
-    side: Annotated[str, Option(help="Whose messages: client, server or both.")] = "both",
+    side: Annotated[
+        str, Option(metavar="SIDE", help="Check messages of the client, the server or both.")
+    ] = "both",
     as_json: AsJson = False,
     revision: Annotated[
-        str | None, Option(help="Revision to check against; the one they negotiate by default.")
+        str | None,
+        Option(
+            metavar="REVISION", help="Revision to check against; the negotiated one by default."
+        ),
     ] = None,
 ) -> None:
-    """Check recorded messages or a transcript; - is standard input."""
+    """Check recorded messages or a transcript (-: standard input)."""
     finish(
         lambda: validate_file(
             file,

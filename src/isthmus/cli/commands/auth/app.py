@@ -18,13 +18,13 @@ app = CommandSet(
 
 Config: TypeAlias = Annotated[
     str | None,
-    Option(metavar="FILE", help="Settings as TOML; isthmus-auth.toml if it is here."),
+    Option(metavar="FILE", help="TOML file with settings; default isthmus-auth.toml if it exists."),
 ]
 Store: TypeAlias = Annotated[
-    str | None, Option(metavar="FILE", help="Where clients, grants and keys are kept.")
+    str | None, Option(metavar="FILE", help="Database of clients, grants and keys.")
 ]
 Users: TypeAlias = Annotated[
-    str | None, Option(metavar="FILE", help="Where users and passwords are kept.")
+    str | None, Option(metavar="FILE", help="Database of users and passwords.")
 ]
 Several: TypeAlias = list[str] | None
 
@@ -32,12 +32,16 @@ Several: TypeAlias = list[str] | None
 @app.command()
 def serve(
     *,
-    issuer: Annotated[str | None, Option(metavar="URL", help="Its public URL.")] = None,
+    issuer: Annotated[
+        str | None, Option(metavar="URL", help="Public URL of the authorization server.")
+    ] = None,
     resource: Annotated[
-        Several, Option(metavar="URL", help="An MCP server that tokens are for; repeat it.")
+        Several,
+        Option(metavar="URL", help="URL of an MCP server that accepts the tokens; repeatable."),
     ] = None,
     scope: Annotated[
-        Several, Option(metavar="NAME=TEXT", help="What can be allowed; repeat it.")
+        Several,
+        Option(metavar="NAME=TEXT", help="Scope and its description for users; repeatable."),
     ] = None,
     listen: Annotated[str | None, Option(metavar="HOST:PORT")] = None,
     config: Config = None,
@@ -69,14 +73,14 @@ def serve(
 def add_user(
     account: Annotated[str, Argument(metavar="ACCOUNT", show_default=False)],
     *,
-    name: Annotated[str, Option(metavar="NAME", help="What pages call the user.")] = "",
+    name: Annotated[str, Option(metavar="NAME", help="Display name of the user.")] = "",
     replace: Annotated[
-        bool, Option("--replace", help="Set another password, and let a disabled user in.")
+        bool, Option("--replace", help="Replace the password, and enable a disabled user.")
     ] = False,
     config: Config = None,
     users: Users = None,
 ) -> None:
-    """Add a user. The password is asked for, or read from standard input; never an option."""
+    """Add a user. The password is read from the terminal or standard input, never from an option."""
 
     def work() -> Exit:
         from isthmus.cli.commands.auth.accounts import add_user as add
@@ -91,9 +95,9 @@ def add_user(
 def add_client(
     client_id: Annotated[str, Argument(metavar="CLIENT_ID", show_default=False)],
     *,
-    name: Annotated[str, Option(metavar="NAME", help="What people see at consent.")] = "",
+    name: Annotated[str, Option(metavar="NAME", help="Name shown to users at consent.")] = "",
     redirect_uri: Annotated[
-        Several, Option(metavar="URI", help="Where codes may be sent; repeat it.")
+        Several, Option(metavar="URI", help="Redirect URI for authorization codes; repeatable.")
     ] = None,
     grant: Annotated[
         Several,
@@ -101,23 +105,26 @@ def add_client(
     ] = None,
     auth_method: Annotated[
         str | None,
-        Option(help="none, client_secret_basic, client_secret_post or private_key_jwt."),
+        Option(
+            metavar="METHOD",
+            help="none, client_secret_basic, client_secret_post or private_key_jwt.",
+        ),
     ] = None,
     scope: Annotated[
-        Several, Option(metavar="NAME", help="What it may ask for; all if left out.")
+        Several, Option(metavar="NAME", help="Scope that the client may request; all by default.")
     ] = None,
     jwks: Annotated[
-        str | None, Option(metavar="FILE", help="Its public keys, for private_key_jwt.")
+        str | None, Option(metavar="FILE", help="Public keys of the client, for private_key_jwt.")
     ] = None,
     introspects: Annotated[
-        bool, Option("--introspects", help="It may ask about tokens of others.")
+        bool, Option("--introspects", help="Allow introspection of tokens of other clients.")
     ] = False,
-    replace: Annotated[bool, Option("--replace", help="Change one that is there.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace an existing client.")] = False,
     as_json: AsJson = False,
     config: Config = None,
     store: Store = None,
 ) -> None:
-    """Add a client. A secret is made where it needs one, and printed this once."""
+    """Add a client. A secret is generated if the client needs one, and printed only once."""
 
     def work() -> Exit:
         from isthmus.cli.commands.auth.accounts import ClientOptions
@@ -141,7 +148,7 @@ def list_(
     store: Store = None,
     users: Users = None,
 ) -> None:
-    """List clients, users and grants, or only what is named."""
+    """List clients, users and grants, or one of these."""
 
     def work() -> Exit:
         from isthmus.cli.commands.auth.config import load_auth_config
@@ -163,7 +170,7 @@ def revoke(
     store: Store = None,
     users: Users = None,
 ) -> None:
-    """End a grant, forget a client, or disable a user; all their tokens end with it."""
+    """Revoke a grant, delete a client, or disable a user. All their tokens end."""
 
     def work() -> Exit:
         from isthmus.cli.commands.auth.config import load_auth_config
@@ -181,7 +188,7 @@ def rotate_keys(
     config: Config = None,
     store: Store = None,
 ) -> None:
-    """Sign with the next key from now on; what the former one signed stays good until it ends."""
+    """Rotate the signing key. Tokens signed with the previous key stay valid until they expire."""
 
     def work() -> Exit:
         from isthmus.cli.commands.auth.config import load_auth_config
@@ -196,18 +203,18 @@ def rotate_keys(
 def doctor(
     target: Annotated[str, Argument(metavar="TARGET", show_default=False)],
     *,
-    login: Annotated[bool, Option("--login", help="Log in, and try the token.")] = False,
+    login: Annotated[bool, Option("--login", help="Log in, and test the token.")] = False,
     token_env: Annotated[
-        str | None, Option(metavar="NAME", help="Try the token that this variable holds.")
+        str | None, Option(metavar="NAME", help="Test the token in this environment variable.")
     ] = None,
     scope: Annotated[
-        Several, Option(metavar="NAME", help="Ask for this at the login; repeat it.")
+        Several, Option(metavar="NAME", help="Scope to request at login; repeatable.")
     ] = None,
     client_id: ClientId = None,
     browser: OpenBrowser = True,
     as_json: AsJson = False,
 ) -> None:
-    """Walk the way to a token for a server, and say at which hop a client stops, and why."""
+    """Find out at which step a login fails, and why."""
 
     def work() -> Coroutine[Any, Any, Exit]:
         from isthmus.cli.commands.auth.doctor import DoctorOptions

@@ -18,26 +18,28 @@ Author: TypeAlias = Annotated[
     str | None, Option(metavar="NAME", help="Author, if pyproject.toml does not name one.")
 ]
 ReleaseVersion: TypeAlias = Annotated[
-    str | None, Option("--release", metavar="VERSION", help="Its version; the server's by default.")
+    str | None,
+    Option("--release", metavar="VERSION", help="Version of the bundle; the server's by default."),
 ]
 BundleEnv: TypeAlias = Annotated[
     Several,
     Option(
-        metavar="NAME[=DEFAULT]", help="A variable that the client asks its user for; repeat it."
+        metavar="NAME[=DEFAULT]",
+        help="Environment variable that the client asks its user for; repeatable.",
     ),
 ]
 BundleWith: TypeAlias = Annotated[
-    Several, Option("--with", metavar="PACKAGE", help="A package that it needs; repeat it.")
+    Several, Option("--with", metavar="PACKAGE", help="A package that it needs; repeatable.")
 ]
 Include: TypeAlias = Annotated[
-    Several, Option(metavar="PATH", help="A file or folder that it reads; repeat it.")
+    Several, Option(metavar="PATH", help="A file or folder that it reads; repeatable.")
 ]
 Icon: TypeAlias = Annotated[
-    str | None, Option(metavar="FILE", help="A PNG of 512 by 512; icon.png if it is there.")
+    str | None, Option(metavar="FILE", help="A PNG of 512 by 512; default icon.png if it exists.")
 ]
 RegistryName: TypeAlias = Annotated[
     str | None,
-    Option(metavar="DOMAIN/NAME", help="Write server.json, for the registry, under this name."),
+    Option(metavar="DOMAIN/NAME", help="Write server.json for the registry, with this name."),
 ]
 At: TypeAlias = Annotated[
     str | None, Option(metavar="URL", help="URL of the bundle, for server.json.")
@@ -46,7 +48,8 @@ Listing: TypeAlias = Annotated[
     bool, Option("--dry-run", help="List the files of the bundle; write nothing.")
 ]
 Started: TypeAlias = Annotated[
-    bool, Option("--check/--no-check", help="Start what is packed, and list its tools in it.")
+    bool,
+    Option("--check/--no-check", help="Start the packed server, and list its tools in the bundle."),
 ]
 
 

@@ -19,7 +19,7 @@ def complete_client(incomplete: str) -> list[str]:
     return [name for name in CLIENTS if name.startswith(incomplete)]
 
 
-INTO_HELP = "claude-code, claude, cursor, vscode, codex, gemini, goose, windsurf, cline or zed; repeat it."  # fmt: skip
+INTO_HELP = "claude-code, claude, cursor, vscode, codex, gemini, goose, windsurf, cline or zed; repeatable."  # fmt: skip
 
 ServerWord: TypeAlias = Annotated[str, Argument(metavar="FILE[:OBJECT]|URL", show_default=False)]
 Into: TypeAlias = Annotated[
@@ -28,43 +28,45 @@ Into: TypeAlias = Annotated[
 Name: TypeAlias = Annotated[
     str | None, Option(metavar="NAME", help="Name of the entry; the file's name by default.")
 ]
-Url: TypeAlias = Annotated[str | None, Option(metavar="URL", help="A server that listens there.")]
+Url: TypeAlias = Annotated[str | None, Option(metavar="URL", help="URL of a server over HTTP.")]
 Env: TypeAlias = Annotated[
     Several,
     Option(
         metavar="NAME[=VALUE]",
-        help="A variable for it; without a value the client takes its own, or asks. Repeat it.",
+        help="Environment variable; without a value the client uses its own, or asks. Repeatable.",
     ),
 ]
 Header: TypeAlias = Annotated[
-    Several, Option(metavar="NAME=VALUE", help="A header of requests to a URL; repeat it.")
+    Several, Option(metavar="NAME=VALUE", help="Header of requests to a URL; repeatable.")
 ]
 ClientToken: TypeAlias = Annotated[
     str | None, Option(metavar="NAME", help="The client's variable that holds its token.")
 ]
 Project: TypeAlias = Annotated[
-    bool, Option("--project", help="Into the client's file in this folder.")
+    bool, Option("--project", help="Write the client's project file in this folder.")
 ]
-WithUv: TypeAlias = Annotated[bool, Option("--uv", help="Have it started by uv run.")]
+WithUv: TypeAlias = Annotated[bool, Option("--uv", help="Start it with uv run.")]
 Packages: TypeAlias = Annotated[
-    Several, Option("--with", metavar="PACKAGE", help="A package for --uv; repeat it.")
+    Several, Option("--with", metavar="PACKAGE", help="A package for --uv; repeatable.")
 ]
 PrintOnly: TypeAlias = Annotated[
-    bool, Option("--print", help="Only print what is to be pasted; write nothing.")
+    bool, Option("--print", help="Print the text to paste; write nothing.")
 ]
 DryRun: TypeAlias = Annotated[
     bool, Option("--dry-run", help="Show what would change; write nothing.")
 ]
 Remove: TypeAlias = Annotated[bool, Option("--remove", help="Remove the entry.")]
-Force: TypeAlias = Annotated[bool, Option("--force", help="Replace another entry of this name.")]
+Force: TypeAlias = Annotated[
+    bool, Option("--force", help="Replace an existing entry of this name.")
+]
 FollowLinks: TypeAlias = Annotated[
-    bool, Option("--follow-links", help="Write where the client's file is a link to.")
+    bool, Option("--follow-links", help="Follow a symlink and write to its target.")
 ]
 Check: TypeAlias = Annotated[
     bool | None,
     Option(
         "--check/--no-check",
-        help="Only start the server as the client does; or write without starting it.",
+        help="Only start the server as the client would; or write without starting it.",
     ),
 ]
 

@@ -12,13 +12,13 @@ app = CommandSet()
 ProjectName: TypeAlias = Annotated[str, Argument(metavar="[FOLDER/]NAME", show_default=False)]
 Template: TypeAlias = Annotated[
     str | None,
-    Option(metavar="NAME", help="basic (tool, resource, prompt; by default), or http (container)."),
+    Option(metavar="NAME", help="basic (the default: tool, resource, prompt) or http (container)."),
 ]
 
 
 @app.command("new")
 def new(name: ProjectName, *, template: Template = None) -> None:
-    """Make the project of a server, with a test that passes."""
+    """Create a server project with a passing test."""
 
     def work() -> Exit:
         from isthmus.cli.commands.authoring.projects import make_project, read_project_name

@@ -29,17 +29,20 @@ MAX_PORTS_TRIED = 20  # from the default one on, where it is taken
 
 DevAddress: TypeAlias = Annotated[
     str | None,
-    Option(metavar="HOST:PORT", help="127.0.0.1:8000 by default, or the next port that is free."),
+    Option(metavar="HOST:PORT", help="Address; by default 127.0.0.1:8000 or the next free port."),
 ]
 OverStdio: TypeAlias = Annotated[
-    bool, Option("--stdio", help="For a client that launches it; the traffic goes to stderr.")
+    bool,
+    Option(
+        "--stdio", help="Serve over stdio, for a client that launches it; traffic goes to stderr."
+    ),
 ]
 WholeMessages: TypeAlias = Annotated[
-    bool, Option("--wire", help="Show whole messages, without secrets.")
+    bool, Option("--wire", help="Show complete messages, with secrets removed.")
 ]
 LogRecords: TypeAlias = Annotated[
     Literal["debug", "info", "warning", "error"] | None,
-    Option("--log-level", help="Show log records from this level on; warning by default."),
+    Option("--log-level", help="Lowest level of log records to show; warning by default."),
 ]
 
 
@@ -54,7 +57,7 @@ def dev(
     env: EnvWords = None,
     log_level: LogRecords = None,
 ) -> None:
-    """Serve a file while you write it: reload, and show the traffic."""
+    """Serve a file during development, with reload and traffic."""
 
     def work() -> Coroutine[Any, Any, None]:
         options = DevOptions(

@@ -44,7 +44,7 @@ class InstalledVersions(msgspec.Struct, frozen=True):
 
 @app.command("version")
 def version(*, as_json: AsJson = False) -> None:
-    """Show versions, the revisions spoken and the extras installed."""
+    """Show versions, supported revisions and installed extras."""
 
     def work() -> None:
         found = read_versions()

@@ -18,7 +18,7 @@ from isthmus.host.remote.control import Control
 
 app = CommandSet(
     name="gateway",
-    help="Serve all configured servers as one, for any client.",
+    help="Serve all configured servers as one server.",
     invoke_without_command=True,
 )
 
@@ -70,49 +70,52 @@ def gateway(
         Option(
             "--config",
             metavar="FILE",
-            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
         ),
     ] = None,
     http: Annotated[
         str | None, Option(metavar="HOST:PORT", help=f"By default {DEFAULT_ADDRESS}.")
     ] = None,
     stdio: Annotated[
-        bool, Option("--stdio", help="Serve the program that started this, instead of HTTP.")
+        bool, Option("--stdio", help="Serve the parent process over stdio instead of HTTP.")
     ] = False,
     profile: Annotated[
-        str | None, Option(metavar="NAME", help="With --stdio: this profile, not everything.")
+        str | None, Option(metavar="NAME", help="With --stdio: serve only this profile.")
     ] = None,
     server: Annotated[
-        str | None, Option(metavar="NAME", help="With --stdio: this server, not everything.")
+        str | None, Option(metavar="NAME", help="With --stdio: serve only this server.")
     ] = None,
     policy: Annotated[
         str | None,
-        Option(metavar="NAME|FILE", help="A policy of isthmus by name, or a file with rules."),
+        Option(metavar="NAME|FILE", help="Name of a built-in policy, or a file with rules."),
     ] = None,
     state: Annotated[
         str | None,
-        Option(metavar="FOLDER", help="Folder of the saved state; the user's by default."),
+        Option(metavar="FOLDER", help="State folder of the host; the user's by default."),
     ] = None,
     store: Annotated[
         str | None,
         Option(
-            metavar="URL", help="Store that processes share: redis://HOST:6379/0, sqlite:///PATH."
+            metavar="URL", help="Store shared by processes: redis://HOST:6379/0, sqlite:///PATH."
         ),
     ] = None,
     public_url: Annotated[
         str | None,
-        Option(metavar="URL", help="Public URL; requests for other hosts are refused."),
+        Option(metavar="URL", help="Public URL; requests to other hosts are refused."),
     ] = None,
     allowed_origin: Annotated[
-        list[str] | None, Option(metavar="ORIGIN", help="Let pages of this origin call it.")
+        list[str] | None,
+        Option(metavar="ORIGIN", help="Allow web pages of this origin; repeatable."),
     ] = None,
     access_log: Annotated[
         str | None,
-        Option(metavar="FILE", help="Write a line of JSON about each call; - for standard error."),
+        Option(metavar="FILE", help="Write one JSON line per call; - is standard error."),
     ] = None,
-    no_console: Annotated[bool, Option("--no-console", help="No console at /console.")] = False,
+    no_console: Annotated[
+        bool, Option("--no-console", help="Serve no console at /console.")
+    ] = False,
 ) -> None:
-    """Serve all configured servers as one, for any client."""
+    """Serve all configured servers as one server."""
     if context.subcommand is not None:
         return
     options = GatewayCommandOptions(
@@ -132,18 +135,18 @@ def check(
         Option(
             "--config",
             metavar="FILE",
-            help="A configuration, in place of the user's and ./mcp.json; repeat it.",
+            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
         ),
     ] = None,
     policy: Annotated[
         str | None,
-        Option(metavar="NAME|FILE", help="A policy of isthmus by name, or a file with rules."),
+        Option(metavar="NAME|FILE", help="Name of a built-in policy, or a file with rules."),
     ] = None,
     state: StateFolder = None,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start each server, and say what is wrong with it, with the profiles and the rules."""
+    """Check servers, profiles and rules. Starts each server once."""
     from isthmus.cli.commands.gateway.check import check_gateway
 
     finish(
