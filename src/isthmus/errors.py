@@ -266,7 +266,13 @@ BY_CODE: Mapping[int, type[Refused]] = {
 
 
 def refused(code: int, message: str, data: Any = None) -> Refused:
-    """The exception for an error answer, of the most telling type its code allows."""
+    """The exception for an error answer, of the most specific type that its code allows.
+
+    Args:
+        code: the JSON-RPC code.
+        message: the text of the error.
+        data: what the error carries, decoded.
+    """
     kind = BY_CODE.get(code, Refused)
     if kind is InvalidParams and isinstance(data, dict) and "uri" in data:
         kind = ResourceNotFound  # spec 2026-07-28 server/resources#error-handling

@@ -32,7 +32,7 @@ STALE_METHODS: dict[str, tuple[str, ...]] = {
 
 
 class Caching(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client keeps answers.
+    """Settings of the cache in which a client keeps answers.
 
     Attributes:
         ttl: seconds that answers stay fresh whose server does not say so: those of servers of up

@@ -12,7 +12,7 @@ AskCompletion: TypeAlias = Callable[[str, Mapping[str, str] | None], Awaitable[C
 
 
 class Completer:
-    """What might go into one blank, asked for as it is being typed; made by ``client.completer``.
+    """Completions for one argument, asked for while it is being typed; made by ``client.completer``.
 
     Example::
 

@@ -151,7 +151,7 @@ class ToolTask:
         return f"ToolTask({self.tool!r}, id={self.id!r})"
 
     async def status(self) -> TaskState:
-        """How it stands now.
+        """The task's present state, fetched from the server (``tasks/get``).
 
         Raises:
             InvalidParams: the server knows no such task; it may have been forgotten.

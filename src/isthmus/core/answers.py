@@ -23,11 +23,11 @@ class Accepted(Struct, Generic[T_co], frozen=True):
 
 
 class Declined(Struct, frozen=True):
-    """The user said no."""
+    """The user refused: an explicit no (``decline``)."""
 
 
 class Cancelled(Struct, frozen=True):
-    """The user turned away without choosing."""
+    """The user dismissed the question without choosing (``cancel``)."""
 
 
 Answer: TypeAlias = Accepted[T_co] | Declined | Cancelled

@@ -122,7 +122,7 @@ class Extension:
         return decorate
 
     def use(self, middleware: M, /) -> M:
-        """Decorate a layer around whatever a server serves to clients with the extension."""
+        """Put ``middleware`` around all that a server serves to clients that declared the extension."""
         self.middleware.append(middleware)
         return middleware
 

@@ -113,7 +113,12 @@ class Inbound(msgspec.Struct, gc=True):
         return record
 
     async def ask(self, method: str, params: Any, timeout: float | None) -> Raw:
-        """Ask the client something on behalf of this request (up to 2025-11-25), and wait.
+        """Send the client a request on behalf of this one (up to 2025-11-25), and wait for the answer.
+
+        Args:
+            method: the method.
+            params: its params.
+            timeout: seconds without an answer; None waits as long as the request lasts.
 
         Raises:
             Refused, CallTimedOut, ConnectionLost: as it went.

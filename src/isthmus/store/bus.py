@@ -32,7 +32,10 @@ class Bus(Protocol):
         ...
 
     async def subscribe(self, channel: str, hear: Hear) -> Unsubscribe:
-        """Listen to a channel; what is published after this returned is heard.
+        """Listen to ``channel``: ``hear`` is called with each message published after this returned.
+
+        Returns:
+            Ends the subscription when it is called.
 
         Raises:
             StoreUnavailable: nothing would be heard now.
@@ -40,7 +43,11 @@ class Bus(Protocol):
         ...
 
     def on_gap(self, callback: Callable[[], None]) -> Unsubscribe:
-        """Have a function called whenever messages may have been lost, and are heard again."""
+        """Call ``callback`` whenever messages may have been lost, once they arrive again.
+
+        Returns:
+            Ends that when it is called.
+        """
         ...
 
 
@@ -52,7 +59,7 @@ class MemoryBus:
         self._gaps: dict[object, Callable[[], None]] = {}
 
     async def publish(self, channel: str, message: bytes) -> bool:
-        """As :meth:`Bus.publish`."""
+        """Send ``message`` to all who listen to ``channel``; see :meth:`Bus.publish`."""
         listeners = self._channels.get(channel)
         if not listeners:
             return False
@@ -62,7 +69,7 @@ class MemoryBus:
         return True
 
     async def subscribe(self, channel: str, hear: Hear) -> Unsubscribe:
-        """As :meth:`Bus.subscribe`."""
+        """Listen to ``channel``: ``hear`` is called with each message; see :meth:`Bus.subscribe`."""
         key = object()
         self._channels.setdefault(channel, {})[key] = hear
 
@@ -75,7 +82,7 @@ class MemoryBus:
         return unsubscribe
 
     def on_gap(self, callback: Callable[[], None]) -> Unsubscribe:
-        """As :meth:`Bus.on_gap`; a bus in memory loses nothing by itself."""
+        """Call ``callback`` when messages were lost; a bus in memory loses none by itself."""
         key = object()
         self._gaps[key] = callback
         return lambda: self._gaps.pop(key, None) and None

@@ -51,7 +51,15 @@ class KV(Protocol):
         ...
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:
-        """Put a value under ``key``, whatever was there; returns its version.
+        """Put a value under a key, over any value that is there.
+
+        Args:
+            key: the key.
+            value: the value.
+            ttl: seconds that it is kept; None for no end.
+
+        Returns:
+            Its version.
 
         Raises:
             StoreFull: there is no room.
@@ -135,7 +143,15 @@ class MemoryKV:
         return self._live(key)
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:
-        """Put a value under ``key``.
+        """Put a value under a key, over any value that is there.
+
+        Args:
+            key: the key.
+            value: the value.
+            ttl: seconds that it is kept; None for no end.
+
+        Returns:
+            Its version.
 
         Raises:
             StoreFull: there is no room.
@@ -145,7 +161,16 @@ class MemoryKV:
     async def cas(
         self, key: str, value: bytes, version: int, ttl: float | None = None
     ) -> int | None:
-        """Put a value under ``key`` if what is there has this version.
+        """Put a value under a key if the present one has this version (compare and set).
+
+        Args:
+            key: the key.
+            value: the value.
+            version: of the present value; 0 for none.
+            ttl: seconds that it is kept; None for no end.
+
+        Returns:
+            The new version, or None where another version is there.
 
         Raises:
             StoreFull: there is no room.
@@ -156,7 +181,15 @@ class MemoryKV:
         return self._write(key, value, ttl)
 
     async def delete(self, key: str, version: int | None = None) -> bool:
-        """Delete what is under ``key``."""
+        """Delete what is under ``key``.
+
+        Args:
+            key: the key.
+            version: the version that must be there; None for any.
+
+        Returns:
+            Whether a value was there.
+        """
         known = self._live(key)
         if known is None or (version is not None and known.version != version):
             return False
@@ -164,7 +197,7 @@ class MemoryKV:
         return True
 
     async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, KVEntry]]:
-        """Entries by prefix, in order."""
+        """Up to ``limit`` entries whose keys begin with ``prefix``, in order, behind the key ``after``."""
         self._sweep()
         keys = self._keys
         start = max(bisect_left(keys, prefix), bisect_right(keys, after))

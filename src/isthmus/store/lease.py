@@ -49,21 +49,32 @@ class Leases:
         return None if version is None else Lease(name, holder, version)
 
     async def take_over(self, name: str, holder: str, ttl: float) -> Lease:
-        """Hold a name, whoever held it before."""
+        """Hold a name, whether it was held or not.
+
+        Args:
+            name: of what is held.
+            holder: id of the new holder.
+            ttl: seconds until it ends.
+        """
         return Lease(name, holder, await self._kv.put(_make_key(name), holder.encode(), ttl))
 
     async def renew(self, lease: Lease, ttl: float) -> Lease | None:
-        """Hold a name for longer; None where it has ended, or somebody else has it."""
+        """Extend a lease; None where it has ended, or has another holder.
+
+        Args:
+            lease: the lease.
+            ttl: seconds from now until it ends.
+        """
         key = _make_key(lease.name)
         version = await self._kv.cas(key, lease.holder.encode(), lease.version, ttl)
         return None if version is None else Lease(lease.name, lease.holder, version)
 
     async def release(self, lease: Lease) -> bool:
-        """Hold a name no longer; False where it was not held any more."""
+        """End ``lease``; False where it had ended, or has another holder."""
         return await self._kv.delete(_make_key(lease.name), lease.version)
 
     async def find(self, name: str) -> Lease | None:
-        """Who holds a name, or None."""
+        """The lease of a name, or None where nobody holds it."""
         entry = await self._kv.get(_make_key(name))
         return None if entry is None else Lease(name, _read_holder(entry), entry.version)
 

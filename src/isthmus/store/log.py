@@ -152,7 +152,13 @@ class MemoryLog:
         return self._size
 
     async def write(self, stream: str, place: int, values: Sequence[bytes]) -> None:
-        """As :meth:`Log.write`."""
+        """Add entries at the end of a stream: all, or none; see :meth:`Log.write`.
+
+        Args:
+            stream: name of the stream.
+            place: id of the first of them.
+            values: the entries.
+        """
         kept = self._streams.get(stream)
         last = 0 if kept is None else kept.last
         if place <= last:
@@ -168,7 +174,12 @@ class MemoryLog:
             self.add(stream, value)
 
     def add(self, stream: str, value: bytes) -> int:
-        """Add an entry behind the last one, without waiting; returns its id."""
+        """Add an entry at the end of a stream, without waiting; returns its id.
+
+        Args:
+            stream: name of the stream.
+            value: the entry.
+        """
         kept = self._streams.get(stream)
         if kept is None:
             kept = self._streams[stream] = _LogStream()
@@ -184,7 +195,13 @@ class MemoryLog:
         return id
 
     async def read(self, stream: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """As :meth:`Log.read`."""
+        """The entries of a stream behind one of them, in order, with their ids; see :meth:`Log.read`.
+
+        Args:
+            stream: name of the stream.
+            after: id of an entry, or 0 for the beginning.
+            limit: the most entries to give.
+        """
         kept = self._streams.get(stream)
         if kept is None:
             raise Forgotten(f"there is no stream {stream!r}, or no more")
@@ -197,11 +214,19 @@ class MemoryLog:
         return [(id, value) for id, (_, value) in enumerate(found, after + 1)]
 
     async def forget(self, stream: str) -> None:
-        """As :meth:`Log.forget`."""
+        """Drop ``stream`` and all its entries; see :meth:`Log.forget`.
+
+        Args:
+            stream: name of the stream.
+        """
         self.drop(stream)
 
     def drop(self, stream: str) -> None:
-        """As :meth:`forget`, for whoever would wait for nothing."""
+        """Drop ``stream``, as :meth:`forget`, for callers that do not await.
+
+        Args:
+            stream: name of the stream.
+        """
         kept = self._streams.pop(stream, None)
         if kept is not None:
             self._size -= kept.size

@@ -96,7 +96,7 @@ class Mailbox:
         self._unsubscribe: Unsubscribe | None = None
 
     def handle(self, topic: str, handler: Handler) -> None:
-        """Have a function take in the letters on a topic."""
+        """Have ``handler`` take in the letters on ``topic``."""
         self._handlers[topic] = handler
 
     async def open(self) -> None:
@@ -155,7 +155,16 @@ class Mailbox:
             del future  # which keeps what is raised, and so would this frame
 
     async def post(self, address: str, topic: str, body: bytes) -> bool:
-        """Send a letter that wants no answer; False where it is known that nobody takes it in."""
+        """Send a letter that wants no answer.
+
+        Args:
+            address: the node it is for.
+            topic: the topic, which selects the handler there.
+            body: the content.
+
+        Returns:
+            False where it is known that nobody takes it in.
+        """
         letter = Letter(0, self.address, topic, body)
         return await self._bus.publish(_make_channel(address), _encode(letter))
 

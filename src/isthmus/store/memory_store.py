@@ -30,7 +30,12 @@ class MemoryStore:
         self._meters: dict[str, MemoryMeter] = {}
 
     def meter(self, name: str, rate: Rate) -> MemoryMeter:
-        """As :meth:`~isthmus.store.store.Store.meter`."""
+        """A meter that all processes share; see :meth:`~isthmus.store.store.Store.meter`.
+
+        Args:
+            name: the limit; meters of one name count together.
+            rate: the rate that each key is allowed.
+        """
         known = self._meters.get(name)
         if known is None:
             known = self._meters[name] = MemoryMeter(rate, clock=self._clock)

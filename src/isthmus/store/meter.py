@@ -100,7 +100,7 @@ class MemoryMeter:
         return self.spend(key, cost)
 
     def spend(self, key: str, cost: float = 1.0) -> float:
-        """As :meth:`take`, for callers that do not await."""
+        """Take ``cost`` from the allowance of ``key``; as :meth:`take`, for callers that do not await."""
         now = self._clock()
         full = max(self._full.pop(key, now), now) + cost * self._per_unit
         wait = full - now - self.rate.seconds

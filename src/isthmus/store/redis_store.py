@@ -43,7 +43,12 @@ class RedisStore:
         return f"{type(self).__name__}({self.name!r})"
 
     def meter(self, name: str, rate: Rate) -> RedisMeter:
-        """As of a Store."""
+        """A meter that all processes share; see :meth:`~isthmus.store.store.Store.meter`.
+
+        Args:
+            name: the limit; meters of one name count together.
+            rate: the rate that each key is allowed.
+        """
         known = self._meters.get(name)
         if known is None or known.rate != rate:
             known = self._meters[name] = RedisMeter(self._client, self._prefix, name, rate)

@@ -109,15 +109,20 @@ class SqliteStore:
         return f"{type(self).__name__}({self.name!r})"
 
     def meter(self, name: str, rate: Rate) -> "SqliteMeter":
-        """As :meth:`~isthmus.store.store.Store.meter`."""
+        """A meter that all processes share; see :meth:`~isthmus.store.store.Store.meter`.
+
+        Args:
+            name: the limit; meters of one name count together.
+            rate: the rate that each key is allowed.
+        """
         return SqliteMeter(self._database, name, rate, self._clock)
 
     async def open(self, *, durable: bool = False) -> None:  # noqa: ARG002
-        """As :meth:`~isthmus.store.store.Store.open`: a file outlives whoever writes it."""
+        """Open the file; ``durable`` changes nothing, as a file outlives the process that writes it."""
         await self._database.read(_touch)
 
     async def close(self) -> None:
-        """As :meth:`~isthmus.store.store.Store.close`."""
+        """Close the file; it may be opened again."""
         await self.bus.close()
         with suppress(StoreUnavailable):
             await self._database.close()

@@ -20,7 +20,7 @@ __all__ = ["Store", "StoreUnavailable", "open_store"]
 
 
 class Store(Protocol):
-    """What processes share; one of this process is :class:`~isthmus.store.memory_store.MemoryStore`.
+    """The state that processes share; that of one process is :class:`~isthmus.store.memory_store.MemoryStore`.
 
     Attributes:
         name: the store as messages call it: its URL without a password.

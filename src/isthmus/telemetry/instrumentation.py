@@ -32,7 +32,7 @@ class Instrumentation:
         return f"Instrumentation({'over' if self._over else 'at work'})"
 
     def keep(self, traced: Any) -> None:
-        """Have what traces something removed at the end."""
+        """Remove ``traced``, a layer that traces, when telemetry ends."""
         self._traced.add(traced)
 
     def on_end(self, end: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class Instrumentation:
 
     @property
     def is_over(self) -> bool:
-        """Whether it was ended."""
+        """Whether :meth:`uninstrument` has been called."""
         return self._over
 
     def uninstrument(self) -> None:

@@ -62,7 +62,7 @@ MAX_REDACTION_DEPTH = 100
 
 
 class CassetteMismatch(AssertionError):
-    """What happens is not what was recorded; the message has the difference."""
+    """The traffic is not what was recorded; the message has the difference."""
 
 
 class Cassette:
@@ -107,7 +107,7 @@ class Cassette:
         headers: Mapping[str, str] | None = None,
         auth: "Authorization | None" = None,
     ) -> Target:
-        """Where a client is to connect: the server, or what was recorded of it.
+        """The target for a client: the server itself, or its recording.
 
         Args:
             server: whatever a client can be pointed at; nothing is looked up of it in a replay.

@@ -62,6 +62,6 @@ class Completion(Wire, frozen=True, kw_only=True):
 
 
 class CompleteResult(Result, frozen=True, kw_only=True):
-    """The suggested values."""
+    """Result of ``completion/complete``: the suggested values."""
 
     completion: Completion

@@ -9,7 +9,7 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 
 class TextContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
-    """Text."""
+    """Text, as a block of content."""
 
     text: str
     annotations: Annotations | UnsetType = UNSET

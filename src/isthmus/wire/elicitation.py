@@ -42,7 +42,7 @@ class ElicitResult(Wire, frozen=True, kw_only=True):
 
 
 class StringSchema(Wire, frozen=True, kw_only=True):
-    """A blank for text."""
+    """Schema of a form field for text."""
 
     type: Literal["string"] = "string"
     title: str | UnsetType = UNSET
@@ -65,7 +65,7 @@ class NumberSchema(Wire, frozen=True, kw_only=True):
 
 
 class BooleanSchema(Wire, frozen=True, kw_only=True):
-    """A box to tick."""
+    """Schema of a form field for yes or no, as a box to tick."""
 
     type: Literal["boolean"] = "boolean"
     title: str | UnsetType = UNSET
@@ -81,7 +81,7 @@ class EnumOption(Wire, frozen=True, kw_only=True):
 
 
 class UntitledSingleSelectEnumSchema(Wire, frozen=True, kw_only=True):
-    """One of several values."""
+    """Schema of a form field for one of several values, which have no titles."""
 
     type: Literal["string"] = "string"
     enum: list[str]
@@ -114,7 +114,7 @@ class TitledEnumItems(Wire, frozen=True, kw_only=True):
 
 
 class UntitledMultiSelectEnumSchema(Wire, frozen=True, kw_only=True):
-    """Any of several values."""
+    """Schema of a form field for any of several values, which have no titles."""
 
     type: Literal["array"] = "array"
     items: EnumItems

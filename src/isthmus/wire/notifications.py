@@ -36,7 +36,7 @@ class ProgressParams(Wire, frozen=True, kw_only=True):
 
 
 class ListChangedParams(Wire, frozen=True, kw_only=True):
-    """``notifications/{tools,prompts,resources}/list_changed``: list them anew."""
+    """Params of ``notifications/{tools,prompts,resources}/list_changed``: the list is to be fetched anew."""
 
     meta: Meta | UnsetType = UNSET
 

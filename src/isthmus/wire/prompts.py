@@ -58,7 +58,7 @@ class GetPromptParams(Wire, frozen=True, kw_only=True):
 
 
 class GetPromptResult(Result, frozen=True, kw_only=True):
-    """A prompt, filled in."""
+    """Result of ``prompts/get``: the messages of a prompt, with its arguments filled in."""
 
     messages: list[PromptMessage]
     description: str | UnsetType = UNSET

@@ -86,14 +86,14 @@ GetTaskPayloadResult: TypeAlias = Raw
 
 
 class ListTasksParams(Wire, frozen=True, kw_only=True):
-    """``tasks/list``: which are there?"""
+    """Params of ``tasks/list``, which asks for the known tasks."""
 
     cursor: str | UnsetType = UNSET
     meta: Meta | UnsetType = UNSET
 
 
 class ListTasksResult(Wire, frozen=True, kw_only=True):
-    """One page of tasks."""
+    """Result of ``tasks/list``: one page of tasks."""
 
     tasks: list[Task]
     next_cursor: str | UnsetType = UNSET
@@ -101,7 +101,7 @@ class ListTasksResult(Wire, frozen=True, kw_only=True):
 
 
 class CancelTaskParams(Wire, frozen=True, kw_only=True):
-    """``tasks/cancel``: stop it."""
+    """Params of ``tasks/cancel``, which stops a task."""
 
     task_id: str
     meta: Meta | UnsetType = UNSET

@@ -141,7 +141,7 @@ def name_action(answer: Any) -> Any:
 
 
 def concerns(url: str) -> list[str]:
-    """What a user should be warned of before a page is opened; empty where nothing is odd.
+    """Warnings for a user before the page at ``url`` is opened; empty where nothing is odd.
 
     For handlers of questions with ``mode == "url"``: show the whole URL, make its host stand out,
     show these, and open it only when the user says so.

@@ -13,7 +13,7 @@ from isthmus.wire import Implementation, LogLevel, ProgressParams
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a client one server may use.
+    """Limits on how much of a client one server may use.
 
     What goes beyond is refused with an error that names the limit, or dropped with a warning in
     the log where nobody can be told. What a :class:`~isthmus.store.meter.Rate` allows in its time

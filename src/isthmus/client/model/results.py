@@ -52,7 +52,7 @@ class ToolResult:
 
     @property
     def is_error(self) -> bool:
-        """Whether the tool failed."""
+        """Whether the tool itself failed (``isError`` of the result)."""
         return bool(self.wire.is_error)
 
     @property

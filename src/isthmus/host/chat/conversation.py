@@ -147,7 +147,7 @@ class Conversation:
     # What the user does
 
     async def say(self, text: str) -> AsyncGenerator[ConversationEvent, None]:
-        """The user says something; what happens until the model has answered.
+        """Send ``text`` of the user to the model; gives the events until it has answered.
 
         Leaving the loop early, or :meth:`cancel`, stops the turn.
 
@@ -161,7 +161,11 @@ class Conversation:
     async def prompt(
         self, name: str, arguments: Mapping[str, str] | None = None
     ) -> AsyncGenerator[ConversationEvent, None]:
-        """The user takes a server's prompt, by its name in the catalog; the model answers it.
+        """Send a prompt of a server to the model; gives the events until it has answered.
+
+        Args:
+            name: its name in the catalog.
+            arguments: values by name.
 
         Raises:
             UsageError: the turn before is not over.
@@ -184,7 +188,10 @@ class Conversation:
                 yield event
 
     async def attach(self, text: str) -> AttachedResource:
-        """Have a resource go along with the next words: ``server+uri``, or a URI that one lists.
+        """Attach a resource to the next words of the user.
+
+        Args:
+            text: ``server+uri``, or a URI that one server lists.
 
         Raises:
             Unknown: no server has it.
@@ -220,7 +227,7 @@ class Conversation:
         return f"{self.provider.name}/{self.model}"
 
     def enclose(self, messages: Sequence[SamplingMessage]) -> None:
-        """Have a context that was built go along with the user's next words."""
+        """Attach ``messages``, a context that was built, to the user's next words."""
         for message in messages:
             self._attached += list_blocks(message.content)
 

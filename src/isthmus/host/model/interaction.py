@@ -295,7 +295,7 @@ class Approver(Protocol):
     assurance: Assurance
 
     async def offer(self, interaction: Interaction) -> Decision:
-        """Show a question, and wait for the answer.
+        """Show the question ``interaction``, and wait for the answer.
 
         It is cancelled when somebody else has answered, or the time is over: take it off the
         screen then.

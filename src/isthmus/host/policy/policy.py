@@ -149,7 +149,7 @@ class Policy:
 
     @classmethod
     def configured(cls, options: HostOptions) -> "Policy":
-        """The policy of a configuration; as :meth:`load`, it never fails."""
+        """The policy that ``options`` of a configuration name; as :meth:`load`, but it never fails."""
         named = options.policies
         user = named.get("command_line") or named.get("user") or options.policy
         return cls.load(
@@ -200,6 +200,10 @@ class Policy:
         """Whether an attempt is denied whatever its arguments are.
 
         It decides nothing: it is for who lists what could be done.
+
+        Args:
+            attempt: the attempt, without arguments.
+            facts: the facts about its server and tool.
         """
         return any(
             rule.rule.effect == "deny" and not rule.rule.where and rule.fits(attempt, facts)

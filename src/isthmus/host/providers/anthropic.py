@@ -157,7 +157,11 @@ class Anthropic:
         )
 
     async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
-        """The pieces of the answer as they come; see :class:`Provider`."""
+        """The pieces of the answer as they come; see :class:`Provider`.
+
+        Args:
+            completion: the request: model, conversation and limits.
+        """
         body, names = make_request(completion)
         answer = AnthropicAnswer(self.name, completion, names)
         async with aclosing(self._http.events("/v1/messages", body)) as events:

@@ -51,7 +51,10 @@ class Manual:
         self._clock = clock
 
     async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
-        """The person's text.
+        """The text that a person writes in place of a model.
+
+        Args:
+            completion: the request: model, conversation and limits.
 
         Raises:
             Denied: they do not want to.
@@ -80,7 +83,7 @@ class Manual:
         return [Offered(id=name) for name in self._models]
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is no connection."""
 
     def _make_question(
         self, params: CreateMessageParams, blank: CreateMessageResult

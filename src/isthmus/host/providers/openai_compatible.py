@@ -168,7 +168,11 @@ class OpenAICompatible:
         self._renamed: set[str] = set()  # models that want another member for max_tokens
 
     async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
-        """The pieces of the answer as they come; see :class:`Provider`."""
+        """The pieces of the answer as they come; see :class:`Provider`.
+
+        Args:
+            completion: the request: model, conversation and limits.
+        """
         body, names = make_request(completion)
         answer = OpenAIAnswer(completion, names)
         while True:

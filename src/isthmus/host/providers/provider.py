@@ -86,9 +86,12 @@ class Provider(Protocol):
     name: str
 
     def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
-        """The pieces as they come, and :class:`Done` as the last one, exactly once.
+        """The pieces of the answer as they come, and :class:`Done` as the last one, exactly once.
 
         Closing the generator, as cancelling who reads it does, lets go of the connection at once.
+
+        Args:
+            completion: the request: model, conversation and limits.
 
         Raises:
             ProviderError: there is no answer; which kind says what to do about it.

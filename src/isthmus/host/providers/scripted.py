@@ -108,7 +108,10 @@ class Scripted:
         self._deaf = deaf
 
     async def complete(self, completion: Completion) -> AsyncGenerator[Delta | Done, None]:
-        """The script's answer, a word a piece.
+        """The script's answer, one word in each piece.
+
+        Args:
+            completion: the request: model, conversation and limits.
 
         Raises:
             UsageError: the script is over.

@@ -172,7 +172,12 @@ class AttachedHost(HostView):
 
     @asynccontextmanager
     async def attend(self, name: str, assurance: Assurance = "local_ui") -> AsyncIterator[None]:
-        """Look and answer questions here, as long as this lasts."""
+        """Look and answer questions here, as long as this lasts.
+
+        Args:
+            name: name of the surface in the audit log.
+            assurance: how sure one can be that a person decides there.
+        """
         number = self.number_request()
         async with self._stay(AskAttend(id=number, name=name, assurance=assurance)):
             yield
@@ -206,7 +211,7 @@ class AttachedHost(HostView):
         return list(self._servers)
 
     def begin_run(self, principal: str = "") -> str:  # noqa: ARG002 - as the host has it
-        """The run of this connection, which the host keeps."""
+        """The run of this connection, which the host keeps; ``principal`` is not used."""
         return ""
 
     # The connection
@@ -218,9 +223,14 @@ class AttachedHost(HostView):
         *,
         run: str | None = None,  # noqa: ARG002 - this connection has one
     ) -> T:
-        """Send a request, and wait for what comes of it.
+        """Send a request to the host, and wait for the answer.
 
         What a call gives, and what policy makes of that, counts for all calls of this connection.
+
+        Args:
+            request: the request.
+            kind: the type of the answer.
+            run: not used: the connection has one run.
 
         Raises:
             HostGone: the host is not there any more.

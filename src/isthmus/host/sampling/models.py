@@ -101,7 +101,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.remote or self.id
 
     def cost(self, tokens_in: int, tokens_out: int) -> int | None:
-        """The cost of so many tokens, in micro-dollars; None where a price is not known."""
+        """The cost of ``tokens_in`` and ``tokens_out`` in micro-dollars; None where a price is not known."""
         if self.cost_in is None or self.cost_out is None:
             return None
         # dollars for a million tokens are micro-dollars for one
@@ -173,7 +173,7 @@ class Models:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Models":
-        """The models of a file.
+        """The models that the file at ``path`` lists, in TOML.
 
         Raises:
             ConfigError: there is no such file, or it says what cannot be: with line and key.
@@ -186,7 +186,11 @@ class Models:
 
     @classmethod
     def parse(cls, text: str, source: str = "models.toml") -> "Models":
-        """The models of a text in TOML.
+        """The models that a text in TOML lists.
+
+        Args:
+            text: the text.
+            source: name of the file in errors.
 
         Raises:
             ConfigError: it says what cannot be: with line and key.

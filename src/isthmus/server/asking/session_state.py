@@ -165,6 +165,10 @@ class SessionState:
         They are listed no longer, and a call of one is a call of an unknown one. The client is told
         that its lists changed.
 
+        Args:
+            *names: names, or URIs.
+            tags: tags, of which an item has at least one.
+
         Raises:
             UsageError: as of :meth:`enable`.
             Refuse: there is nobody to keep rules for; it says how to mend that.

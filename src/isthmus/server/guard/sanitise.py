@@ -100,7 +100,7 @@ class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
         return self._call_result(result) if isinstance(result, CallToolResult) else result
 
     def text(self, text: str) -> str:
-        """Text without control characters."""
+        """``text`` without control characters, as ``controls`` of these settings says."""
         if self.controls == "keep" or not has_controls(text):
             return text
         text = re.sub(TERMINAL_SEQUENCES, "", text)
