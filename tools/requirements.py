@@ -15,36 +15,35 @@ PAGE = ROOT / "docs" / "concepts" / "requirements.md"
 
 REASONS: Mapping[str, str] = {
     "schema": (
-        "Words beside a member of the schema, which repeat a page. Shapes are held against the "
-        "official schemas themselves (`messages.members.of-the-revision`)."
+        "Comments on members of the schema, which repeat a page. Message shapes are tested against "
+        "the official schemas (`messages.members.of-the-revision`)."
     ),
     "host": (
-        "What a host does with a person or a model in front of it: showing, asking for consent, "
-        "drawing icons, trusting hints, obeying `maxTokens`. Handlers get all they need for it."
+        "Duties of a host towards its user or model: showing, asking for consent, drawing icons, "
+        "trusting hints, obeying `maxTokens`. Handlers get all data that this needs."
     ),
     "author": (
-        "What the author of a server asks people for, keeps of them and lets them see: secrets in "
-        "forms, states to be used once, public answers; and of a client, whose metadata document "
-        "somebody hosts."
+        "Duties of the author of a server towards its users (secrets in forms, state that is used "
+        "once, public answers), and of the author of a client, who hosts a metadata document."
     ),
-    "intermediary": "What proxies between client and server do.",
-    "unused": "What binds only those who poll lists or start a server anew, which we do not.",
-    "definition": "What words mean, and what changed from one revision to the next.",
+    "intermediary": "Duties of proxies between client and server.",
+    "unused": "Duties of programs that poll lists or restart a server; isthmus does neither.",
+    "definition": "Definitions of terms, and changes between revisions.",
 }
 
 HEAD = """# Requirements
 
 <!-- Made by `python tools/requirements.py` from tests/requirements. -->
 
-Every demand that isthmus is held to is a row in a file of `tests/requirements/`: an id, its clause in
-the specification, the revisions it holds in, and one sentence in our words. Each row is proved by
-tests that name its id, and each line of the code that says which clause it obeys points to a clause
-that has a row; the tests in `tests/architecture/` see to both. Rows without a clause are demands of
-our own.
+Every requirement of isthmus is a row in a file of `tests/requirements/`: an id, the clause of
+the specification, the revisions in which it applies, and one sentence in our words. Tests name the id of the
+row that they prove, and each line of code that names a clause refers to a clause
+with a row; the tests in `tests/architecture/` check both. Rows without a clause are the project's
+own requirements.
 
-The other way round, `tests/requirements/clauses/` goes through the pages of every revision, and says
-of each sentence with MUST, MUST NOT, REQUIRED or SHALL which rows hold it, or why it binds somebody
-else. The tasks extension is counted with 2026-07-28, whose extension it is.
+In the other direction, `tests/requirements/clauses/` goes through the pages of every revision. For each
+sentence with MUST, MUST NOT, REQUIRED or SHALL it lists the rows that cover it, or the reason why it does not
+apply to isthmus. The tasks extension is counted with 2026-07-28, to which it belongs.
 """
 
 
@@ -89,10 +88,10 @@ def page() -> str:
     why = sum((outside(of) for of in every.values()), Counter[str]())
     return "\n".join([
         HEAD,
-        table(("revision", "sentences", "held by requirements", "bind somebody else"), counted),
-        "No sentence that binds a server, a client or a transport is left without a requirement.\n",
-        "## What binds somebody else\n",
-        table(("why", "sentences"), [(REASONS[r], n) for r, n in why.most_common()]).rstrip("\n"),
+        table(("revision", "sentences", "covered by requirements", "not applicable"), counted),
+        "Every sentence that applies to a server, a client or a transport is covered by a requirement.\n",
+        "## Sentences that do not apply\n",
+        table(("reason", "sentences"), [(REASONS[r], n) for r, n in why.most_common()]).rstrip("\n"),
         "",
     ])  # fmt: skip
 

@@ -16,57 +16,57 @@ PAGE = ROOT / "docs" / "concepts" / "threats.md"
 
 THREATS: Mapping[str, str] = {
     "t01": "a server's metadata sends the client to private addresses (SSRF)",
-    "t02": "a name resolves to another address once it was checked",
+    "t02": "a name resolves to another address after the check (DNS rebinding)",
     "t03": "a redirect leads a fetch to a private address",
-    "t04": "a client's document, key or logo URL has the server fetch private addresses",
-    "t05": "a client's metadata document claims what is not so",
+    "t04": "a client's document, key or logo URL makes the server fetch from private addresses",
+    "t05": "a client's metadata document contains false claims",
     "t06": "a hostile authorization server gets the code of an honest one (mix-up)",
-    "t07": "an answer that nobody asked for shows its error text",
-    "t08": "a forged or stray callback",
-    "t09": "PKCE is talked down",
-    "t10": "a code is redeemed twice, also at the same time",
-    "t11": "a code is redeemed by another client, or for something else",
+    "t07": "an unsolicited answer injects error text",
+    "t08": "a callback is forged or unrelated",
+    "t09": "PKCE is downgraded",
+    "t10": "a code is redeemed twice, or twice at the same time",
+    "t11": "a code is redeemed by another client, or for another resource",
     "t12": "a refresh token is stolen",
-    "t13": "refreshing in parallel logs the user out",
-    "t14": "the server redirects to wherever a link says",
-    "t15": "a redirect URI that only looks like this computer",
-    "t16": "a URL that runs a program when it is opened",
-    "t17": "a link uses somebody's consent for another client (confused deputy)",
-    "t18": "one person consents, another one logs in",
-    "t19": "a foreign page sends, or frames, the consent form",
-    "t20": "a foreign page uses a consent that was remembered",
-    "t21": "a token for another server, or ours handed on",
-    "t22": "forged tokens: no signature, another algorithm or key, an ID token",
-    "t23": "unknown keys without end, or a key server that is away",
-    "t24": "another user's session or stream",
-    "t25": "another user's handle or state",
-    "t26": "a header that says less than the body",
-    "t27": "a call hidden in a batch",
-    "t28": "text that gets out of its quotes in a header",
-    "t29": "secrets in logs, errors and pages",
-    "t30": "a server that asks for more and more",
-    "t31": "a server that changes its authorization server to get credentials",
-    "t32": "metadata that is another server's, or a server below another on its origin",
-    "t33": "a proof of possession used again, or left out",
-    "t34": "an assertion used again, or elsewhere",
-    "t35": "registrations without number or sense",
-    "t36": "guessing passwords and names",
-    "t37": "a stolen file of tokens",
-    "t38": "another program of this computer takes the callback",
-    "t39": "a stream that outlives its token",
-    "t40": "a cache that shows one user's list to another",
-    "t41": "a parameter that is there twice, or where it must not be",
+    "t13": "parallel refreshes log the user out",
+    "t14": "the server redirects to any URL in a link (open redirect)",
+    "t15": "a redirect URI only looks like a loopback address",
+    "t16": "a URL runs a program when it is opened",
+    "t17": "a link uses a user's consent for another client (confused deputy)",
+    "t18": "one person consents, and another one logs in",
+    "t19": "another page sends or frames the consent form",
+    "t20": "another page uses a remembered consent",
+    "t21": "a token for another server is used, or a server's token is passed on",
+    "t22": "tokens are forged: no signature, another algorithm or key, an ID token",
+    "t23": "tokens name unlimited unknown keys, or the key server is down",
+    "t24": "a caller uses another user's session or stream",
+    "t25": "a caller uses another user's handle or state",
+    "t26": "a header names less than the body contains",
+    "t27": "a call is hidden in a batch",
+    "t28": "text escapes from its quotes in a header",
+    "t29": "secrets appear in logs, errors and pages",
+    "t30": "a server asks for more and more scopes",
+    "t31": "a server changes its authorization server to get credentials",
+    "t32": "metadata belongs to another server, or to a server above this one on the same origin",
+    "t33": "a DPoP proof is reused or omitted",
+    "t34": "an assertion is reused, or used elsewhere",
+    "t35": "clients register in unlimited numbers or with invalid data",
+    "t36": "passwords and account names are guessed",
+    "t37": "a file of tokens is stolen",
+    "t38": "another program on this computer intercepts the callback",
+    "t39": "a stream outlives its token",
+    "t40": "a cache shows one user's list to another user",
+    "t41": "a parameter is repeated, or is in a wrong place",
 }
 
 HEAD = """# Threats
 
 <!-- Made by `python tools/threats.py` from tests/requirements/auth.toml and the tests. -->
 
-What somebody may try against authorization, on any of the three roles, what holds against it, and
-the tests that try it. Each runs on the real code, most over HTTP; the whole suite of
-authorization runs under a watch that fails a test when a secret stands in a log, an error or a page.
+This table lists the attacks on authorization, in any of its three roles, the protection against each, and
+the tests that try it. The tests run the real code, most of them over HTTP. A watch fails every
+test of authorization in which a secret appears in a log, an error or a page.
 
-| | somebody tries | what holds | tried in |
+| | attack | protection | tests |
 | --- | --- | --- | --- |
 """
 

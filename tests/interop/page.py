@@ -71,9 +71,9 @@ def differences() -> str:
 def parts() -> dict[str, str]:
     """The generated parts of the page, by the heading that they stand under."""
     return {
-        "## Who with whom": table(),
-        "## What was tried": ", ".join(BEHAVIOURS) + ".\n",
-        "## What was seen to differ": differences(),
+        "## Tested connections": table(),
+        "## Tested features": ", ".join(BEHAVIOURS) + ".\n",
+        "## Known differences": differences(),
     }
 
 
