@@ -17,7 +17,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Accepted(Struct, Generic[T_co], frozen=True):
-    """The user agreed, and this is what they gave (None where only consent was asked for)."""
+    """The user agreed, and this is what they gave (None where only consent was asked for).
+
+    Attributes:
+        value: the user's answer, as the schema's type.
+    """
 
     value: T_co
 

@@ -7,7 +7,12 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 
 class PromptReference(Wire, frozen=True, kw_only=True, tag_field="type", tag="ref/prompt"):
-    """A prompt whose argument is to be completed."""
+    """A prompt whose argument is to be completed.
+
+    Attributes:
+        name: of the prompt.
+        title: a name for people.
+    """
 
     name: str
     title: str | UnsetType = UNSET
@@ -26,7 +31,12 @@ Reference: TypeAlias = PromptReference | ResourceTemplateReference
 
 
 class CompletionArgument(Wire, frozen=True, kw_only=True):
-    """The blank, and what has been typed into it."""
+    """The argument to complete, and what has been typed of it.
+
+    Attributes:
+        name: of the argument.
+        value: what has been typed.
+    """
 
     name: str
     value: str
@@ -39,7 +49,14 @@ class CompletionContext(Wire, frozen=True, kw_only=True):
 
 
 class CompleteParams(Wire, frozen=True, kw_only=True):
-    """``completion/complete``: what might go there?"""
+    """``completion/complete``: suggest values for an argument.
+
+    Attributes:
+        ref: the prompt or template.
+        argument: the argument to complete.
+        context: values of the other arguments (since 2025-06-18).
+        meta: further members, in ``_meta``.
+    """
 
     ref: Reference
     argument: CompletionArgument
@@ -62,6 +79,6 @@ class Completion(Wire, frozen=True, kw_only=True):
 
 
 class CompleteResult(Result, frozen=True, kw_only=True):
-    """Result of ``completion/complete``: the suggested values."""
+    """``completion/complete``: the suggested values."""
 
     completion: Completion

@@ -9,7 +9,13 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 
 class TextContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
-    """Text, as a block of content."""
+    """Text, as a block of content.
+
+    Attributes:
+        text: the text.
+        annotations: hints on its use: audience, priority, time of change.
+        meta: further members, in ``_meta``.
+    """
 
     text: str
     annotations: Annotations | UnsetType = UNSET
@@ -17,7 +23,13 @@ class TextContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="text")
 
 
 class ImageContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="image"):
-    """A picture; ``data`` is base64."""
+    """A picture; ``data`` is base64.
+
+    Attributes:
+        mime_type: the media type, where it is known.
+        annotations: hints on its use: audience, priority, time of change.
+        meta: further members, in ``_meta``.
+    """
 
     data: str
     mime_type: str
@@ -26,7 +38,13 @@ class ImageContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="image
 
 
 class AudioContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="audio"):
-    """Sound; ``data`` is base64 (since 2025-03-26)."""
+    """Sound; ``data`` is base64 (since 2025-03-26).
+
+    Attributes:
+        mime_type: the media type, where it is known.
+        annotations: hints on its use: audience, priority, time of change.
+        meta: further members, in ``_meta``.
+    """
 
     data: str
     mime_type: str
@@ -35,7 +53,18 @@ class AudioContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="audio
 
 
 class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
-    """A resource that can be read at ``uri``; it need not be in any list (since 2025-06-18)."""
+    """A resource that can be read at ``uri``; it need not be in any list (since 2025-06-18).
+
+    Attributes:
+        name: for programs.
+        title: a name for people.
+        description: an explanation for people and models.
+        mime_type: the media type, where it is known.
+        size: in bytes, before any base64.
+        annotations: hints on its use: audience, priority, time of change.
+        icons: pictures for user interfaces.
+        meta: further members, in ``_meta``.
+    """
 
     uri: str
     name: str
@@ -54,6 +83,11 @@ class ResourceContents(Wire, frozen=True, kw_only=True):
     JSON does not tag the two kinds, so this one struct is what both decode to. Build them as
     :class:`TextResourceContents` and :class:`BlobResourceContents`; ``isinstance`` answers for
     what was decoded as for what was built.
+
+    Attributes:
+        uri: of what was read, which may lie below the URI that was asked for.
+        mime_type: the media type, where it is known.
+        meta: further members, in ``_meta``.
     """
 
     uri: str
@@ -86,7 +120,12 @@ class BlobResourceContents(ResourceContents, frozen=True, kw_only=True, metaclas
 
 
 class EmbeddedResource(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource"):
-    """A resource's contents inside a message."""
+    """A resource's contents inside a message.
+
+    Attributes:
+        annotations: hints on its use: audience, priority, time of change.
+        meta: further members, in ``_meta``.
+    """
 
     resource: ResourceContents
     annotations: Annotations | UnsetType = UNSET

@@ -34,7 +34,12 @@ ElicitValue: TypeAlias = str | int | float | bool | list[str]
 
 
 class ElicitResult(Wire, frozen=True, kw_only=True):
-    """The user's answer; ``content`` is there where a form was accepted."""
+    """``elicitation/create``: the user's answer; ``content`` is there where a form was accepted.
+
+    Attributes:
+        action: ``"accept"``, ``"decline"`` or ``"cancel"`` (dismissed without a choice).
+        meta: further members, in ``_meta``.
+    """
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, ElicitValue] | UnsetType = UNSET
@@ -42,7 +47,16 @@ class ElicitResult(Wire, frozen=True, kw_only=True):
 
 
 class StringSchema(Wire, frozen=True, kw_only=True):
-    """Schema of a form field for text."""
+    """Schema of a form field for text.
+
+    Attributes:
+        title: label of the field.
+        description: help for the user.
+        min_length: the least number of characters.
+        max_length: the greatest number of characters.
+        format: ``"email"``, ``"uri"``, ``"date"`` or ``"date-time"``.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["string"] = "string"
     title: str | UnsetType = UNSET
@@ -54,7 +68,15 @@ class StringSchema(Wire, frozen=True, kw_only=True):
 
 
 class NumberSchema(Wire, frozen=True, kw_only=True):
-    """A blank for a number."""
+    """Schema of a form field for a number; ``type`` is ``"number"`` or ``"integer"``.
+
+    Attributes:
+        title: label of the field.
+        description: help for the user.
+        minimum: the least value.
+        maximum: the greatest value.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["number", "integer"] = "number"
     title: str | UnsetType = UNSET
@@ -65,7 +87,13 @@ class NumberSchema(Wire, frozen=True, kw_only=True):
 
 
 class BooleanSchema(Wire, frozen=True, kw_only=True):
-    """Schema of a form field for yes or no, as a box to tick."""
+    """Schema of a form field for yes or no, as a box to tick.
+
+    Attributes:
+        title: label of the field.
+        description: help for the user.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["boolean"] = "boolean"
     title: str | UnsetType = UNSET
@@ -74,14 +102,26 @@ class BooleanSchema(Wire, frozen=True, kw_only=True):
 
 
 class EnumOption(Wire, frozen=True, kw_only=True):
-    """One choice, with its title."""
+    """One choice, with its title.
+
+    Attributes:
+        const: the value.
+        title: the title that the user sees.
+    """
 
     const: str
     title: str
 
 
 class UntitledSingleSelectEnumSchema(Wire, frozen=True, kw_only=True):
-    """Schema of a form field for one of several values, which have no titles."""
+    """Schema of a form field for one of several values, which have no titles.
+
+    Attributes:
+        enum: the values to choose from.
+        title: label of the field.
+        description: help for the user.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["string"] = "string"
     enum: list[str]
@@ -91,7 +131,14 @@ class UntitledSingleSelectEnumSchema(Wire, frozen=True, kw_only=True):
 
 
 class TitledSingleSelectEnumSchema(Wire, frozen=True, kw_only=True):
-    """One of several named choices."""
+    """Schema of a form field for one of several values that have titles.
+
+    Attributes:
+        one_of: the choices.
+        title: label of the field.
+        description: help for the user.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["string"] = "string"
     one_of: list[EnumOption]
@@ -101,20 +148,37 @@ class TitledSingleSelectEnumSchema(Wire, frozen=True, kw_only=True):
 
 
 class EnumItems(Wire, frozen=True, kw_only=True):
-    """The values of a multiple choice."""
+    """The values of a multiple choice.
+
+    Attributes:
+        enum: the values to choose from.
+    """
 
     type: Literal["string"] = "string"
     enum: list[str]
 
 
 class TitledEnumItems(Wire, frozen=True, kw_only=True):
-    """The named choices of a multiple choice."""
+    """The choices of a multiple choice, with titles.
+
+    Attributes:
+        any_of: the choices.
+    """
 
     any_of: list[EnumOption]
 
 
 class UntitledMultiSelectEnumSchema(Wire, frozen=True, kw_only=True):
-    """Schema of a form field for any of several values, which have no titles."""
+    """Schema of a form field for any of several values, which have no titles.
+
+    Attributes:
+        items: the choices.
+        title: label of the field.
+        description: help for the user.
+        min_items: the least number of choices.
+        max_items: the greatest number of choices.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["array"] = "array"
     items: EnumItems
@@ -126,7 +190,16 @@ class UntitledMultiSelectEnumSchema(Wire, frozen=True, kw_only=True):
 
 
 class TitledMultiSelectEnumSchema(Wire, frozen=True, kw_only=True):
-    """Any of several named choices."""
+    """Schema of a form field for any of several values that have titles.
+
+    Attributes:
+        items: the choices.
+        title: label of the field.
+        description: help for the user.
+        min_items: the least number of choices.
+        max_items: the greatest number of choices.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["array"] = "array"
     items: TitledEnumItems
@@ -138,7 +211,15 @@ class TitledMultiSelectEnumSchema(Wire, frozen=True, kw_only=True):
 
 
 class LegacyTitledEnumSchema(Wire, frozen=True, kw_only=True):
-    """One of several values, with names for them in a list beside: the form of 2025-06-18."""
+    """Schema of a form field for one of several values, with titles in a second list (2025-06-18).
+
+    Attributes:
+        enum: the values.
+        enum_names: their titles, in the same order.
+        title: label of the field.
+        description: help for the user.
+        default: the value that the form shows at first.
+    """
 
     type: Literal["string"] = "string"
     enum: list[str]

@@ -25,7 +25,16 @@ class Icon(Wire, frozen=True, kw_only=True):
 
 
 class Implementation(Wire, frozen=True, kw_only=True):
-    """The name and version of a program that speaks MCP; self-reported, so proof of nothing."""
+    """The name and version of a program that speaks MCP; self-reported, so proof of nothing.
+
+    Attributes:
+        name: for programs.
+        version: in any format.
+        title: a name for people.
+        description: what it is (since 2025-11-25).
+        website_url: a page about it.
+        icons: pictures for user interfaces.
+    """
 
     name: str
     version: str

@@ -23,7 +23,13 @@ decode = msgspec.json.decode
 
 
 class ErrorBody(Wire, frozen=True, kw_only=True):
-    """The ``error`` member of a JSON-RPC answer."""
+    """The ``error`` member of a JSON-RPC answer.
+
+    Attributes:
+        code: JSON-RPC code; those from -32768 to -32000 are reserved.
+        message: one sentence.
+        data: details, any JSON.
+    """
 
     code: int
     message: str

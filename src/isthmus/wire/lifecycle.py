@@ -11,7 +11,11 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 
 class RootsCapability(Wire, frozen=True, kw_only=True):
-    """The client can list roots; up to 2025-11-25 it may also tell when they change."""
+    """The client can list roots; up to 2025-11-25 it may also tell when they change.
+
+    Attributes:
+        list_changed: notifications tell when the list changes.
+    """
 
     list_changed: bool | UnsetType = UNSET
 
@@ -24,33 +28,57 @@ class SamplingCapability(Wire, frozen=True, kw_only=True):
 
 
 class ElicitationCapability(Wire, frozen=True, kw_only=True):
-    """The client can ask its user; naming no mode means forms (2025-11-25 client/elicitation)."""
+    """The client can ask its user; naming no mode means forms (2025-11-25 client/elicitation).
+
+    Attributes:
+        form: present: the user can fill in forms.
+        url: present: the user can open pages (since 2025-11-25).
+    """
 
     form: dict[str, Any] | UnsetType = UNSET
     url: dict[str, Any] | UnsetType = UNSET
 
 
 class ElicitationTasks(Wire, frozen=True, kw_only=True):
-    """Elicitation requests that may run as tasks (2025-11-25)."""
+    """Elicitation requests that may run as tasks (2025-11-25).
+
+    Attributes:
+        create: present: ``elicitation/create`` may.
+    """
 
     create: dict[str, Any] | UnsetType = UNSET
 
 
 class SamplingTasks(Wire, frozen=True, kw_only=True):
-    """Sampling requests that may run as tasks (2025-11-25)."""
+    """Sampling requests that may run as tasks (2025-11-25).
+
+    Attributes:
+        create_message: present: ``sampling/createMessage`` may.
+    """
 
     create_message: dict[str, Any] | UnsetType = UNSET
 
 
 class ClientTaskRequests(Wire, frozen=True, kw_only=True):
-    """The requests to a client that may run as tasks (2025-11-25)."""
+    """The requests to a client that may run as tasks (2025-11-25).
+
+    Attributes:
+        elicitation: elicitation requests that may.
+        sampling: sampling requests that may.
+    """
 
     elicitation: ElicitationTasks | UnsetType = UNSET
     sampling: SamplingTasks | UnsetType = UNSET
 
 
 class ClientTasksCapability(Wire, frozen=True, kw_only=True):
-    """The client can run what it is asked as tasks (2025-11-25)."""
+    """The client can run what it is asked as tasks (2025-11-25).
+
+    Attributes:
+        cancel: present: ``tasks/cancel`` is served.
+        list: present: ``tasks/list`` is served.
+        requests: the requests that may run as tasks.
+    """
 
     cancel: dict[str, Any] | UnsetType = UNSET
     list: dict[str, Any] | UnsetType = UNSET
@@ -58,7 +86,16 @@ class ClientTasksCapability(Wire, frozen=True, kw_only=True):
 
 
 class ClientCapabilities(Wire, frozen=True, kw_only=True):
-    """The capabilities of a client: what it can do for a server."""
+    """The capabilities of a client: what it can do for a server.
+
+    Attributes:
+        roots: it can list roots.
+        sampling: it can have a model write a message.
+        elicitation: it can ask its user.
+        tasks: requests may run as tasks (2025-11-25).
+        extensions: settings of extensions, by identifier.
+        experimental: settings outside the specification, by name.
+    """
 
     roots: RootsCapability | UnsetType = UNSET
     sampling: SamplingCapability | UnsetType = UNSET
@@ -69,38 +106,65 @@ class ClientCapabilities(Wire, frozen=True, kw_only=True):
 
 
 class PromptsCapability(Wire, frozen=True, kw_only=True):
-    """The server has prompts, and maybe tells when the list of them changes."""
+    """The server has prompts, and maybe tells when the list of them changes.
+
+    Attributes:
+        list_changed: notifications tell when the list changes.
+    """
 
     list_changed: bool | UnsetType = UNSET
 
 
 class ResourcesCapability(Wire, frozen=True, kw_only=True):
-    """The server has resources, and maybe tells when the list or one of them changes."""
+    """The server has resources, and maybe tells when the list or one of them changes.
+
+    Attributes:
+        subscribe: clients may subscribe to single resources.
+        list_changed: notifications tell when the list changes.
+    """
 
     subscribe: bool | UnsetType = UNSET
     list_changed: bool | UnsetType = UNSET
 
 
 class ToolsCapability(Wire, frozen=True, kw_only=True):
-    """The server has tools, and maybe tells when the list of them changes."""
+    """The server has tools, and maybe tells when the list of them changes.
+
+    Attributes:
+        list_changed: notifications tell when the list changes.
+    """
 
     list_changed: bool | UnsetType = UNSET
 
 
 class ToolTasks(Wire, frozen=True, kw_only=True):
-    """Tool requests that may run as tasks (2025-11-25)."""
+    """Tool requests that may run as tasks (2025-11-25).
+
+    Attributes:
+        call: present: ``tools/call`` may.
+    """
 
     call: dict[str, Any] | UnsetType = UNSET
 
 
 class ServerTaskRequests(Wire, frozen=True, kw_only=True):
-    """The requests to a server that may run as tasks (2025-11-25)."""
+    """The requests to a server that may run as tasks (2025-11-25).
+
+    Attributes:
+        tools: tool requests that may.
+    """
 
     tools: ToolTasks | UnsetType = UNSET
 
 
 class ServerTasksCapability(Wire, frozen=True, kw_only=True):
-    """The server can run what it is asked as tasks (2025-11-25)."""
+    """The server can run what it is asked as tasks (2025-11-25).
+
+    Attributes:
+        cancel: present: ``tasks/cancel`` is served.
+        list: present: ``tasks/list`` is served.
+        requests: the requests that may run as tasks.
+    """
 
     cancel: dict[str, Any] | UnsetType = UNSET
     list: dict[str, Any] | UnsetType = UNSET
@@ -108,7 +172,18 @@ class ServerTasksCapability(Wire, frozen=True, kw_only=True):
 
 
 class ServerCapabilities(Wire, frozen=True, kw_only=True):
-    """The capabilities of a server: what it offers."""
+    """The capabilities of a server: what it offers.
+
+    Attributes:
+        tools: it has tools.
+        resources: it has resources.
+        prompts: it has prompts.
+        completions: it completes arguments (since 2025-03-26).
+        logging: it sends log messages.
+        tasks: requests may run as tasks (2025-11-25).
+        extensions: settings of extensions, by identifier.
+        experimental: settings outside the specification, by name.
+    """
 
     tools: ToolsCapability | UnsetType = UNSET
     resources: ResourcesCapability | UnsetType = UNSET
@@ -121,7 +196,14 @@ class ServerCapabilities(Wire, frozen=True, kw_only=True):
 
 
 class InitializeParams(Wire, frozen=True, kw_only=True):
-    """``initialize``: a client's first words (up to 2025-11-25)."""
+    """``initialize``: open a session (up to 2025-11-25).
+
+    Attributes:
+        protocol_version: the newest revision that the client speaks.
+        capabilities: what the client can do.
+        client_info: name and version of the client.
+        meta: further members, in ``_meta``.
+    """
 
     protocol_version: str
     capabilities: ClientCapabilities
@@ -149,19 +231,33 @@ class InitializeResult(Wire, frozen=True, kw_only=True):
 
 
 class InitializedParams(Wire, frozen=True, kw_only=True):
-    """``notifications/initialized``: the handshake is over (up to 2025-11-25)."""
+    """``notifications/initialized``: the handshake is over (up to 2025-11-25).
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
 
 class DiscoverParams(Wire, frozen=True, kw_only=True):
-    """``server/discover``: what do you speak and offer (since 2026-07-28)?"""
+    """``server/discover``: ask for revisions and capabilities (since 2026-07-28).
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
 
 class DiscoverResult(CacheableResult, frozen=True, kw_only=True):
-    """The revisions a server speaks, and what it offers (2026-07-28 server/discover)."""
+    """The revisions a server speaks, and what it offers (2026-07-28 server/discover).
+
+    Attributes:
+        supported_versions: the revisions.
+        capabilities: what the server offers.
+        instructions: how to use it, for a model to read.
+    """
 
     supported_versions: list[str]
     capabilities: ServerCapabilities
@@ -169,6 +265,10 @@ class DiscoverResult(CacheableResult, frozen=True, kw_only=True):
 
 
 class PingParams(Wire, frozen=True, kw_only=True):
-    """``ping``: are you there (up to 2025-11-25)?"""
+    """``ping``: ask whether the other side answers (up to 2025-11-25).
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET

@@ -27,6 +27,14 @@ class RequestMeta(Wire, frozen=True, kw_only=True):
 
     Since 2026-07-28 (basic#_meta) every request states its revision and its sender's
     capabilities.
+
+    Attributes:
+        progress_token: the token that notifications of progress carry; absent where none are
+            wanted.
+        protocol_version: the revision of the request (since 2026-07-28).
+        client_info: name and version of the client (since 2026-07-28).
+        client_capabilities: what the client can do (since 2026-07-28).
+        log_level: the least severe log messages wanted (since 2026-07-28).
     """
 
     progress_token: Id | UnsetType = UNSET
@@ -43,6 +51,9 @@ class Envelope(Wire, frozen=True, kw_only=True):
 
     ``name``, ``uri`` and ``task_id`` are strings in every method of the specification; a custom
     method may use these members for anything.
+
+    Attributes:
+        meta: the reserved members of ``_meta``.
     """
 
     meta: RequestMeta | UnsetType = UNSET

@@ -10,6 +10,10 @@ class CancelledParams(Wire, frozen=True, kw_only=True):
     """``notifications/cancelled``: the answer to a request is no longer wanted.
 
     ``request_id`` is optional in 2025-11-25 only (tasks are cancelled by ``tasks/cancel``).
+
+    Attributes:
+        reason: the reason in words.
+        meta: further members, in ``_meta``.
     """
 
     request_id: Id | UnsetType = UNSET
@@ -36,7 +40,11 @@ class ProgressParams(Wire, frozen=True, kw_only=True):
 
 
 class ListChangedParams(Wire, frozen=True, kw_only=True):
-    """Params of ``notifications/{tools,prompts,resources}/list_changed``: the list is to be fetched anew."""
+    """``notifications/{tools,prompts,resources}/list_changed``: the list is to be fetched anew.
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
@@ -45,6 +53,9 @@ class ResourceUpdatedParams(Wire, frozen=True, kw_only=True):
     """``notifications/resources/updated``: a resource has changed; read it anew.
 
     ``uri`` may lie below the one that was subscribed to.
+
+    Attributes:
+        meta: further members, in ``_meta``.
     """
 
     uri: str
@@ -52,13 +63,22 @@ class ResourceUpdatedParams(Wire, frozen=True, kw_only=True):
 
 
 class RootsListChangedParams(Wire, frozen=True, kw_only=True):
-    """``notifications/roots/list_changed``: list the roots anew (up to 2025-11-25)."""
+    """``notifications/roots/list_changed``: list the roots anew (up to 2025-11-25).
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
 
 class ElicitationCompleteParams(Wire, frozen=True, kw_only=True):
-    """``notifications/elicitation/complete``: the page elsewhere was dealt with (2025-11-25)."""
+    """``notifications/elicitation/complete``: the page elsewhere was dealt with (2025-11-25).
+
+    Attributes:
+        elicitation_id: ``elicitation_id`` of the :class:`ElicitParams`.
+        meta: further members, in ``_meta``.
+    """
 
     elicitation_id: str
     meta: Meta | UnsetType = UNSET
@@ -86,7 +106,12 @@ class SubscriptionFilter(Wire, frozen=True, kw_only=True):
 
 
 class ListenParams(Wire, frozen=True, kw_only=True):
-    """``subscriptions/listen``: tell me of these changes for as long as this stream lasts."""
+    """``subscriptions/listen``: send these changes for as long as this stream lasts (since 2026-07-28).
+
+    Attributes:
+        notifications: the wanted changes.
+        meta: further members, in ``_meta``.
+    """
 
     notifications: SubscriptionFilter
     meta: Meta | UnsetType = UNSET
@@ -97,7 +122,12 @@ class ListenResult(Result, frozen=True, kw_only=True):
 
 
 class AcknowledgedParams(Wire, frozen=True, kw_only=True):
-    """``notifications/subscriptions/acknowledged``: what was granted; first on the stream."""
+    """``notifications/subscriptions/acknowledged``: what was granted; first on the stream.
+
+    Attributes:
+        notifications: the granted changes.
+        meta: further members, in ``_meta``.
+    """
 
     notifications: SubscriptionFilter
     meta: Meta | UnsetType = UNSET
@@ -124,14 +154,24 @@ LOG_LEVELS: tuple[LogLevel, ...] = (
 
 
 class SetLevelParams(Wire, frozen=True, kw_only=True):
-    """``logging/setLevel``: the least severe level a session wants (up to 2025-11-25)."""
+    """``logging/setLevel``: the least severe level a session wants (up to 2025-11-25).
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     level: LogLevel
     meta: Meta | UnsetType = UNSET
 
 
 class LogMessageParams(Wire, frozen=True, kw_only=True):
-    """``notifications/message``: one log message; ``data`` is any JSON."""
+    """``notifications/message``: one log message; ``data`` is any JSON.
+
+    Attributes:
+        level: the severity.
+        logger: the source in the program.
+        meta: further members, in ``_meta``.
+    """
 
     level: LogLevel
     data: Any

@@ -7,7 +7,14 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 
 class PromptArgument(Wire, frozen=True, kw_only=True):
-    """One argument of a prompt; its value is always text."""
+    """One argument of a prompt; its value is always text.
+
+    Attributes:
+        name: for programs.
+        title: a name for people.
+        description: an explanation for people and models.
+        required: the prompt cannot be had without it; False where absent.
+    """
 
     name: str
     title: str | UnsetType = UNSET
@@ -16,7 +23,14 @@ class PromptArgument(Wire, frozen=True, kw_only=True):
 
 
 class Prompt(Wire, frozen=True, kw_only=True):
-    """A prompt: its name and its arguments."""
+    """A prompt: its name and its arguments.
+
+    Attributes:
+        title: a name for people.
+        description: an explanation for people and models.
+        icons: pictures for user interfaces.
+        meta: further members, in ``_meta``.
+    """
 
     name: str
     title: str | UnsetType = UNSET
@@ -27,14 +41,24 @@ class Prompt(Wire, frozen=True, kw_only=True):
 
 
 class PromptMessage(Wire, frozen=True, kw_only=True):
-    """One message of a prompt."""
+    """One message of a prompt.
+
+    Attributes:
+        role: ``"user"`` or ``"assistant"``.
+        content: one block of content.
+    """
 
     role: Role
     content: ContentBlock
 
 
 class ListPromptsParams(Wire, frozen=True, kw_only=True):
-    """``prompts/list``: a page of the prompts there are."""
+    """``prompts/list``: one page of prompts.
+
+    Attributes:
+        cursor: ``next_cursor`` of the page before; absent for the first page.
+        meta: further members, in ``_meta``.
+    """
 
     cursor: str | UnsetType = UNSET
     meta: Meta | UnsetType = UNSET
@@ -48,7 +72,15 @@ class ListPromptsResult(CacheableResult, frozen=True, kw_only=True):
 
 
 class GetPromptParams(Wire, frozen=True, kw_only=True):
-    """``prompts/get``: a prompt with its blanks filled; for the rounds see ``CallToolParams``."""
+    """``prompts/get``: a prompt with its arguments filled in; for the rounds see ``CallToolParams``.
+
+    Attributes:
+        name: of the prompt.
+        arguments: values by name.
+        input_responses: answers to the questions of the round before (since 2026-07-28).
+        request_state: the server's state of the round before, handed back (since 2026-07-28).
+        meta: further members, in ``_meta``.
+    """
 
     name: str
     arguments: dict[str, str] | UnsetType = UNSET
@@ -58,7 +90,11 @@ class GetPromptParams(Wire, frozen=True, kw_only=True):
 
 
 class GetPromptResult(Result, frozen=True, kw_only=True):
-    """Result of ``prompts/get``: the messages of a prompt, with its arguments filled in."""
+    """``prompts/get``: the messages of a prompt, with its arguments filled in.
+
+    Attributes:
+        description: an explanation for people.
+    """
 
     messages: list[PromptMessage]
     description: str | UnsetType = UNSET

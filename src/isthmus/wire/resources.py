@@ -7,7 +7,18 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 
 class Resource(Wire, frozen=True, kw_only=True):
-    """One thing that can be read; ``size`` is in bytes, before any base64."""
+    """A resource that can be read; ``size`` is in bytes, before any base64.
+
+    Attributes:
+        uri: its address, which is its identity.
+        name: for programs.
+        title: a name for people.
+        description: an explanation for people and models.
+        mime_type: the media type, where it is known.
+        annotations: hints on its use: audience, priority, time of change.
+        icons: pictures for user interfaces.
+        meta: further members, in ``_meta``.
+    """
 
     uri: str
     name: str
@@ -21,7 +32,17 @@ class Resource(Wire, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Wire, frozen=True, kw_only=True):
-    """A family of resources; ``uri_template`` is an RFC 6570 template."""
+    """A family of resources; ``uri_template`` is an RFC 6570 template.
+
+    Attributes:
+        name: for programs.
+        title: a name for people.
+        description: an explanation for people and models.
+        mime_type: the media type, where it is known.
+        annotations: hints on its use: audience, priority, time of change.
+        icons: pictures for user interfaces.
+        meta: further members, in ``_meta``.
+    """
 
     uri_template: str
     name: str
@@ -34,7 +55,12 @@ class ResourceTemplate(Wire, frozen=True, kw_only=True):
 
 
 class ListResourcesParams(Wire, frozen=True, kw_only=True):
-    """``resources/list``: a page of the resources there are."""
+    """``resources/list``: one page of resources.
+
+    Attributes:
+        cursor: ``next_cursor`` of the page before; absent for the first page.
+        meta: further members, in ``_meta``.
+    """
 
     cursor: str | UnsetType = UNSET
     meta: Meta | UnsetType = UNSET
@@ -48,21 +74,37 @@ class ListResourcesResult(CacheableResult, frozen=True, kw_only=True):
 
 
 class ListResourceTemplatesParams(Wire, frozen=True, kw_only=True):
-    """``resources/templates/list``: a page of the templates there are."""
+    """``resources/templates/list``: one page of templates.
+
+    Attributes:
+        cursor: ``next_cursor`` of the page before; absent for the first page.
+        meta: further members, in ``_meta``.
+    """
 
     cursor: str | UnsetType = UNSET
     meta: Meta | UnsetType = UNSET
 
 
 class ListResourceTemplatesResult(CacheableResult, frozen=True, kw_only=True):
-    """One page of templates; ``next_cursor`` is present where there are more."""
+    """One page of templates; ``next_cursor`` is present where there are more.
+
+    Attributes:
+        resource_templates: the templates of this page.
+    """
 
     resource_templates: list[ResourceTemplate]
     next_cursor: str | UnsetType = UNSET
 
 
 class ReadResourceParams(Wire, frozen=True, kw_only=True):
-    """``resources/read``: the contents of one resource; for the rounds see ``CallToolParams``."""
+    """``resources/read``: the contents of one resource; for the rounds see ``CallToolParams``.
+
+    Attributes:
+        uri: of the resource.
+        input_responses: answers to the questions of the round before (since 2026-07-28).
+        request_state: the server's state of the round before, handed back (since 2026-07-28).
+        meta: further members, in ``_meta``.
+    """
 
     uri: str
     input_responses: InputResponses | UnsetType = UNSET
@@ -77,14 +119,24 @@ class ReadResourceResult(CacheableResult, frozen=True, kw_only=True):
 
 
 class SubscribeParams(Wire, frozen=True, kw_only=True):
-    """``resources/subscribe``: tell me when it changes (up to 2025-11-25)."""
+    """``resources/subscribe``: notify the client when a resource changes (up to 2025-11-25).
+
+    Attributes:
+        uri: of the resource.
+        meta: further members, in ``_meta``.
+    """
 
     uri: str
     meta: Meta | UnsetType = UNSET
 
 
 class UnsubscribeParams(Wire, frozen=True, kw_only=True):
-    """``resources/unsubscribe``: tell me no more (up to 2025-11-25)."""
+    """``resources/unsubscribe``: end a subscription (up to 2025-11-25).
+
+    Attributes:
+        uri: as it was subscribed to.
+        meta: further members, in ``_meta``.
+    """
 
     uri: str
     meta: Meta | UnsetType = UNSET

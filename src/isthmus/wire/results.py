@@ -15,6 +15,9 @@ class Result(Wire, frozen=True, kw_only=True):
 
     Since 2026-07-28 ``result_type`` is required on the wire; the router writes it where a
     handler leaves it out. A client treats its absence as ``"complete"``.
+
+    Attributes:
+        meta: further members, in ``_meta``.
     """
 
     result_type: str | UnsetType = UNSET
@@ -44,7 +47,12 @@ InputResponses: TypeAlias = dict[str, Raw]
 
 
 class InputRequest(Wire, frozen=True, kw_only=True):
-    """One question: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``."""
+    """One question: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
+
+    Attributes:
+        method: the method.
+        params: its params, as raw JSON.
+    """
 
     method: str
     params: Raw | UnsetType = UNSET

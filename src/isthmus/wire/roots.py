@@ -4,7 +4,12 @@ from isthmus.wire.struct import UNSET, Meta, UnsetType, Wire
 
 
 class Root(Wire, frozen=True, kw_only=True):
-    """One place; ``uri`` is a ``file://`` URI."""
+    """One place where a server may work; ``uri`` is a ``file://`` URI.
+
+    Attributes:
+        name: for people.
+        meta: further members, in ``_meta``.
+    """
 
     uri: str
     name: str | UnsetType = UNSET
@@ -12,13 +17,21 @@ class Root(Wire, frozen=True, kw_only=True):
 
 
 class ListRootsParams(Wire, frozen=True, kw_only=True):
-    """``roots/list``: where may I work?"""
+    """``roots/list``: ask where the server may work.
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
 
 class ListRootsResult(Wire, frozen=True, kw_only=True):
-    """The places there are; ``meta`` is for revisions up to 2025-11-25."""
+    """The places where a server may work; ``meta`` is for revisions up to 2025-11-25.
+
+    Attributes:
+        roots: the places.
+    """
 
     roots: list[Root]
     meta: Meta | UnsetType = UNSET

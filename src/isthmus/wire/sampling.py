@@ -16,7 +16,14 @@ from isthmus.wire.tools import Tool
 
 
 class ToolUseContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="tool_use"):
-    """The model wants a tool called (since 2025-11-25)."""
+    """The model wants a tool called (since 2025-11-25).
+
+    Attributes:
+        id: which the :class:`ToolResultContent` names.
+        name: of the tool.
+        input: its arguments.
+        meta: further members, in ``_meta``.
+    """
 
     id: str
     name: str
@@ -58,7 +65,12 @@ else:
 
 
 class SamplingMessage(Wire, frozen=True, kw_only=True):
-    """One message to or from a model; several blocks of content since 2025-11-25."""
+    """One message to or from a model; several blocks of content since 2025-11-25.
+
+    Attributes:
+        role: ``"user"`` or ``"assistant"``.
+        meta: further members, in ``_meta``.
+    """
 
     role: Role
     content: SamplingMessageContentBlock | list[SamplingMessageContentBlock]
@@ -72,7 +84,13 @@ class ModelHint(Wire, frozen=True, kw_only=True):
 
 
 class ModelPreferences(Wire, frozen=True, kw_only=True):
-    """Preferences among models: hints in order, and three weights from 0 to 1."""
+    """Preferences among models: hints in order, and three weights from 0 to 1.
+
+    Attributes:
+        cost_priority: weight of a low price.
+        speed_priority: weight of a fast answer.
+        intelligence_priority: weight of ability.
+    """
 
     hints: list[ModelHint] | UnsetType = UNSET
     cost_priority: int | float | UnsetType = UNSET
@@ -81,7 +99,11 @@ class ModelPreferences(Wire, frozen=True, kw_only=True):
 
 
 class ToolChoice(Wire, frozen=True, kw_only=True):
-    """Whether the model may, must or must not use tools (since 2025-11-25)."""
+    """Whether the model may, must or must not use tools (since 2025-11-25).
+
+    Attributes:
+        mode: ``"auto"`` (may, also where absent), ``"required"`` (must) or ``"none"`` (must not).
+    """
 
     mode: Literal["auto", "required", "none"] | UnsetType = UNSET
 
@@ -123,6 +145,11 @@ class CreateMessageResult(Wire, frozen=True, kw_only=True):
 
     ``stop_reason`` is ``"endTurn"``, ``"stopSequence"``, ``"maxTokens"``, ``"toolUse"`` or the
     provider's own word.
+
+    Attributes:
+        role: ``"user"`` or ``"assistant"``.
+        content: one block, or several since 2025-11-25.
+        meta: further members, in ``_meta``.
     """
 
     role: Role

@@ -27,7 +27,11 @@ class TaskMetadata(Wire, frozen=True, kw_only=True):
 
 
 class RelatedTaskMetadata(Wire, frozen=True, kw_only=True):
-    """Says in ``_meta`` which task a message belongs to."""
+    """The task that a message belongs to, in its ``_meta``.
+
+    Attributes:
+        task_id: id of the task.
+    """
 
     task_id: str
 
@@ -55,27 +59,45 @@ class Task(Wire, frozen=True, kw_only=True):
 
 
 class CreateTaskResult(Wire, frozen=True, kw_only=True):
-    """The answer to a request that now runs as a task."""
+    """The answer to a request that now runs as a task.
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     task: Task
     meta: Meta | UnsetType = UNSET
 
 
 class GetTaskParams(Wire, frozen=True, kw_only=True):
-    """``tasks/get``: where does it stand?"""
+    """``tasks/get``: ask for the state of a task.
+
+    Attributes:
+        task_id: id of the task.
+        meta: further members, in ``_meta``.
+    """
 
     task_id: str
     meta: Meta | UnsetType = UNSET
 
 
 class GetTaskResult(Task, frozen=True, kw_only=True):
-    """The state of a task."""
+    """The state of a task.
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
 
 class GetTaskPayloadParams(Wire, frozen=True, kw_only=True):
-    """``tasks/result``: what came of it? Answered when the task is over."""
+    """``tasks/result``: ask for the result of a task; it is answered when the task is over.
+
+    Attributes:
+        task_id: id of the task.
+        meta: further members, in ``_meta``.
+    """
 
     task_id: str
     meta: Meta | UnsetType = UNSET
@@ -86,14 +108,24 @@ GetTaskPayloadResult: TypeAlias = Raw
 
 
 class ListTasksParams(Wire, frozen=True, kw_only=True):
-    """Params of ``tasks/list``, which asks for the known tasks."""
+    """``tasks/list``: one page of the known tasks.
+
+    Attributes:
+        cursor: ``next_cursor`` of the page before; absent for the first page.
+        meta: further members, in ``_meta``.
+    """
 
     cursor: str | UnsetType = UNSET
     meta: Meta | UnsetType = UNSET
 
 
 class ListTasksResult(Wire, frozen=True, kw_only=True):
-    """Result of ``tasks/list``: one page of tasks."""
+    """``tasks/list``: one page of tasks.
+
+    Attributes:
+        next_cursor: for the next page; absent on the last one.
+        meta: further members, in ``_meta``.
+    """
 
     tasks: list[Task]
     next_cursor: str | UnsetType = UNSET
@@ -101,20 +133,33 @@ class ListTasksResult(Wire, frozen=True, kw_only=True):
 
 
 class CancelTaskParams(Wire, frozen=True, kw_only=True):
-    """Params of ``tasks/cancel``, which stops a task."""
+    """``tasks/cancel``: stop a task.
+
+    Attributes:
+        task_id: id of the task.
+        meta: further members, in ``_meta``.
+    """
 
     task_id: str
     meta: Meta | UnsetType = UNSET
 
 
 class CancelTaskResult(Task, frozen=True, kw_only=True):
-    """The task as it was cancelled."""
+    """The state of the task that was cancelled.
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
 
 class TaskStatusParams(Task, frozen=True, kw_only=True):
-    """``notifications/tasks/status``: a task's status has changed."""
+    """``notifications/tasks/status``: a task's status has changed.
+
+    Attributes:
+        meta: further members, in ``_meta``.
+    """
 
     meta: Meta | UnsetType = UNSET
 
@@ -163,7 +208,13 @@ class DetailedTask(FlatTask, frozen=True, kw_only=True):
 
 
 class UpdateTaskParams(Wire, frozen=True, kw_only=True):
-    """``tasks/update``: answers to questions of a task, by the keys they were asked under."""
+    """``tasks/update``: answers to questions of a task, by the keys they were asked under.
+
+    Attributes:
+        task_id: id of the task.
+        input_responses: answers, by the keys of the questions.
+        meta: further members, in ``_meta``.
+    """
 
     task_id: str
     input_responses: InputResponses

@@ -30,7 +30,11 @@ class ToolAnnotations(Wire, frozen=True, kw_only=True):
 
 
 class ToolExecution(Wire, frozen=True, kw_only=True):
-    """Whether a tool may, must or must not run as a task (2025-11-25)."""
+    """Whether a tool may, must or must not run as a task (2025-11-25).
+
+    Attributes:
+        task_support: ``"forbidden"`` (also where absent), ``"optional"`` or ``"required"``.
+    """
 
     task_support: Literal["forbidden", "optional", "required"] | UnsetType = UNSET
 
@@ -63,7 +67,12 @@ class Tool(Wire, frozen=True, kw_only=True):
 
 
 class ListToolsParams(Wire, frozen=True, kw_only=True):
-    """``tools/list``: a page of the tools there are."""
+    """``tools/list``: one page of tools.
+
+    Attributes:
+        cursor: ``next_cursor`` of the page before; absent for the first page.
+        meta: further members, in ``_meta``.
+    """
 
     cursor: str | UnsetType = UNSET
     meta: Meta | UnsetType = UNSET

@@ -13,13 +13,22 @@ rounds; the budget is used up; the user stopped it; there is no answer to be had
 
 
 class Text(Struct, frozen=True, tag="text"):
-    """A piece of what the model writes."""
+    """A piece of what the model writes.
+
+    Attributes:
+        text: the piece.
+    """
 
     text: str
 
 
 class Inserted(Struct, frozen=True, kw_only=True, tag="inserted"):
-    """Messages of a server's prompt are part of the conversation now."""
+    """Messages of a server's prompt are part of the conversation now.
+
+    Attributes:
+        name: of the prompt, in the catalog.
+        messages: the messages.
+    """
 
     name: str
     messages: tuple[SamplingMessage, ...]
@@ -43,7 +52,13 @@ class ToolAsked(Struct, frozen=True, kw_only=True, tag="tool_asked"):
 
 
 class ToolRunning(Struct, frozen=True, kw_only=True, tag="tool_running"):
-    """The server tells how far it has come; ``total`` is None where it does not know."""
+    """The progress that a server reports; ``total`` is None where it does not know it.
+
+    Attributes:
+        id: of the call.
+        progress: how far it has come.
+        message: the same in words.
+    """
 
     id: str
     progress: float
@@ -70,13 +85,21 @@ class ToolDone(Struct, frozen=True, kw_only=True, tag="tool_done"):
 
 
 class Question(Struct, frozen=True, tag="question"):
-    """A person is asked something in the course of this; the host's surfaces show it."""
+    """A person is asked something in the course of this; the host's surfaces show it.
+
+    Attributes:
+        interaction: the question.
+    """
 
     interaction: Interaction
 
 
 class Noted(Struct, frozen=True, tag="noted"):
-    """Something that the user should know: tools that were left out, for example."""
+    """Something that the user should know: tools that were left out, for example.
+
+    Attributes:
+        text: the note.
+    """
 
     text: str
 

@@ -77,7 +77,14 @@ class SamplingAsked(Struct, frozen=True, kw_only=True, tag="sampling.request"):
 
 
 class SamplingWritten(Struct, frozen=True, kw_only=True, tag="sampling.respond"):
-    """May the server have what the model wrote? The result is editable."""
+    """May the server have what the model wrote? The result is editable.
+
+    Attributes:
+        params: the request of the server.
+        tokens_in: tokens that the model read.
+        tokens_out: tokens that it wrote.
+        cost: in micro-dollars; None where no price is known.
+    """
 
     params: CreateMessageParams
     result: CreateMessageResult
