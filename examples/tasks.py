@@ -74,15 +74,15 @@ async def reserve(ctx: Context) -> str:
 async def main() -> None:
     """Order from the kitchen, in three ways, and be asked for long."""
     async with Client(server, elicit=lambda _: Accepted({"minutes": 5})) as client:
-        # A task is awaited as any call is; its questions reach the same handler.
+        # `call_tool` waits for a task, and its questions reach the same handler.
         print((await client.call_tool("steak")).text)
 
-        # Or it is started, looked at, and fetched when its result is wanted.
+        # `start_tool` starts it, and the handle fetches its result later.
         task = await client.start_tool("soup", {"portions": 3})
         print("ordered:", (await task.status()).status)
         print((await task.result()).text)
 
-        # Nobody waits any more, so nobody cooks any more.
+        # `cancel` stops the task at the server.
         dinner = await client.start_tool("banquet", {"guests": 400})
         await dinner.cancel()
         print("cancelled:", (await dinner.status()).status)
