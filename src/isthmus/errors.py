@@ -140,7 +140,7 @@ class NotInRevision(UsageError):
 
 
 class CapabilityMissing(UsageError):
-    """The other side did not declare the capability this needs.
+    """A capability that the request needs was not declared by the other side.
 
     Attributes:
         required: what it would have had to declare, as in its capabilities: ``{"sampling": {}}``.
@@ -280,7 +280,7 @@ def refused(code: int, message: str, data: Any = None) -> Refused:
 
 
 class HttpRefused(PeerError):
-    """The server answered a message with an HTTP status, and with no message of its own.
+    """An answer with an HTTP error status, and without a JSON-RPC message.
 
     Attributes:
         status: the HTTP status code.
@@ -302,7 +302,7 @@ def summarize_body(body: str) -> str:
 
 
 class ToolFailed(PeerError):
-    """A tool's result said ``isError``; ``result`` is the whole of it."""
+    """The result of ``tool`` has ``isError``: ``text`` is its text, ``result`` the whole of it."""
 
     def __init__(self, tool: str, text: str, result: Any) -> None:
         super().__init__(f"tool {tool!r} failed: {text}")
@@ -405,7 +405,7 @@ class ScopeShortfall(AuthError):
 
 
 class TaskCancelled(IsthmusError):
-    """The task that somebody waits for was cancelled, so that it has no result."""
+    """The awaited task was cancelled, so that it has no result."""
 
 
 class TooManyRounds(IsthmusError):

@@ -186,7 +186,7 @@ class ToolTask:
         return ToolResult(self.tool, done)
 
     async def cancel(self) -> None:
-        """Have the server stop it; nothing happens where it is over.
+        """Stop the task at the server (``tasks/cancel``); nothing happens where it is over.
 
         Raises:
             Refused: the server knows no such task, or does not cancel.

@@ -652,7 +652,7 @@ class Server(Generic[StateT]):
 
     @property
     def takes_secret(self) -> bool:
-        """Whether it was given no secret and no store, and may still be: it has not begun to serve."""
+        """Whether a secret may still be set: none was given, nor a store, and it has not begun to serve."""
         return self._router is None and not self._settings.is_settled
 
     @property

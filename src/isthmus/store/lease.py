@@ -11,7 +11,7 @@ from isthmus.store.kv import KV, KVEntry
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A name that somebody holds.
+    """A lease: a name with its present holder.
 
     Attributes:
         name: what is held.

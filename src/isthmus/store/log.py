@@ -42,7 +42,7 @@ class LogLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Log(Protocol):
-    """Keeps the entries of streams, by the streams' names.
+    """Log of streams: the entries of each, by the name of the stream.
 
     A stream has one writer, which counts its entries: 1, 2, 3, … Whoever takes over from a writer
     that is gone goes on behind the last entry, and the first writer is refused from then on.

@@ -42,7 +42,7 @@ class MemoryStore:
         return known if known.rate == rate else known.share(rate)
 
     async def open(self, *, durable: bool = False) -> None:
-        """Nothing has to be opened; where memory will do, ``durable`` is not asked for."""
+        """Do nothing: memory needs no opening; ``durable`` is not asked for where memory will do."""
 
     async def close(self) -> None:
-        """Nothing has to be closed: what is in it outlives its nodes."""
+        """Do nothing: its contents outlive the nodes that use it."""

@@ -43,7 +43,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Meter(Protocol):
-    """Says whether a key may do something now, or how long it has to wait.
+    """Rate limiter: whether a key may do something now, or how long it has to wait.
 
     One in memory is :class:`MemoryMeter`; one that several processes share is a class with this
     method.

@@ -40,7 +40,7 @@ class Preregistered(Protocol):
 
 
 class StaticClient:
-    """A client that somebody registered at an authorization server, by hand or by a form there.
+    """A client that was registered at an authorization server beforehand, by hand or by a form there.
 
     Example::
 

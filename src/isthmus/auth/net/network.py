@@ -55,7 +55,7 @@ MAX_ANSWER_BYTES = 256 * 1024
 
 
 class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Policy for requests to URLs that somebody else chose.
+    """Policy for requests to URLs that come from outside (SSRF protection).
 
     Public addresses by ``https`` are always allowed.
 

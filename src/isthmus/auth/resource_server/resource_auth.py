@@ -105,7 +105,7 @@ class ScopeModel:
 
 
 class ResourceAuth:
-    """Lets in whoever has a token for this server, and to what the token allows.
+    """OAuth resource server: admits requests with a token for this server, to what its scopes allow.
 
     Example:
         >>> from isthmus import Server

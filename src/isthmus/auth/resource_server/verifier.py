@@ -93,7 +93,7 @@ class TokenVerifier(Protocol):
 
 
 class VerifierUnavailable(AuthError):
-    """Nobody can tell now whose a token is: the answer is 503, since 401 would start a login.
+    """Tokens cannot be verified now: the answer is 503, since 401 would start a login.
 
     Attributes:
         retry_after: seconds until it is worth another try.
@@ -171,7 +171,7 @@ class ByIssuer:
 
 
 class StaticTokens:
-    """Knows tokens by heart. They are good for this server alone, for as long as it knows them.
+    """Fixed tokens, for this server alone, valid for as long as this object has them.
 
     Only digests of them are kept. Which of them a token is, and whether it is any, is found in the
     same time, however many there are.

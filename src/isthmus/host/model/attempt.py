@@ -50,7 +50,7 @@ def new_id(clock: Callable[[], float] = time.time) -> str:
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One thing that somebody wants done.
+    """An attempt: one action that a principal wants done.
 
     Attributes:
         id: its name, here, in the audit log and on every surface.

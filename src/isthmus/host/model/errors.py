@@ -49,7 +49,7 @@ class HostError(IsthmusError):
 
 
 class Unknown(HostError, UsageError):
-    """Nothing here has this name; the message has the names that are near."""
+    """An unknown name: of a server, tool, resource or prompt; the message has names that are near."""
 
 
 class BadArguments(HostError, UsageError):
@@ -57,7 +57,7 @@ class BadArguments(HostError, UsageError):
 
 
 class Denied(HostError):
-    """It may not be done.
+    """A denied attempt: policy or a person said no, and nothing was done.
 
     Attributes:
         rule: the rule of the policy that decided; empty where it was none.
@@ -105,7 +105,7 @@ class ApprovalPending(Denied):
 
 
 class UserDeclined(HostError):
-    """The call was under way, the server asked for something, and a person refused it.
+    """A refused question: the server asked for something during the call, and a person refused.
 
     Attributes:
         what: what was asked for, as an action: ``sampling.request``, for example.
@@ -117,7 +117,7 @@ class UserDeclined(HostError):
 
 
 class OutcomeUnknown(HostError):
-    """It was sent, and no answer came, or none of the server's own: it is not sent again.
+    """A call was sent, and its outcome is not known: no answer came. It is not sent again.
 
     Attributes:
         call: the attempt's id, as it stands in the audit log.
@@ -129,7 +129,7 @@ class OutcomeUnknown(HostError):
 
 
 class ServerUnavailable(HostError):
-    """The server is not there.
+    """A server that cannot be reached; nothing was sent.
 
     Attributes:
         server: its name.
@@ -189,7 +189,7 @@ class AccountRequired(AuthRequired):
 
 
 class Exhausted(HostError):
-    """Too much at once, too often, or over a budget.
+    """A limit was reached: too much at once, too often, or over a budget.
 
     Attributes:
         retry_after: seconds until it may go through; None where waiting does not help.

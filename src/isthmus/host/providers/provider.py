@@ -77,7 +77,7 @@ def check_token_count(count: int | None) -> int | None:
 
 
 class Provider(Protocol):
-    """The protocol of a provider.
+    """Protocol of a provider of models.
 
     Attributes:
         name: what models name it by in the catalog of models.
@@ -112,7 +112,7 @@ class Provider(Protocol):
 
 
 class ProviderError(HostError):
-    """A provider gave no answer.
+    """A provider of models failed to answer.
 
     Attributes:
         provider: its name.

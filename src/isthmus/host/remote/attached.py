@@ -184,7 +184,7 @@ class AttachedHost(HostView):
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Have traffic recorded there, as long as this lasts."""
+        """Record traffic in the host, as long as this lasts."""
         async with self._stay(AskWatch(id=self.number_request())):
             yield
 

@@ -137,7 +137,7 @@ class HostView(ABC):
 
     @abstractmethod
     def watch(self) -> AbstractAsyncContextManager[None]:
-        """Have traffic recorded, as long as this lasts: calls, their steps and messages.
+        """Record traffic, as long as this lasts: calls, their steps and messages.
 
         Where nobody watches, nothing is recorded, and :meth:`traffic` has what was recorded before.
         """
@@ -155,7 +155,7 @@ class HostView(ABC):
 
     @abstractmethod
     async def ask(self, request: HostRequest, kind: type[T], *, run: str | None = None) -> T:
-        """Have a request answered.
+        """Send a request to the host, and wait for the answer.
 
         Args:
             request: what is wanted.
@@ -217,7 +217,7 @@ class HostView(ABC):
         return await self.ask(AskFree(id=self.number_request(), question=id, holder=holder), bool)
 
     async def server_do(self, name: str, what: ServerDo, *, by: str = "") -> None:
-        """Have something done with a server.
+        """Start, stop, restart, enable or disable a server.
 
         Args:
             name: which.
@@ -232,7 +232,7 @@ class HostView(ABC):
         await self.ask(request, NONE_TYPE)
 
     async def log_tail(self, server: str) -> Sequence[str]:
-        """The last lines that a server's process wrote for people."""
+        """The last lines that the process of ``server`` wrote to standard error."""
         return await self.ask(AskLog(id=self.number_request(), server=server), list[str])
 
     async def grants(self) -> Sequence[GrantLine]:
@@ -430,7 +430,7 @@ class HostView(ABC):
         await self.ask(AskRemoveServer(id=self.number_request(), name=name, by=by), NONE_TYPE)
 
     async def server_address(self, server: str) -> ServerAddress:
-        """The address of a server, without secrets.
+        """The address of ``server``, without secrets.
 
         Raises:
             Unknown: there is none of this name.
@@ -460,7 +460,7 @@ class HostView(ABC):
         return found
 
     async def call_rows(self, call: str) -> Sequence[AuditLine]:
-        """The rows of a call, the oldest first."""
+        """The rows of the audit log of one ``call``, by its id, the oldest first."""
         return await self.ask(AskCallRows(id=self.number_request(), call=call), list[AuditLine])
 
     async def verify_audit(self) -> AuditVerdict:
@@ -474,7 +474,7 @@ class HostView(ABC):
         return await self.ask(AskTraffic(id=self.number_request(), query=query), list[CallRecord])
 
     async def call_record(self, call: str) -> CallRecord | None:
-        """The recorded call of this id; None where there is none, or none any more."""
+        """The recorded call with the id ``call``; None where there is none, or none any more."""
         kind: Any = CallRecord | None
         found: CallRecord | None = await self.ask(
             AskCallRecord(id=self.number_request(), call=call), kind
@@ -482,11 +482,11 @@ class HostView(ABC):
         return found
 
     async def wire_messages(self, call: str) -> Sequence[WireMessage]:
-        """The messages of a recorded call, in order; empty where they are kept no more."""
+        """The messages of a recorded ``call``, by its id, in order; empty where they are kept no more."""
         return await self.ask(AskMessages(id=self.number_request(), call=call), list[WireMessage])
 
     async def figures(self, minutes: int = 60) -> TrafficFigures:
-        """Figures of the last minutes."""
+        """Figures of the traffic of the last ``minutes``."""
         return await self.ask(AskFigures(id=self.number_request(), minutes=minutes), TrafficFigures)
 
     # Policy

@@ -375,7 +375,7 @@ class Context(Generic[StateT]):
         key: str | None = None,
         task: bool = False,
     ) -> "SampledMessage":
-        """Have the client's model write the next message.
+        """Ask the client's model to write the next message (``sampling/createMessage``).
 
         Deprecated since 2026-07-28 (SEP-2577); a revision from 2027-07-28 on may remove it. New
         servers call a provider's API themselves.

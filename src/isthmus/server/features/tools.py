@@ -530,7 +530,7 @@ TOOL_NAME_PATTERN = r"[A-Za-z0-9_.-]{1,128}"
 
 
 def mirrored(header: str) -> msgspec.Meta:
-    """Have an argument travel in an HTTP header, too, for proxies to route by (since 2026-07-28).
+    """Mark an argument that also travels in an HTTP header, for proxies to route by (since 2026-07-28).
 
     ``region: Annotated[str, mirrored("Region")]`` travels in ``Mcp-Param-Region``. It must be a
     string, an integer or a boolean, and none that must stay between the two sides.

@@ -90,7 +90,7 @@ class CachedResponse(msgspec.Struct, frozen=True):
 
 
 class Caching(Middleware):
-    """Keeps results for a time and gives them again, in this process.
+    """Cache of results in this process, for a time.
 
     Kept are lists, resources, prompts, and calls of tools that are read-only as their annotations
     say; or, where ``tools`` is given, of those alone. An idempotent tool that writes is not: its second call has to write
@@ -157,7 +157,7 @@ class Caching(Middleware):
         self._connections: WeakKeyDictionary[Peer, str] = WeakKeyDictionary()
 
     def attach(self, server: "ServerParts") -> None:
-        """Hear of changes on the server.
+        """Listen to changes on ``server``, which end kept results.
 
         Raises:
             UsageError: it is in place on another server, whose results would be mixed with these.

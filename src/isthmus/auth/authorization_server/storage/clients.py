@@ -111,7 +111,7 @@ class RegisteredClient(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     @property
     def public(self) -> bool:
-        """It has nothing to authenticate with."""
+        """Whether the client is public: it has no credentials (RFC 6749, section 2.1)."""
         return self.auth_method == "none"
 
 

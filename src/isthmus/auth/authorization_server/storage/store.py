@@ -55,7 +55,7 @@ class AuthStore(Protocol):
         ...
 
     async def read(self, work: Callable[[Records], T]) -> T:
-        """As :meth:`write`, for work that changes nothing."""
+        """Run ``work``, which changes nothing, with the records; as :meth:`write` otherwise."""
         ...
 
     async def close(self) -> None:

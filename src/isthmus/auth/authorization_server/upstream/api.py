@@ -52,7 +52,7 @@ class UpstreamUnavailable(ToolError):
 
 
 class UpstreamFailed(ToolError):
-    """The provider's API answered with an error.
+    """An error answer of the API of a provider.
 
     Attributes:
         status: its HTTP status.

@@ -50,7 +50,7 @@ FORWARDED_ERRORS = frozenset({"access_denied", "temporarily_unavailable"})
 
 
 class UpstreamLogin:
-    """Users of a provider: whoever can log in there can log in here.
+    """Login at a provider: its users can log in here.
 
     Their id is ``ISSUER|SUBJECT``, so that users of two providers are never the same. What they
     granted ends when the provider ends their login, and ``ctx.upstream(NAME)`` reaches its API.

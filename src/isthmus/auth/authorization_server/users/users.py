@@ -89,7 +89,7 @@ class LoginRedirect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """A refusal to log anybody in by this request, whatever is typed.
+    """Refusal of a login, whatever the user types.
 
     Attributes:
         text: a sentence for the page, which tells no secrets.
@@ -104,7 +104,7 @@ LoginOutcome: TypeAlias = LoginPage | LoginRedirect | User | LoginRefused
 
 
 class UserBackend(Protocol):
-    """Knows the users. One that is disabled loses their tokens when they are next checked."""
+    """Users of an authorization server. One that is disabled loses their tokens at the next check."""
 
     async def begin(self, request: LoginRequest) -> LoginOutcome:
         """Begin the login ``request`` of a browser; a :class:`User` where the user is known already."""
@@ -113,7 +113,7 @@ class UserBackend(Protocol):
     async def submit(
         self, request: LoginRequest, form: Mapping[str, str]
     ) -> User | LoginPage | LoginRefused:
-        """Judge the form that somebody sent from the login page.
+        """Judge the form that came from the login page.
 
         Args:
             request: where it came from.

@@ -41,7 +41,7 @@ class StoreBusy(AuthError):
 
 
 class FileTokenStore:
-    """Keeps tokens and registrations in one file, every record encrypted with AES-256-GCM.
+    """Store of tokens and registrations in one file, every record encrypted with AES-256-GCM.
 
     Several programs may use one file at once: changes take turns, and so do renewals of the same
     token. A file that is torn, changed, or not ours is an error and is never overwritten.

@@ -121,7 +121,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class TokenStore(Protocol):
-    """Keeps records for a client; the same ones for every program that shares it."""
+    """Store of tokens and registrations for a client; programs that share it have the same records."""
 
     async def get(self, key: Key) -> Record | None:
         """The record that is kept under a key."""
@@ -149,7 +149,7 @@ class TokenStore(Protocol):
 
 
 class MemoryTokenStore:
-    """Keeps records for as long as the program runs.
+    """Store of tokens and registrations in memory, for as long as the program runs.
 
     Args:
         most: how many records; the oldest ones go.
@@ -177,7 +177,7 @@ class MemoryTokenStore:
 
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
-        """Have renewals under a key take turns."""
+        """Let renewals under ``key`` take turns."""
         lock = self._locks.setdefault(key, asyncio.Lock())  # there while somebody holds it
         async with lock:
             yield

@@ -30,7 +30,7 @@ StoreKey: TypeAlias = bytes | str | Secret | Sequence[bytes | str | Secret]
 
 
 class StoreBroken(AuthError):
-    """The file of tokens cannot be used as it is: it was torn, changed, or is somebody else's.
+    """The file of tokens is unusable: it is damaged, was changed, or belongs to another user.
 
     Nothing in it is overwritten; the message says what to do.
     """
