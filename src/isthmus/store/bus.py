@@ -21,7 +21,7 @@ class Bus(Protocol):
     """Carries messages to all processes that listen; one in memory is :class:`MemoryBus`."""
 
     async def publish(self, channel: str, message: bytes) -> bool:
-        """Send a message to all who listen to a channel, this process included.
+        """Send ``message`` to all who listen to ``channel``, this process included.
 
         Returns:
             False where it is known that nobody listens; True where somebody may.
@@ -59,7 +59,11 @@ class MemoryBus:
         self._gaps: dict[object, Callable[[], None]] = {}
 
     async def publish(self, channel: str, message: bytes) -> bool:
-        """Send ``message`` to all who listen to ``channel``; see :meth:`Bus.publish`."""
+        """Send ``message`` to all who listen to ``channel``; see :meth:`Bus.publish`.
+
+        Returns:
+            False where nobody listens.
+        """
         listeners = self._channels.get(channel)
         if not listeners:
             return False

@@ -76,7 +76,7 @@ class Log(Protocol):
         ...
 
     async def forget(self, stream: str) -> None:
-        """Drop a stream and all its entries; nothing happens where there is none."""
+        """Drop ``stream`` and all its entries; nothing happens where there is none."""
         ...
 
 
@@ -158,6 +158,9 @@ class MemoryLog:
             stream: name of the stream.
             place: id of the first of them.
             values: the entries.
+
+        Raises:
+            Overtaken: the stream has an entry of this id, or a later one.
         """
         kept = self._streams.get(stream)
         last = 0 if kept is None else kept.last
@@ -201,6 +204,9 @@ class MemoryLog:
             stream: name of the stream.
             after: id of an entry, or 0 for the beginning.
             limit: the most entries to give.
+
+        Raises:
+            Forgotten: there was no such entry, or some of those after it are gone.
         """
         kept = self._streams.get(stream)
         if kept is None:

@@ -96,7 +96,7 @@ class Mailbox:
         self._unsubscribe: Unsubscribe | None = None
 
     def handle(self, topic: str, handler: Handler) -> None:
-        """Have ``handler`` take in the letters on ``topic``."""
+        """Call ``handler`` with each letter on ``topic``."""
         self._handlers[topic] = handler
 
     async def open(self) -> None:

@@ -119,7 +119,14 @@ class Loopback:
         self._wait = wait
 
     async def open(self, before: str | None = None) -> "LoopbackListener":
-        """Listen, on the port of the time before where that is free."""
+        """Listen for the browser that comes back.
+
+        Args:
+            before: the redirect URI of the time before, whose port is used again where it is free.
+
+        Raises:
+            AuthRequired: the port that was given is taken.
+        """
         wanted = self._port or parse_port(before)
         try:
             servers = await self._listen(wanted)
@@ -290,12 +297,15 @@ class ByHand:
         return self
 
     async def visit(self, url: str, state: Secret, show: ShowUrl) -> AuthorizationParams:  # noqa: ARG002 - as above
-        """Have the application send the user to a page, and take what comes back.
+        """Show the user a page through the application, and read the URL that the browser is sent back to.
 
         Args:
             url: the page of the authorization server.
             state: the state that came with the page (RFC 6749, section 10.12).
             show: not used: the application shows the URL.
+
+        Raises:
+            AuthUnsafe: the state that came back is not the one of this login.
         """
         from isthmus.auth.net.urls import check_browser_url
 

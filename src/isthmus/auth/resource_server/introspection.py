@@ -121,7 +121,7 @@ class IntrospectionVerifier:
         )
 
     def recall(self, name: bytes, resource: str) -> Principal | None:
-        """The principal of a token, while the last answer about it is believed.
+        """The principal of a token, while the last answer about it is valid; None otherwise.
 
         Args:
             name: digest of the token: ``Presented.name``.

@@ -150,7 +150,7 @@ class JWTVerifier:
         return Jwks(lambda: discover_jwks_uri(self.issuer, asked), asked)
 
     def recall(self, name: bytes, resource: str) -> Principal | None:
-        """The principal of a token that was verified before, while the keys are the same.
+        """The principal of a token that was verified before, while the keys are the same; None otherwise.
 
         Args:
             name: digest of the token: ``Presented.name``.

@@ -256,7 +256,7 @@ class ResourceAuth:
     # Who
 
     def recall(self, headers: Sequence[tuple[bytes, bytes]]) -> Principal | None:
-        """The principal of a known token in the ``headers`` of a request; see ``Authorizer.recall``.
+        """The principal of a known token in the ``headers`` of a request, or None; see ``Authorizer.recall``.
 
         Only what :meth:`admit` would let in is known here: one bearer token and no proof. A token that is
         bound to a key is left to it, since each request has a proof of its own.
@@ -270,7 +270,11 @@ class ResourceAuth:
         return None if principal is None or principal.jkt is not None else principal
 
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
-        """Find the sender of a request, given as ASGI ``scope``, by its token; see ``Authorizer.admit``."""
+        """Find the sender of a request, given as ASGI ``scope``, by its token; see ``Authorizer.admit``.
+
+        Returns:
+            The principal; the refusal; or None for an anonymous request, where those are let in.
+        """
         headers = scope["headers"]
         try:
             found = read_credentials(headers, self._max_token_bytes)

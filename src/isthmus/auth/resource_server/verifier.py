@@ -129,7 +129,7 @@ class ByIssuer:
         self._judges: BoundedDict[bytes, TokenVerifier] = BoundedDict(MAX_REMEMBERED_JUDGES)
 
     def recall(self, name: bytes, resource: str) -> Principal | None:
-        """The principal of a known token, as the verifier says that verified it before.
+        """The principal of a known token, as its verifier says; None where it is not known.
 
         Args:
             name: digest of the token: ``Presented.name``.

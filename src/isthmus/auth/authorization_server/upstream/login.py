@@ -81,7 +81,11 @@ class UpstreamLogin:
         self._attachment: tuple[ApprovingServer, UpstreamServices] | None = None
 
     def attach(self, authority: ApprovingServer) -> Mapping[str, AsgiApp]:
-        """The page at which users come back to ``authority``; see ``Delegated.attach``."""
+        """The page at which users come back to ``authority``; see ``Delegated.attach``.
+
+        Raises:
+            UsageError: it is attached to another authorization server.
+        """
         if self._attachment is not None:
             raise UsageError("an UpstreamLogin serves one AuthorizationServer: make another one")
         services: UpstreamServices = authority.services

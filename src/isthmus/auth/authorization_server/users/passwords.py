@@ -114,7 +114,7 @@ class PasswordUsers:
     # What the command line does, which may take its time
 
     def find(self, user_id: str) -> User | None:
-        """The user ``user_id``; blocks for as long as the disk does."""
+        """The user ``user_id``, or None; blocks for as long as the disk does."""
         with self._open_rows() as rows:
             row = rows.execute("SELECT id, name, disabled FROM user WHERE id = ?", (user_id,))
             found = row.fetchone()

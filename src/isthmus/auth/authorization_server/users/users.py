@@ -258,7 +258,7 @@ class HeaderUsers:
         return await self.begin(request)
 
     async def get(self, user_id: str) -> User | None:
-        """The user ``user_id``; the proxy alone knows whether it is still one."""
+        """The user ``user_id``, or None; the proxy alone knows whether it is still one."""
         return User(id=user_id)
 
     def _trusts(self, address: str) -> bool:

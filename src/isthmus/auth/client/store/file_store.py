@@ -83,7 +83,7 @@ class FileTokenStore:
         return f"FileTokenStore({str(self._path)!r})"
 
     async def get(self, key: Key) -> Record | None:
-        """The record that is kept under a key.
+        """The record under ``key``; None where there is none.
 
         Raises:
             StoreBroken: the file, or this record, is not as it was written.
@@ -107,7 +107,7 @@ class FileTokenStore:
         await asyncio.to_thread(self._change, keep)
 
     async def delete(self, key: Key) -> None:
-        """Keep nothing under a key any more.
+        """Delete the record under ``key``; nothing happens where there is none.
 
         Raises:
             StoreBroken, StoreBusy: as :meth:`put`.

@@ -124,7 +124,7 @@ class TokenStore(Protocol):
     """Store of tokens and registrations for a client; programs that share it have the same records."""
 
     async def get(self, key: Key) -> Record | None:
-        """The record that is kept under a key."""
+        """The record under ``key``; None where there is none."""
         ...
 
     async def put(self, key: Key, record: Record) -> None:
@@ -132,7 +132,7 @@ class TokenStore(Protocol):
         ...
 
     async def delete(self, key: Key) -> None:
-        """Keep nothing under a key any more; nothing happens where nothing was."""
+        """Delete the record under ``key``; nothing happens where there is none."""
         ...
 
     async def keys(self) -> list[Key]:
@@ -160,7 +160,7 @@ class MemoryTokenStore:
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, key: Key) -> Record | None:
-        """The record that is kept under a key."""
+        """The record under ``key``; None where there is none."""
         return self._records.get(key)
 
     async def put(self, key: Key, record: Record) -> None:
@@ -168,7 +168,7 @@ class MemoryTokenStore:
         self._records[key] = record
 
     async def delete(self, key: Key) -> None:
-        """Keep nothing under a key any more."""
+        """Delete the record under ``key``; nothing happens where there is none."""
         self._records.pop(key, None)
 
     async def keys(self) -> list[Key]:
