@@ -374,7 +374,7 @@ class Client:
     async def list_tools(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> list[Tool]:
-        """Every tool of the server.
+        """Every tool of the server, of all pages (``tools/list``).
 
         Over HTTP since 2026-07-28, tools with forbidden ``x-mcp-header`` marks are left out.
 
@@ -398,7 +398,7 @@ class Client:
         on_task: OnTask | None = None,
         prefer_task: bool = False,
     ) -> ToolResult:
-        """Call a tool, answering what the server asks on the way.
+        """Call a tool (``tools/call``), and answer what the server asks on the way.
 
         A task is awaited to its end all the same, and cancelled when nobody waits for it any more.
 
@@ -472,7 +472,7 @@ class Client:
         return ToolTask(self._tasks, tool, id, answered=answered)
 
     async def list_tasks(self) -> list[TaskState]:
-        """Every task of ours that the server knows (2025-11-25).
+        """Every task of this client that the server knows (``tasks/list`` of 2025-11-25).
 
         Raises:
             NotInRevision: other revisions list none.
@@ -485,7 +485,7 @@ class Client:
     async def list_resources(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> list[Resource]:
-        """Every resource of the server; ``fresh`` disregards kept answers, ``meta`` goes into ``_meta``.
+        """Every resource of the server (``resources/list``); ``fresh`` and ``meta`` as for :meth:`list_tools`.
 
         Raises:
             CapabilityMissing: the server has no resources.
@@ -495,7 +495,7 @@ class Client:
     async def list_resource_templates(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> list[ResourceTemplate]:
-        """Every resource template of the server; ``fresh`` disregards kept answers, ``meta`` goes into ``_meta``.
+        """Every resource template (``resources/templates/list``); ``fresh``, ``meta`` as for :meth:`list_tools`.
 
         It is empty where the server has resources but no list of templates.
 
@@ -513,7 +513,7 @@ class Client:
         fresh: bool = False,
         meta: Mapping[str, Any] | None = None,
     ) -> ReadResourceResult:
-        """Read a resource.
+        """Read a resource (``resources/read``).
 
         Args:
             uri: the resource.
@@ -551,7 +551,7 @@ class Client:
     async def list_prompts(
         self, *, fresh: bool = False, meta: Mapping[str, Any] | None = None
     ) -> list[Prompt]:
-        """Every prompt of the server; ``fresh`` disregards kept answers, ``meta`` goes into ``_meta``.
+        """Every prompt of the server (``prompts/list``); ``fresh`` and ``meta`` as for :meth:`list_tools`.
 
         Raises:
             CapabilityMissing: the server has no prompts.
@@ -567,7 +567,7 @@ class Client:
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> GetPromptResult:
-        """The messages of the prompt ``name``, with ``arguments`` filled in by the server.
+        """The messages of the prompt ``name``, with ``arguments`` filled in by the server (``prompts/get``).
 
         ``on_progress``, ``timeout`` (seconds) and ``meta`` mean what they mean in :meth:`call_tool`.
         """
@@ -583,7 +583,7 @@ class Client:
         timeout: float | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """Values that complete an argument; see :meth:`completer` for one that is being typed.
+        """Values that complete an argument (``completion/complete``); :meth:`completer` asks while it is typed.
 
         Args:
             ref: the prompt or resource template that has it.
@@ -598,7 +598,7 @@ class Client:
     def completer(
         self, ref: Reference, argument: str, *, delay: float = 0.15, ttl: float = 60.0
     ) -> Completer:
-        """Completes one blank while it is being typed.
+        """Completer of one argument while it is being typed.
 
         Args:
             ref: the prompt or resource template that has it.
@@ -613,7 +613,7 @@ class Client:
         return Completer(ask, delay=delay, ttl=ttl)
 
     def latest(self, kind: ChangeKind) -> list[Any] | None:
-        """A list as it was fetched last, without asking anybody; None where it never was.
+        """The list that was fetched last, without a request; None where none was.
 
         With ``Client(auto_refresh=True)`` it is fetched anew whenever the server says that it has changed.
 
@@ -682,7 +682,7 @@ class Client:
         await self._upkeep.set_log_level(level)
 
     async def set_roots(self, roots: Roots) -> None:
-        """Change where the server may work, and tell a server of up to 2025-11-25 so.
+        """Change the ``roots``, where the server may work, and notify a server of up to 2025-11-25.
 
         Raises:
             UsageError: the client was made without roots, so the server does not know of any; or a root cannot be one.
@@ -691,7 +691,7 @@ class Client:
             await self._upkeep.tell_roots_changed()
 
     async def roots_changed(self) -> None:
-        """Tell a server of up to 2025-11-25 that a function gives other roots than before."""
+        """Notify a server of up to 2025-11-25 that the function for roots gives others than before."""
         # spec 2025-11-25 client/roots#root-list-changes: clients that declared listChanged MUST
         # send it; since 2026-07-28 there is no such notification
         await self._upkeep.tell_roots_changed()

@@ -350,7 +350,7 @@ class Host:
             raise
 
     def expect_callers(self) -> None:
-        """Attempts are made here for clients of a gateway, which may be asked what servers ask."""
+        """Expect attempts for clients of a gateway, which may be asked what servers ask."""
         self._serves_callers = True
         if self._parts is not None:
             self._parts.clients.serves_callers = True
@@ -604,7 +604,7 @@ class Host:
 
     @property
     def traffic(self) -> "TrafficRecorder":
-        """The recorder of traffic: it has the calls that were made while somebody watched."""
+        """The recorder of traffic: it has the calls that were made while a surface watched."""
         return self._core.traffic
 
     @property
@@ -676,13 +676,13 @@ class Host:
         return {} if self.sampler is None else self.sampler.providers
 
     def attach(self, approver: "Approver | Ask") -> Approver:
-        """Add an approver: a surface or a function. Pending questions are put to it at once."""
+        """Add ``approver``, a surface or a function. Pending questions are put to it at once."""
         surface = make_approvers(approver)[0]
         self._core.broker.attach(surface)
         return surface
 
     def detach(self, approver: Approver) -> None:
-        """Remove an approver that :meth:`attach` returned: it is asked no more."""
+        """Remove ``approver``, which :meth:`attach` returned: it is asked no more."""
         self._core.broker.detach(approver)
 
     def run(

@@ -204,7 +204,7 @@ class Server(Generic[StateT]):
         return make_fastapi_server(cls, app, options)
 
     def use(self, middleware: M, /) -> M:
-        """Put a layer around everything that is served, inside those put before.
+        """Put ``middleware`` around everything that is served, inside those put before.
 
         It is an object with hooks, see :mod:`isthmus.server.middleware`, or an async function.
 
@@ -240,7 +240,7 @@ class Server(Generic[StateT]):
             self._handshake.instruct(given["instructions"])
 
     def extend(self, extension: "Extension", /) -> "Extension":
-        """Put an extension in place: it is declared, and what it serves is served.
+        """Put ``extension`` in place: it is declared, and what it serves is served.
 
         Raises:
             UsageError: it or one of its names is there already, a function of it cannot serve a method, or the server

@@ -270,7 +270,7 @@ class Context(Generic[StateT]):
     async def elicit(
         self, message: str, schema: Any = None, *, key: str | None = None, task: bool = False
     ) -> Answer[Any]:
-        """Ask the user to fill in a form.
+        """Ask the user to fill in a form (``elicitation/create``).
 
         Never ask for passwords or keys this way: the client sees the answer. Use
         :meth:`elicit_url` (spec 2026-07-28 client/elicitation).
@@ -326,7 +326,7 @@ class Context(Generic[StateT]):
         key: str | None = None,
         task: bool = False,
     ) -> Answer[None]:
-        """Ask the user to open a page, for what must not pass through the client.
+        """Ask the user to open a page, for data that must not pass through the client.
 
         Args:
             message: why.
@@ -420,7 +420,7 @@ class Context(Generic[StateT]):
         return sampling.SampledMessage(await self._ask("sampling/createMessage", params, key))
 
     async def roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask where the client lets this server work.
+        """Ask the client for its roots, the places where this server may work (``roots/list``).
 
         Deprecated since 2026-07-28 (SEP-2577); a revision from 2027-07-28 on may remove it. New
         servers take folders as arguments of tools, or of their own command.
@@ -531,7 +531,7 @@ class Context(Generic[StateT]):
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Say how far this has come, if the client wants to know.
+        """Report progress of this call, if the client asked for it (``notifications/progress``).
 
         Args:
             progress: how far; what does not exceed the value before is not sent.
@@ -619,7 +619,7 @@ class Context(Generic[StateT]):
     async def once(self, effect: Callable[..., T], *args: Any, key: str | None = None) -> T: ...
 
     async def once(self, effect: Callable[..., Any], *args: Any, key: str | None = None) -> Any:
-        """Do something that must happen once, however often the body runs.
+        """Run an effect that must happen once, however often the body runs.
 
         What it gave is written down and handed to every later run: it must be plain data, and
         comes back as the type the function is annotated to return. So is the exception it
@@ -668,7 +668,7 @@ class Context(Generic[StateT]):
         return self._leave.cancelled
 
     def check_cancelled(self) -> None:
-        """Leave, if the call was given up.
+        """Raise ``CancelledError`` if the call was given up.
 
         Raises:
             asyncio.CancelledError: it was.
