@@ -21,7 +21,11 @@ class Bus(Protocol):
     """Carries messages to all processes that listen; one in memory is :class:`MemoryBus`."""
 
     async def publish(self, channel: str, message: bytes) -> bool:
-        """Send ``message`` to all who listen to ``channel``, this process included.
+        """Send a message to all who listen to a channel, this process included.
+
+        Args:
+            channel: name of the channel.
+            message: the message.
 
         Returns:
             False where it is known that nobody listens; True where somebody may.
@@ -32,7 +36,11 @@ class Bus(Protocol):
         ...
 
     async def subscribe(self, channel: str, hear: Hear) -> Unsubscribe:
-        """Listen to ``channel``: ``hear`` is called with each message published after this returned.
+        """Listen to a channel, from the moment on at which this returns.
+
+        Args:
+            channel: name of the channel.
+            hear: is called with each message.
 
         Returns:
             Ends the subscription when it is called.
@@ -59,7 +67,11 @@ class MemoryBus:
         self._gaps: dict[object, Callable[[], None]] = {}
 
     async def publish(self, channel: str, message: bytes) -> bool:
-        """Send ``message`` to all who listen to ``channel``; see :meth:`Bus.publish`.
+        """Send a message to all who listen to a channel; see :meth:`Bus.publish`.
+
+        Args:
+            channel: name of the channel.
+            message: the message.
 
         Returns:
             False where nobody listens.
@@ -73,7 +85,15 @@ class MemoryBus:
         return True
 
     async def subscribe(self, channel: str, hear: Hear) -> Unsubscribe:
-        """Listen to ``channel``: ``hear`` is called with each message; see :meth:`Bus.subscribe`."""
+        """Listen to a channel; see :meth:`Bus.subscribe`.
+
+        Args:
+            channel: name of the channel.
+            hear: is called with each message.
+
+        Returns:
+            Ends the subscription when it is called.
+        """
         key = object()
         self._channels.setdefault(channel, {})[key] = hear
 

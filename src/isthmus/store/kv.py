@@ -86,11 +86,25 @@ class KV(Protocol):
         ...
 
     async def delete(self, key: str, version: int | None = None) -> bool:
-        """Delete what is under ``key``, if it has this version; says whether something was."""
+        """Delete the value under a key.
+
+        Args:
+            key: the key.
+            version: the version that must be there; None for any.
+
+        Returns:
+            Whether a value was deleted.
+        """
         ...
 
     async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, KVEntry]]:
-        """Up to ``limit`` entries whose keys begin with ``prefix``, in order, behind ``after``."""
+        """Entries by the beginning of their keys, in order.
+
+        Args:
+            prefix: the beginning of the keys.
+            after: the key behind which to begin; empty for the first.
+            limit: the most entries.
+        """
         ...
 
 
@@ -197,7 +211,13 @@ class MemoryKV:
         return True
 
     async def scan(self, prefix: str, after: str, limit: int) -> list[tuple[str, KVEntry]]:
-        """Up to ``limit`` entries whose keys begin with ``prefix``, in order, behind the key ``after``."""
+        """Entries by the beginning of their keys, in order.
+
+        Args:
+            prefix: the beginning of the keys.
+            after: the key behind which to begin; empty for the first.
+            limit: the most entries.
+        """
         self._sweep()
         keys = self._keys
         start = max(bisect_left(keys, prefix), bisect_right(keys, after))

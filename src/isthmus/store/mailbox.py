@@ -96,7 +96,12 @@ class Mailbox:
         self._unsubscribe: Unsubscribe | None = None
 
     def handle(self, topic: str, handler: Handler) -> None:
-        """Call ``handler`` with each letter on ``topic``."""
+        """Call a function with each letter on a topic.
+
+        Args:
+            topic: the topic.
+            handler: gets the body of a letter, and gives the body of the answer.
+        """
         self._handlers[topic] = handler
 
     async def open(self) -> None:

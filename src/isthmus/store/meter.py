@@ -52,6 +52,10 @@ class Meter(Protocol):
     async def take(self, key: str, cost: float = 1.0) -> float:
         """Take ``cost`` out of what ``key`` has left.
 
+        Args:
+            key: the key, such as a principal.
+            cost: the units to take.
+
         Returns:
             0.0 where there was enough; otherwise the seconds until there is, and nothing is
             taken.
@@ -100,7 +104,12 @@ class MemoryMeter:
         return self.spend(key, cost)
 
     def spend(self, key: str, cost: float = 1.0) -> float:
-        """Take ``cost`` from the allowance of ``key``; as :meth:`take`, for callers that do not await."""
+        """Take from the allowance of a key; as :meth:`take`, for callers that do not await.
+
+        Args:
+            key: the key, such as a principal.
+            cost: the units to take.
+        """
         now = self._clock()
         full = max(self._full.pop(key, now), now) + cost * self._per_unit
         wait = full - now - self.rate.seconds

@@ -82,7 +82,12 @@ class ScopeModel:
         self._reached: dict[frozenset[str], frozenset[str]] = {}
 
     def satisfied(self, granted: frozenset[str], required: frozenset[str]) -> bool:
-        """Whether ``granted`` scopes contain the ``required`` ones, by themselves or by implication."""
+        """Whether granted scopes contain the required ones, by themselves or by implication.
+
+        Args:
+            granted: scopes of the token.
+            required: scopes that the request takes.
+        """
         # spec 2026-07-28 basic/authorization#step-up-authorization-flow: the hierarchy of scopes
         # is the server's to honour
         return required <= granted or required <= self.reached(granted)
@@ -429,7 +434,12 @@ class ResourceAuth:
         return all(one.method in self._anonymous and not one.scopes for one in asked)
 
     def allows(self, principal: Principal | None, scopes: frozenset[str]) -> bool:
-        """Whether ``principal`` was granted ``scopes``; see ``Authorizer.allows``."""
+        """Whether a caller was granted scopes; see ``Authorizer.allows``.
+
+        Args:
+            principal: the caller; None where nobody has authenticated.
+            scopes: the scopes.
+        """
         if principal is None:
             return not scopes
         return self.scopes.satisfied(principal.scopes, scopes)
@@ -446,7 +456,11 @@ class ResourceAuth:
         return bool(await answer if inspect.isawaitable(answer) else answer)
 
     async def upstream(self, principal: Principal, name: str) -> Any:
-        """The API of the service ``name`` behind the server, for ``principal``; see ``ctx.upstream``.
+        """The API of a service behind the server; see ``ctx.upstream``.
+
+        Args:
+            principal: the caller whose account there is used.
+            name: of the provider of the service.
 
         Raises:
             UsageError: there is none.

@@ -203,7 +203,12 @@ class Nonces:
         return self._nonce(int(now // self._life))
 
     def accepts(self, nonce: str, now: float) -> bool:
-        """Whether ``nonce`` is the one of the time ``now``, or the one before."""
+        """Whether a nonce is the present one, or the one before.
+
+        Args:
+            nonce: the nonce of a proof.
+            now: seconds since the epoch.
+        """
         turn = int(now // self._life)
         given = nonce.encode("utf-8", "surrogatepass")
         known = [self._nonce(at).encode() for at in (turn, turn - 1)]

@@ -101,7 +101,12 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.remote or self.id
 
     def cost(self, tokens_in: int, tokens_out: int) -> int | None:
-        """The cost of ``tokens_in`` and ``tokens_out`` in micro-dollars; None where a price is not known."""
+        """The cost of a request in micro-dollars; None where a price is not known.
+
+        Args:
+            tokens_in: tokens that the model reads.
+            tokens_out: tokens that it writes.
+        """
         if self.cost_in is None or self.cost_out is None:
             return None
         # dollars for a million tokens are micro-dollars for one

@@ -110,7 +110,12 @@ class UpstreamLogin:
         return LoginRedirect(url=url, cookies=cookies)
 
     async def submit(self, request: LoginRequest, form: Mapping[str, str]) -> LoginRefused:  # noqa: ARG002 - there is no form
-        """Refuse ``request`` and its ``form``: users log in at the provider, and not by a form of ours."""
+        """Refuse a form: users log in at the provider, and not by a form of ours.
+
+        Args:
+            request: the login of a browser.
+            form: the fields that were sent.
+        """
         return LoginRefused(text=ELSEWHERE_TEXT)
 
     async def get(self, user_id: str) -> User | None:

@@ -161,7 +161,12 @@ class PasswordUsers:
             return done.rowcount > 0
 
     def check(self, account: str, password: Secret) -> User | None:
-        """The user with this ``account`` and ``password``, or None; takes as long for either."""
+        """The user with a name and a password, or None; takes as long for either.
+
+        Args:
+            account: the name of the account.
+            password: the password, in clear.
+        """
         with self._open_rows() as rows:
             found = rows.execute(
                 "SELECT id, name, disabled, hash FROM user WHERE id = ?", (fold_account(account),)

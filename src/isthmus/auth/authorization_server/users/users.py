@@ -107,7 +107,11 @@ class UserBackend(Protocol):
     """Users of an authorization server. One that is disabled loses their tokens at the next check."""
 
     async def begin(self, request: LoginRequest) -> LoginOutcome:
-        """Begin the login ``request`` of a browser; a :class:`User` where the user is known already."""
+        """Begin a login; the result is a :class:`User` where the user is known already.
+
+        Args:
+            request: the login of a browser.
+        """
         ...
 
     async def submit(
@@ -254,7 +258,12 @@ class HeaderUsers:
         request: LoginRequest,
         form: Mapping[str, str],  # noqa: ARG002 - there is no form of ours to send
     ) -> User | LoginRefused:
-        """The user that the proxy names in ``request``; ``form`` is ignored."""
+        """The user that the proxy names, whatever the form has.
+
+        Args:
+            request: the login of a browser.
+            form: the fields that were sent.
+        """
         return await self.begin(request)
 
     async def get(self, user_id: str) -> User | None:

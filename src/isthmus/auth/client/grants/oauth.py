@@ -124,7 +124,12 @@ class OAuth:
         )
 
     def over(self, url: str, requests: Requests) -> AuthorizedRequests:
-        """The ``requests`` to the server at ``url``, with tokens; see ``Authorization``."""
+        """Put tokens into the requests of a connection; see ``Authorization``.
+
+        Args:
+            url: the URL of the server.
+            requests: sends the requests.
+        """
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:

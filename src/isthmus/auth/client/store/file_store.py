@@ -91,7 +91,11 @@ class FileTokenStore:
         return await asyncio.to_thread(self._get, key)
 
     async def put(self, key: Key, record: Record) -> None:
-        """Store ``record`` under ``key``, in the place of the one before.
+        """Store a record in the place of the one before.
+
+        Args:
+            key: the key.
+            record: the record.
 
         Raises:
             StoreBroken: the file is none of ours, or cannot be written.

@@ -128,7 +128,12 @@ class TokenStore(Protocol):
         ...
 
     async def put(self, key: Key, record: Record) -> None:
-        """Store ``record`` under ``key``, in the place of the one before."""
+        """Store a record in the place of the one before.
+
+        Args:
+            key: the key.
+            record: the record.
+        """
         ...
 
     async def delete(self, key: Key) -> None:
@@ -164,7 +169,12 @@ class MemoryTokenStore:
         return self._records.get(key)
 
     async def put(self, key: Key, record: Record) -> None:
-        """Store ``record`` under ``key``, in the place of the one before."""
+        """Store a record in the place of the one before.
+
+        Args:
+            key: the key.
+            record: the record.
+        """
         self._records[key] = record
 
     async def delete(self, key: Key) -> None:
