@@ -219,7 +219,7 @@ class InternalError(Refused):
 
 
 class ResourceNotFound(InvalidParams):
-    """No resource has this URI: -32002 up to 2025-11-25, -32602 with ``data.uri`` since."""
+    """Unknown resource URI: -32002 up to 2025-11-25, -32602 with ``data.uri`` since."""
 
     CODE = -32002
 
@@ -316,7 +316,7 @@ class Misbehaved(PeerError):
 
 
 class ConnectFailed(QuotingError):
-    """No connection came about: the message says which step failed and what to try."""
+    """A connection could not be opened: the message says which step failed and what to try."""
 
 
 class ConnectionLost(QuotingError):
@@ -344,11 +344,11 @@ class SessionEnded(ConnectionLost):
 
 
 class CallTimedOut(IsthmusError, TimeoutError):
-    """No answer came in time; the call was cancelled."""
+    """A call without an answer in time; it was cancelled."""
 
 
 class AuthError(QuotingError):
-    """No authorization was to be had: the message says at which step, and what to do."""
+    """Authorization failed: the message says at which step, and what to do."""
 
 
 class AuthRequired(AuthError):

@@ -96,5 +96,5 @@ class Completer:
             self._known.popitem(last=False)
 
     def forget(self) -> None:
-        """Ask anew from now on."""
+        """Drop the kept answers, so that the server is asked anew."""
         self._known.clear()

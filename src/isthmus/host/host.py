@@ -634,7 +634,7 @@ class Host:
 
     @property
     def calls(self) -> "HostCalls":
-        """Makes attempts of what is wanted, and gives them to the pipeline."""
+        """The calls of the host: makes attempts of requests, and gives them to the pipeline."""
         return self.parts.calls
 
     @property
@@ -660,7 +660,7 @@ class Host:
 
     @property
     def sampler(self) -> "Sampler | None":
-        """Has models write for servers; None where there are no models."""
+        """The sampler, whose models write for servers; None where there are no models."""
         return None if self._parts is None else self._parts.sampler
 
     @property

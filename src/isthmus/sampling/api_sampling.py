@@ -59,7 +59,7 @@ class ApiSamplingHandler:
         return written.result
 
     async def close(self) -> None:
-        """Let go of every connection; safe to call twice."""
+        """Close every connection; safe to call twice."""
         await self._runner.close()
 
     async def __aenter__(self) -> Self:
@@ -75,7 +75,7 @@ class ApiSamplingHandler:
 
 
 class OpenAISamplingHandler(ApiSamplingHandler):
-    """Has a model behind an OpenAI-compatible API write for servers: OpenAI, Ollama, vLLM and others.
+    """Sampling handler for OpenAI-compatible APIs: OpenAI, Ollama, vLLM and others.
 
     Example::
 
@@ -114,7 +114,7 @@ class OpenAISamplingHandler(ApiSamplingHandler):
 
 
 class AnthropicSamplingHandler(ApiSamplingHandler):
-    """Has a model of Anthropic's write for servers.
+    """Sampling handler for Anthropic's API.
 
     Example::
 

@@ -18,7 +18,7 @@ Unsubscribe = Callable[[], None]
 
 
 class Bus(Protocol):
-    """Carries messages to all processes that listen; one in memory is :class:`MemoryBus`."""
+    """Message bus for all processes that listen; one in memory is :class:`MemoryBus`."""
 
     async def publish(self, channel: str, message: bytes) -> bool:
         """Send a message to all who listen to a channel, this process included.
@@ -112,7 +112,7 @@ class MemoryBus:
         return lambda: self._gaps.pop(key, None) and None
 
     def report_gap(self) -> None:
-        """Tell all who subscribed that something may have been lost."""
+        """Call the functions of :meth:`on_gap`: messages may have been lost."""
         for callback in tuple(self._gaps.values()):
             try:
                 callback()

@@ -35,7 +35,7 @@ class Leases:
         self._kv = kv
 
     async def acquire(self, name: str, holder: str, ttl: float) -> Lease | None:
-        """Hold a name that nobody holds.
+        """Take a lease on a name that nobody holds.
 
         Args:
             name: what to hold.
@@ -49,7 +49,7 @@ class Leases:
         return None if version is None else Lease(name, holder, version)
 
     async def take_over(self, name: str, holder: str, ttl: float) -> Lease:
-        """Hold a name, whether it was held or not.
+        """Take a lease on a name, whether it is held or not.
 
         Args:
             name: of what is held.

@@ -72,6 +72,6 @@ class RedisStore:
         await check_settings(self._client, durable=durable)
 
     async def close(self) -> None:
-        """Let go of the server; it may be opened again."""
+        """Close the connections; the store may be opened again."""
         await self.bus.close()
         await self._client.close()

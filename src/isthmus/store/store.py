@@ -61,7 +61,7 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the engine; it may be opened again."""
+        """Close the engine; it may be opened again."""
         ...
 
 

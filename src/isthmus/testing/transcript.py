@@ -103,7 +103,7 @@ def load(path: Path) -> list[ScriptedConversation]:
 async def play(
     conversation: ScriptedConversation, channel: Channel, heard: MessageListener | None = None
 ) -> None:
-    """Say the client's lines on a channel and hold the server to its own.
+    """Play a transcript: send the client's lines on a channel, and check the server's lines.
 
     Args:
         conversation: what is to be said.

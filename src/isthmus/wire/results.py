@@ -47,7 +47,7 @@ InputResponses: TypeAlias = dict[str, Raw]
 
 
 class InputRequest(Wire, frozen=True, kw_only=True):
-    """One question: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
+    """A question: ``elicitation/create``, ``sampling/createMessage`` or ``roots/list``.
 
     Attributes:
         method: the method.

@@ -21,7 +21,7 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 
 
 class TaskMetadata(Wire, frozen=True, kw_only=True):
-    """Asks for a request to run as a task, kept for ``ttl`` milliseconds from its creation."""
+    """Request to run as a task, kept for ``ttl`` milliseconds from its creation."""
 
     ttl: int | UnsetType = UNSET
 
@@ -37,7 +37,7 @@ class RelatedTaskMetadata(Wire, frozen=True, kw_only=True):
 
 
 class Task(Wire, frozen=True, kw_only=True):
-    """One task's state.
+    """The state of a task.
 
     Attributes:
         task_id: its name on this server.
@@ -168,7 +168,7 @@ class TaskStatusParams(Task, frozen=True, kw_only=True):
 
 
 class FlatTask(Result, frozen=True, kw_only=True):
-    """One task's state as the extension has it.
+    """The state of a task as the extension has it.
 
     Attributes:
         task_id: its name on this server.

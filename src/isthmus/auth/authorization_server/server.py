@@ -406,7 +406,7 @@ class AuthorizationServer:
                 await page(scope, response.receive, response.send)
 
     async def close(self) -> None:
-        """Let go of the store and of connections; safe to call twice."""
+        """Close the store and all connections; safe to call twice."""
         if self._services is not None:
             await self._services.close()
         if self._replays is not None:

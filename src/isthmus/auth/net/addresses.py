@@ -143,7 +143,7 @@ class NetworkRefused(AuthUnsafe):
 
 
 class NetworkFailed(AuthError):
-    """No answer, or none of use: it is too long, of another type, late, or there is none."""
+    """A request without a usable answer: none came, or it is late, too long or of another type."""
 
 
 def judge_address(host: str, address: IpAddress) -> None:

@@ -53,7 +53,7 @@ class IntrospectedToken(NamedTuple):
 
 
 class IntrospectionVerifier:
-    """Asks the authorization server what a token is.
+    """Token introspection (RFC 7662): the authorization server judges tokens.
 
     An answer is believed for a minute at most, and never beyond the token's own end. A token that was
     revoked meanwhile ends open streams, too.

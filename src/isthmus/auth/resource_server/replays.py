@@ -28,7 +28,7 @@ REPLAY_SCHEMA = DatabaseSchema(
 
 
 class ReplayStore(Protocol):
-    """Remembers DPoP proofs for all who share it; what it raises is answered with 503."""
+    """Store of seen DPoP proofs, for all who share it; errors it raises are answered with 503."""
 
     async def first(self, jkt: str, jti: str, until: float) -> bool:
         """Remember a proof; whether it is the first of its name by this key.
@@ -84,7 +84,7 @@ class SQLiteReplays:
         return await self._database.write(remember)
 
     async def close(self) -> None:
-        """Let go of the file; safe to call twice."""
+        """Close the file; safe to call twice."""
         await self._database.close()
 
     def _tidy(self, db: "sqlite3.Connection") -> None:

@@ -58,7 +58,7 @@ class Presented(msgspec.Struct, frozen=True):
 
 
 class TokenVerifier(Protocol):
-    """Tells whose an access token is, and whether it was issued for this resource.
+    """Verifier of access tokens: their principal, and whether they were issued for this resource.
 
     A proof that the sender holds the token's key is not its business: it says which key that is
     (``Principal.jkt``), and the resource server has the proof checked.
@@ -105,7 +105,7 @@ class VerifierUnavailable(AuthError):
 
 
 class ByIssuer:
-    """Asks the verifier of the issuer that a token names.
+    """Verifier for several issuers: each token goes to the verifier of the issuer that it names.
 
     That name is not believed: it only says who is to judge, and no other verifier is ever tried.
 

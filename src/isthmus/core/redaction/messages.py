@@ -58,7 +58,7 @@ def _compile_forms() -> re.Pattern[str]:
 
 
 class Redact(msgspec.Struct, frozen=True):
-    """Takes secrets out of log messages; ``Server(redact=Redact(names=["iban"]))``.
+    """Redaction of secrets in log messages; ``Server(redact=Redact(names=["iban"]))``.
 
     Args:
         names: names of members that are secrets, beside those every server knows; case, and what

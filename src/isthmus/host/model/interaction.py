@@ -57,7 +57,7 @@ class PromptAsked(Struct, frozen=True, kw_only=True, tag="prompt.get"):
 
 
 class SamplingAsked(Struct, frozen=True, kw_only=True, tag="sampling.request"):
-    """May the model be asked this? Messages, system prompt, model and limits are editable.
+    """Question: may a server's request go to the model? Messages, system prompt, model and limits are editable.
 
     Attributes:
         params: what the server wants written, whole.
@@ -77,7 +77,7 @@ class SamplingAsked(Struct, frozen=True, kw_only=True, tag="sampling.request"):
 
 
 class SamplingWritten(Struct, frozen=True, kw_only=True, tag="sampling.respond"):
-    """May the server have what the model wrote? The result is editable.
+    """Question: may the server have what the model wrote? The result is editable.
 
     Attributes:
         params: the request of the server.
@@ -94,7 +94,7 @@ class SamplingWritten(Struct, frozen=True, kw_only=True, tag="sampling.respond")
 
 
 class FormAsked(Struct, frozen=True, kw_only=True, tag="elicit.form"):
-    """Will the user fill in this form? The decision's ``edited`` is its content.
+    """Question: a form of a server for the user to fill in. The decision's ``edited`` is its content.
 
     Attributes:
         params: the question with its schema, whole.
@@ -206,7 +206,7 @@ Payload: TypeAlias = (
 
 
 class Interaction(Struct, frozen=True, kw_only=True):
-    """One question to a person.
+    """A question to a person.
 
     Attributes:
         id: its name; every surface that shows it uses this one.

@@ -189,7 +189,7 @@ class Anthropic:
         return [Offered(id=model.id, context=model.max_input_tokens) for model in listed.data]
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         await self._http.close()
 
 

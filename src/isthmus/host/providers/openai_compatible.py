@@ -206,7 +206,7 @@ class OpenAICompatible:
         return [Offered(id=model.id, context=model.context) for model in listed.data]
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         await self._http.close()
 
     def _decode(self, answer: "OpenAIAnswer", data: bytes) -> list[Delta]:

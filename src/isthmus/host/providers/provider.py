@@ -107,7 +107,7 @@ class Provider(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of every connection; safe to call twice."""
+        """Close every connection; safe to call twice."""
         ...
 
 

@@ -147,7 +147,7 @@ class AttachedHost(HostView):
         await self.close()
 
     async def close(self) -> None:
-        """Look no more; safe to call twice."""
+        """Close the connection to the host; safe to call twice."""
         hearing, self._hearing = self._hearing, None
         if hearing is not None:
             hearing.cancel()
@@ -172,7 +172,7 @@ class AttachedHost(HostView):
 
     @asynccontextmanager
     async def attend(self, name: str, assurance: Assurance = "local_ui") -> AsyncIterator[None]:
-        """Look and answer questions here, as long as this lasts.
+        """Show and answer questions here, as long as this lasts.
 
         Args:
             name: name of the surface in the audit log.

@@ -82,7 +82,7 @@ class HostRuns(HostError, UsageError):
 
 
 class Control:
-    """Serves a view of a host on ``host.sock`` in the folder of its state.
+    """Control socket: serves a view of a host on ``host.sock`` in the folder of its state.
 
     The socket can be opened by the user alone, and whoever connects is asked for their user id
     where the system tells it. What this host has started, its servers above all, is not served
@@ -143,7 +143,7 @@ class Control:
         await self.close()
 
     async def close(self) -> None:
-        """Let every surface go; safe to call twice."""
+        """Disconnect every surface; safe to call twice."""
         server, self._server = self._server, None
         if server is not None:
             server.close()

@@ -126,7 +126,7 @@ class HostView(ABC):
     def attend(
         self, name: str, assurance: Assurance = "local_ui"
     ) -> AbstractAsyncContextManager[None]:
-        """Look and answer questions here, as long as this lasts.
+        """Show and answer questions here, as long as this lasts.
 
         Where nobody attends, what has to be asked is denied.
 

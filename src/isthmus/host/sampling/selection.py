@@ -17,7 +17,7 @@ WEIGHT_SCALE = 1_000_000  # a weight of 1 as a whole number
 
 
 class NoModel(HostError):
-    """There is no model that may be used for this; the message says of each one why."""
+    """No model may be used for the request; the message says why of each one."""
 
 
 class Need(Struct, frozen=True, kw_only=True):

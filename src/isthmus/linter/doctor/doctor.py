@@ -426,7 +426,7 @@ async def examine(
     call_read_only: bool = False,
     auth: "Authorization | None" = None,
 ) -> Report:
-    """Visit a server in every revision, and say what it does wrong.
+    """Examine a server in every revision; the report has the rules that it breaks.
 
     Args:
         target: whatever a :class:`~isthmus.client.client.Client` may be pointed at.

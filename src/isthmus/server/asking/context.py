@@ -495,7 +495,7 @@ class Context(Generic[StateT]):
         return answer
 
     async def ping(self, *, timeout: float | None = 10.0) -> float:
-        """Ask the client whether it is still there (up to 2025-11-25).
+        """Ask the client whether it still answers (``ping``, up to 2025-11-25).
 
         Args:
             timeout: seconds without an answer; None waits as long as the call lasts.
@@ -568,7 +568,7 @@ class Context(Generic[StateT]):
         return await read_own_resource(uri, self._inbound, self._settings)
 
     def notify_resource_updated(self, uri: str) -> None:
-        """Tell all subscribers of a resource that it changed.
+        """Notify all subscribers of a resource that it changed (``notifications/resources/updated``).
 
         Args:
             uri: of the resource.
@@ -590,7 +590,7 @@ class Context(Generic[StateT]):
             await self._notes.send(method, make_encodable(params))
 
     async def close_stream(self, *, retry: float | None = None) -> None:
-        """Let go of the connection that the client waits on; the call goes on.
+        """Close the connection that the client waits on; the call goes on.
 
         Over Streamable HTTP in revision 2025-11-25 the client comes back for the rest, answer
         included, as soon as ``retry`` has passed, and waits again. Everywhere else nothing

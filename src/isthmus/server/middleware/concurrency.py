@@ -19,7 +19,7 @@ NEW_SHARE = 0.2  # of the latest duration in the mean of all
 
 
 class Concurrency(Middleware):
-    """Serves so many calls at once; further ones wait in a queue, and beyond it they are refused.
+    """Limit of concurrent calls: further ones wait in a queue, and beyond it they are refused.
 
     A refusal is the error -31429 with ``data.retryAfterMs``. How often somebody may call is for
     ``Server(limits=Limits(tool_calls=Rate(…)))``. A call that waits for its user up to 2025-11-25

@@ -37,7 +37,7 @@ class RequestTiming(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timing(Middleware):
-    """Tells how long requests took.
+    """Measurement of how long requests take.
 
     Args:
         record: called with each :class:`RequestTiming`; by default they go to the logger

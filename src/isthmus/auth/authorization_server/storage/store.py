@@ -59,7 +59,7 @@ class AuthStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of the file; safe to call twice."""
+        """Close the file; safe to call twice."""
         ...
 
 

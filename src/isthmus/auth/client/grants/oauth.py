@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OAuth:
-    """Has the user log in to whatever a server names as its authorization server.
+    """Authorization-code grant (OAuth 2.1): the user logs in at the authorization server that a server names.
 
     The browser is opened when a server first answers 401 or wants more scopes, and at no other
     time: tokens are kept, and renewed by themselves before they end, also after a restart.
