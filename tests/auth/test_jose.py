@@ -92,7 +92,7 @@ def test_keys_come_from_files_and_go_to_safe_places(made, alg):
 )
 def test_material_that_is_no_private_key_is_refused(material):
     """Ours: a wrong file is found when it is read, with what would be right."""
-    with pytest.raises(UsageError, match="PEM, or as JWK"):
+    with pytest.raises(UsageError, match="PEM or JWK"):
         PrivateKey(material)
 
 

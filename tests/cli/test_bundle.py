@@ -190,9 +190,9 @@ def test_what_is_secret_goes_into_no_bundle(shop, isthmus):
     (shop / ".ssh").mkdir()
     (shop / ".ssh" / "config").write_text("x")
     for name, said in (
-        (".env", "has secrets by its name"),
-        (".ssh/config", "has secrets by its name"),
-        ("notes.txt", "has a private key in it"),
+        (".env", "has the name of a file of secrets"),
+        (".ssh/config", "has the name of a file of secrets"),
+        ("notes.txt", "contains a private key"),
         ("hosts", "is a link"),
         ("../outside", "is outside of"),
         ("nothing", "cannot be read"),
@@ -253,7 +253,7 @@ def test_the_entry_point_serves_the_object_that_was_named(shop, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "a bundle says who made it"),
+        ((), "a bundle needs an author"),
         (("--author", "A", "--release", "new"), "is no version of a bundle"),
         (("--author", "A", "--icon", "diary.txt"), "is no PNG"),
         (("--author", "A", "--icon", "none.png"), "No such file"),

@@ -194,7 +194,7 @@ def test_a_servers_error_text_is_bounded_and_cleaned_in_a_pipe_too(run, tmp_path
         (["list", "tcp://nowhere"], 2, "write tcp://HOST:PORT"),
         (["list", "ws://127.0.0.1:9/mcp"], 3, "is a server running there?"),
         (["run", f"{SHOP}:nothing"], 2, "nothing is no isthmus Server"),
-        (["run", f"{SHOP}:Order"], 2, "Order could not be called to make a Server"),
+        (["run", f"{SHOP}:Order"], 2, "Order failed when it was called to make a Server"),
         (["list", "http://127.0.0.1:9/mcp"], 3, "Connection refused: is a server running there?"),
     ],
 )

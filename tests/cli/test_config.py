@@ -122,7 +122,7 @@ def test_trust_is_given_to_what_is_seen(place):
     workspace(place, w={"command": "evil"})
 
     assert 2 == without[0]
-    assert "--yes says that you have looked at it" in without[2]
+    assert "pass --yes once you have reviewed the files" in without[2]
     assert 0 == code
     assert '"command": "x"' in said
     assert "ok      w: x\n" == after

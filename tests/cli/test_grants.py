@@ -59,9 +59,9 @@ async def test_a_grant_is_taken_back_and_that_is_written_down(host, tmp_path, ca
     assert "nothing is granted\n" == capsys.readouterr().err
     await print_grants(str(tmp_path), ended=True, as_json=False)
     assert capsys.readouterr().out.endswith("[revoked]\n")
-    with pytest.raises(UsageError, match="no grant that holds is called"):
+    with pytest.raises(UsageError, match="there is no active grant"):
         await revoke_grants(str(tmp_path), [grant.id])
-    with pytest.raises(UsageError, match="no grant is called"):
+    with pytest.raises(UsageError, match="there is no grant"):
         await print_grant(str(tmp_path), "x", as_json=False)
 
 

@@ -561,5 +561,5 @@ def test_a_file_that_changes_while_the_server_is_started_is_left(home, isthmus):
     code, _, err = isthmus("app.py", "--into", "claude-code")
 
     assert (2, "{ }") == (code, path.read_text())
-    assert "changed by somebody else meanwhile" in err
+    assert "changed by another program in the meantime" in err
     assert '"mcpServers": {' in err

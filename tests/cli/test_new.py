@@ -76,8 +76,8 @@ async def test_a_new_project_is_served_as_it_is(isthmus, tmp_path, template):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("a b",), "is no name of a project"),
-        (("/",), "is no name of a project"),
+        (("a b",), "is not a valid project name"),
+        (("/",), "is not a valid project name"),
         (("-x",), "No such option"),
         (("json",), "is another module in Python"),
         (("isthmus",), "is another module in Python"),

@@ -248,7 +248,7 @@ async def test_a_sampling_handler_gives_text_or_a_message():
         ({"row": 0}, r"0 is less than the minimum of 1 - at `\$\.row`"),
         ({"row": "x"}, r'"x" is not of type "integer" - at `\$\.row`'),
         (None, r'"row" is a required property'),
-        (7, "the answer to a form has members"),
+        (7, "the answer to a form is an object with members"),
         (object(), "the answer is no plain data"),
     ],
 )

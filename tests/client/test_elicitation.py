@@ -257,7 +257,9 @@ def test_nothing_is_declared_that_nothing_answers(name):
     """Ours: a server that believes it would wait for nobody."""
     shapes = {hint: ClientCapabilities.__annotations__[hint] for hint in (name,)}
     declared = ClientCapabilities(**{name: shapes[name].__args__[0]()})
-    with pytest.raises(UsageError, match=f"capabilities declares {name}, and nothing answers it"):
+    with pytest.raises(
+        UsageError, match=f"capabilities declares {name}, and no handler answers it"
+    ):
         Client(SmallServer(), capabilities=declared)
 
 

@@ -140,7 +140,7 @@ async def test_a_client_may_declare_less():
                     tasks=ClientTasksCapability(requests=ELICITATION)
                 ),
             },
-            "nothing answers elicitation/create, as a task or at once: give elicit=",
+            "no handler answers elicitation/create, as a task or at once: give elicit=",
         ),
     ],
 )

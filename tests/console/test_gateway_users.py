@@ -62,10 +62,12 @@ async def test_a_user_of_the_proxy_sees_and_allows_their_own_call():
 
 @pytest.mark.parametrize("issuer", ["", "https://login.example/other"])
 def test_users_of_another_issuer_are_refused_at_the_start(issuer):
-    """Ours: nobody would see what is theirs; the error names both, and the setting."""
+    """Ours: users would not see what is theirs; the error names both, and the setting."""
     host, gateway = make_gateway(auth=make_auth())
     console = Console(host.view, ADDRESS, identity=ProxyLogin(USERS, issuer=issuer))
-    with pytest.raises(UsageError, match=f"users of {ISSUER}: nobody would see.*issuer='{ISSUER}'"):
+    with pytest.raises(
+        UsageError, match=f"users of {ISSUER}: users would not see.*issuer='{ISSUER}'"
+    ):
         gateway.mount_console(console)
 
 
@@ -74,7 +76,7 @@ def test_a_configuration_names_the_issuer(login):
     """Ours: it is said before the first request, without the console's modules."""
     _, gateway = make_gateway(auth=make_auth())
     other = ConsoleOptions(login=login, issuer="https://other.example")
-    with pytest.raises(UsageError, match="nobody would see"):
+    with pytest.raises(UsageError, match="users would not see"):
         gateway.mount_console(LazyConsole(gateway, ADDRESS, other))
     same = ConsoleOptions(login=login, issuer=ISSUER, trusted_proxies=("127.0.0.1",))
     console = LazyConsole(gateway, ADDRESS, same)

@@ -121,7 +121,7 @@ async def test_an_account_of_somebody_cannot_be_shared():
     """Ours: instance = "shared" and a kind that says whose it is contradict one another."""
     async with open_account_town() as town:
         entry = make_account_entry("https://crm.example/mcp", kind="pasted-key", instance="shared")
-        with pytest.raises(ConfigError, match="somebody's own"):
+        with pytest.raises(ConfigError, match="belongs to one user"):
             make_credentials(entry, "", town.accounts)
-        with pytest.raises(ConfigError, match="a host that keeps accounts"):
+        with pytest.raises(ConfigError, match="needs a host with accounts"):
             make_credentials(make_account_entry("https://a.example", kind="pasted-key"), ADA)

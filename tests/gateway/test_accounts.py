@@ -148,5 +148,5 @@ async def test_a_text_that_can_be_no_key_is_asked_for_again():
     async with open_account_town(kind="pasted-key") as town:
         person, url = Person(town.pages, ADA), town.accounts.connect(ADA, "crm")
         page = await person.decide(await person.get(url), key="two words")
-        assert b"cannot be a key" in page.body
+        assert b"This is not a key" in page.body
         assert b"is connected" in (await person.decide(page, key="oneword")).body

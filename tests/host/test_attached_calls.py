@@ -243,7 +243,7 @@ async def test_calls_under_one_number_are_counted_and_end_with_their_program(
     told = await reader.read()
     writer.close()
 
-    assert b"call 2 is under way already" in told
+    assert b"call 2 is already running" in told
     await asyncio.wait_for(server.left.wait(), 30)
 
 

@@ -272,7 +272,7 @@ async def test_a_turn_can_be_stopped_before_the_model_has_said_anything(host):
     waiting = asyncio.ensure_future(turn(talk.say("go")))
     await asked.wait()
 
-    with pytest.raises(UsageError, match="not over"):
+    with pytest.raises(UsageError, match="has not ended"):
         await turn(talk.say("again"))
     talk.cancel()
 

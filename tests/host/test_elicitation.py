@@ -437,7 +437,7 @@ async def test_a_true_to_a_form_is_told_as_a_mistake():
 
     assert [
         (
-            "the approver <lambda> failed: <lambda> said True to a form, which fills nothing in: "
+            "the approver <lambda> failed: <lambda> returned True for a form, which leaves its fields empty: "
             "return Decision(verdict='allow', edited={...}) with row, or False"
         )
     ] == told

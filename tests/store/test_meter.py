@@ -38,7 +38,7 @@ async def test_memory_is_bounded_and_the_quiet_are_forgotten_first(time):
 @pytest.mark.parametrize(("amount", "seconds"), [(0, 1), (-1, 1), (1, 0), (1, float("inf"))])
 def test_a_rate_of_nothing_is_refused(amount, seconds):
     """Ours: it would refuse everything, which nobody means."""
-    with pytest.raises(UsageError, match="more than nothing"):
+    with pytest.raises(UsageError, match="an amount above 0"):
         Rate(amount, seconds)
 
 

@@ -87,7 +87,7 @@ def test_every_part_of_a_url_is_read(url, expected):
         ("unix://u:s3cret@host/r.sock", "whole path"),
         ("unix://", "whole path"),
         *(
-            (f"redis://u:s3cret@h?prefix={prefix}", "cannot begin our keys")
+            (f"redis://u:s3cret@h?prefix={prefix}", "is no prefix for keys")
             for prefix in ("a/", "a%7B", "a%20", "%C3%A4", "a%0A", "x" * 101)
         ),
     ],

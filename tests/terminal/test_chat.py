@@ -432,7 +432,7 @@ SAID = [
     ("/clear", "Forgotten."),
     ("/nothing", "there is no command /nothing"),
     ("/trips__plan", "it also needs: city=…"),
-    ("/trips__plan a b c", "'c' is no blank of it: city, days"),
+    ("/trips__plan a b c", "'c' is no argument of it: city, days"),
     ("/servers explode x", "/servers start|stop|restart|enable|disable NAME"),
 ]
 

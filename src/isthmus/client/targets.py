@@ -389,7 +389,7 @@ def read_server_entry(
             raise UsageError("this configuration names no server: mcpServers is empty")
         if len(servers) != 1:
             raise UsageError(
-                f"one server is wanted here, and this configuration names {len(servers)}: "
+                f"this needs one server, and the configuration names {len(servers)}: "
                 f"{', '.join(map(str, servers))}; pick one"
             )
         config = next(iter(servers.values()))

@@ -107,7 +107,6 @@ def check_scopes(scopes: Any, what: str) -> frozenset[str]:
         # spec 2026-07-28 basic/authorization#refresh-tokens: servers SHOULD NOT name it
         if scope == OFFLINE_ACCESS:
             raise UsageError(
-                f"{what}: offline_access is between a client and its authorization server: no "
-                "server takes it"
+                f"{what}: offline_access is a scope for authorization servers only: leave it out"
             )
     return frozenset(scopes)

@@ -204,7 +204,7 @@ class Gateway:
     def _make_server(self, path: str) -> Server:
         found, options = self._make_view(path), self.options
         if found is None:
-            raise UsageError(f"no server and no profile of the gateway stands at {path}")
+            raise UsageError(f"the gateway has no server and no profile at {path}")
         view, title, _ = found
         server: Server = Server(
             options.name, version=options.version, title=title or None, **self._server_options

@@ -60,8 +60,8 @@ def check_users_issuer(issuer: str, issuers: Sequence[str]) -> None:
     if make_user_principal("somebody", issuer) in known:
         return
     raise UsageError(
-        f"users of {issuer or 'no issuer'} sign in to the console, and calls to this gateway are of users of "
-        f"{' and '.join(issuers)}: nobody would see what is theirs. Say issuer={issuers[0]!r} of the login "
+        f"users of {issuer or 'no issuer'} sign in to the console, but calls to this gateway are of users of "
+        f"{' and '.join(issuers)}: users would not see their own calls. Set issuer={issuers[0]!r} of the login "
         '("issuer" of host.gateway.console in a configuration)'
     )
 

@@ -292,7 +292,7 @@ class Host:
 
         if self._read_again is None:
             raise ConfigError(
-                "this host was made by a program, and of no file: add the server there, with host.add()"
+                "this host was made by a program, without a configuration file: add the server there, with host.add()"
             )
         return os.fspath(
             self._config_files[0] if self._config_files else find_user_file(os.environ)
@@ -305,7 +305,7 @@ class Host:
             ConfigError: the host was made of no files, or one cannot be read.
         """
         if self._read_again is None:
-            raise ConfigError("this host was made by a program, and of no file")
+            raise ConfigError("this host was made by a program, without a configuration file")
         await self.reload(await asyncio.to_thread(self._read_again))
 
     # Opening and closing
@@ -778,7 +778,7 @@ class FunctionApprover:
             needed = (interaction.payload.params.requested_schema or {}).get("required")
             if needed:
                 raise UsageError(
-                    f"{self.name} said True to a form, which fills nothing in: return "
+                    f"{self.name} returned True for a form, which leaves its fields empty: return "
                     f"Decision(verdict='allow', edited={{...}}) with {', '.join(map(str, needed))}, "
                     "or False"
                 )

@@ -38,8 +38,8 @@ def check_secrets(secret: bytes | Sequence[bytes] | None) -> tuple[bytes, ...]:
     secrets = (secret,) if isinstance(secret, bytes) else tuple(secret or ())
     if any(len(one) < MIN_HOST_SECRET_BYTES for one in secrets):
         raise UsageError(
-            f"the secret of a host needs {MIN_HOST_SECRET_BYTES} random bytes or more: make it by "
-            "os.urandom(32), kept where every process of this host finds it"
+            f"the secret of a host needs {MIN_HOST_SECRET_BYTES} random bytes or more: make one "
+            "with os.urandom(32), and keep it where every process of this host can read it"
         )
     return secrets
 

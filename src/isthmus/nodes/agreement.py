@@ -80,7 +80,9 @@ async def agree(store: Store, kind: str, name: str, secrets: Sequence[bytes]) ->
             await _compare_secrets(store.kv, entry.version, there, secrets, store.name)
             return list(secrets)
         return [_open_secret(there, store)]
-    raise UsageError(f"the nodes of {store.name} do not come to an agreement: start them again")
+    raise UsageError(
+        f"the nodes of {store.name} could not agree on their settings: start them again"
+    )
 
 
 def _make(kind: str, name: str, secrets: Sequence[bytes]) -> tuple[Agreement, list[bytes]]:

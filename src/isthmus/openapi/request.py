@@ -107,7 +107,7 @@ def parse_base_url(url: str) -> BaseUrl:
     scheme, host = found["scheme"].lower(), found["host"].lower()
     number = int((found["port"] or DEFAULT_PORTS[scheme])[1:])
     if not 0 < number < MAX_PORTS:
-        raise UsageError(f"{url[:200]!r} has a port that there is none of: 1 to {MAX_PORTS - 1}")
+        raise UsageError(f"{url[:200]!r} has an invalid port: use 1 to {MAX_PORTS - 1}")
     port = "" if f":{number}" == DEFAULT_PORTS[scheme] else f":{number}"
     path = found["path"].rstrip("/")
     if DOTS.search(path):

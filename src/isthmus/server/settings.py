@@ -308,7 +308,7 @@ def _check_secrets(secret: bytes | Sequence[bytes] | None) -> list[bytes]:
     secrets = [secret] if isinstance(secret, bytes) else list(secret or ())
     if any(len(known) < MIN_SECRET_BYTES for known in secrets):
         raise UsageError(
-            f"a secret needs {MIN_SECRET_BYTES} random bytes or more: make it by os.urandom(32), kept "
-            "where every process of this server finds it"
+            f"a secret needs {MIN_SECRET_BYTES} random bytes or more: make one with os.urandom(32), "
+            "and keep it where every process of this server can read it"
         )
     return secrets

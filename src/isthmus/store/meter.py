@@ -36,7 +36,9 @@ class Rate(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not (self.amount > 0 and 0 < self.seconds < float("inf")):
-            raise UsageError(f"a rate is more than nothing in a time that ends, not {self!r}")
+            raise UsageError(
+                f"a rate needs an amount above 0 and a finite time above 0, not {self!r}"
+            )
 
     def __str__(self) -> str:
         return f"{self.amount:g} in {self.seconds:g} s"

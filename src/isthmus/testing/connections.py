@@ -112,7 +112,7 @@ async def _find_target(
         return await _serve_target(server, transport or "memory", stack, sent)
     if transport is not None:
         raise UsageError(
-            f"transport={transport!r} says how a Server is to be served, and {server!r} is "
+            f"transport={transport!r} is for a Server in this process, and {server!r} is "
             "served already: leave it out"
         )
     return _take_target(server, sent, options)

@@ -274,9 +274,9 @@ def listen_tcp(host: str, port: int, *, exposed: bool = False) -> socket.socket:
         family, kind, protocol, _, address = found[0]
         if not exposed and not is_loopback(str(address[0])):
             raise UsageError(
-                f"{url} can be reached from other machines, and nothing on a TCP socket asks who "
-                "is there: whoever connects can call every tool. Listen on 127.0.0.1, use HTTP, "
-                "or, where the network itself keeps strangers out, say exposed=True"
+                f"{url} can be reached from other machines, and a TCP socket has no "
+                "authentication: whoever connects can call every tool. Listen on 127.0.0.1, use HTTP, "
+                "or pass exposed=True if the network itself is protected"
             )
         sock = socket.socket(family, kind, protocol)
         try:

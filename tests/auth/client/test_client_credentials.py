@@ -82,7 +82,7 @@ async def test_a_server_that_wants_signatures_is_shown_no_secret(place):
 
 def test_a_client_without_anything_to_prove_it_is_refused():
     """Ours: whoever gets tokens for what they are has to prove what they are."""
-    with pytest.raises(UsageError, match="prove it"):
+    with pytest.raises(UsageError, match="has to authenticate itself"):
         ClientCredentials("job")
 
 

@@ -230,7 +230,7 @@ async def test_every_request_takes_the_base_scopes():
 )
 def test_offline_access_is_no_scope_of_a_server(declare):
     """Spec 2026-07-28 basic/authorization#refresh-tokens: SHOULD NOT be in challenges or metadata."""
-    with pytest.raises(UsageError, match="between a client and its authorization server"):
+    with pytest.raises(UsageError, match="a scope for authorization servers only"):
         declare()
 
 
@@ -366,8 +366,8 @@ async def test_a_nonce_that_is_asked_for_is_given_with_the_refusal():
 @pytest.mark.parametrize(
     ("resource", "servers", "says"),
     [
-        ("http://mcp.example/mcp", [ISSUER], "where others can read them"),
-        ("https://mcp.example/mcp", ["http://login.example"], "where others can read them"),
+        ("http://mcp.example/mcp", [ISSUER], "would send tokens unencrypted"),
+        ("https://mcp.example/mcp", ["http://login.example"], "would send tokens unencrypted"),
         ("https://mcp.example/mcp#x", [ISSUER], "fragment"),
         ("mcp.example/mcp", [ISSUER], "no http"),
         ("https://mcp.example/mcp", [], "one issuer's URL or more"),

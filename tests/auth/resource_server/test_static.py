@@ -180,7 +180,7 @@ async def test_a_verifier_that_answers_for_another_issuer_is_not_believed():
 )
 def test_a_fixed_token_is_somebodys(tokens):
     """Ours: said when it is given, and not by a 500 to whoever presents the token."""
-    with pytest.raises(UsageError, match="each token is somebody's"):
+    with pytest.raises(UsageError, match="each token needs a Principal"):
         StaticTokens(tokens)
 
 

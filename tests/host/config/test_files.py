@@ -42,7 +42,7 @@ def test_toml_has_the_lines_of_its_tables_and_keys(tmp_path):
     [
         ("a.json", b'{"a": 1,, }', r"a\.json:1:9: a\.json is not JSON: a name"),
         ("a.toml", b"a = \n", r"a\.toml:1:5: a\.toml is not TOML"),
-        ("a.json", b"[]", "the whole should be an object"),
+        ("a.json", b"[]", "the top level must be an object"),
         ("a.json", b'{\n"a": "\xff"}', r"a\.json:2: this is no text in UTF-8"),
     ],
 )
@@ -57,7 +57,7 @@ def test_what_is_no_configuration_says_where(tmp_path, name, data, says):
     ("data", "says"),
     [
         (b"a: [1", r"a\.yaml:\d:\d+: a\.yaml is not YAML: "),
-        (b"- a", "the whole should be a mapping"),
+        (b"- a", "the top level must be a mapping"),
         (b"a: !!python/object:os.system x", r"a\.yaml:1:4: .*the tag .* is not read"),
         (b"a: &b {c: 1}\nd: {<<: *b}", r"a\.yaml:2:5: .*merge keys are not read"),
         (b"? [1]\n: 2", "a key is a text"),

@@ -50,7 +50,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(tmp_path, name):
     theirs = path.read_text() + "\n"
     path.write_text(theirs)
 
-    with pytest.raises(ConfigError, match="changed by somebody else meanwhile"):
+    with pytest.raises(ConfigError, match="changed by another program in the meantime"):
         file.save()
     assert (theirs, [name]) == (path.read_text(), names(tmp_path))
 
@@ -65,7 +65,7 @@ def test_a_file_that_came_up_or_went_meanwhile_is_left_too(tmp_path):
     gone.unlink()
     for file in files:
         file.set(("a",), 1)
-        with pytest.raises(ConfigError, match="meanwhile"):
+        with pytest.raises(ConfigError, match="in the meantime"):
             file.save()
 
 

@@ -52,7 +52,7 @@ def test_a_case_can_have_every_circumstance():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[[cases]]", "it has [[case]] tables"),
+        ("[[cases]]", "only [[case]] tables"),
         ("x", "is not TOML"),
         ("a = " + "[" * 5000, "is not TOML: it is nested too deep"),
         ("case = [3]", "is no table"),

@@ -57,8 +57,8 @@ async def test_a_missing_key_is_told_when_the_provider_is_needed():
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        (ProviderEntry(base_url=URL, key="sk-verbatim"), "a key does not stand in a file"),
-        (ProviderEntry(base_url="localhost:1"), "providers.a, base_url: where it is"),
+        (ProviderEntry(base_url=URL, key="sk-verbatim"), "a key must not be in the file"),
+        (ProviderEntry(base_url="localhost:1"), "providers.a, base_url: it must be a URL"),
         (ProviderEntry(kind="manual"), "needs a person to ask"),
     ],
 )

@@ -278,7 +278,7 @@ async def test_closing_the_answer_closes_the_connection_at_once():
 async def test_a_key_does_not_go_to_another_machine_in_the_clear():
     """We demand: a key goes over https, or stays on this machine."""
     for url in ("http://models.example/v1", "http://10.0.0.7:8000/v1", "ftp://models.example"):
-        with pytest.raises(ConfigError, match="in the clear: use https://") as error:
+        with pytest.raises(ConfigError, match="unencrypted: use https://") as error:
             OpenAICompatible(url, KEY)
         assert KEY not in str(error.value)
         await OpenAICompatible(url).close()

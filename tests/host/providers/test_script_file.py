@@ -55,8 +55,8 @@ async def test_a_file_is_played_in_order(tmp_path):
         ("{}", "a script is a list"),
         ("[1]", "step 1: a text, a list or an object"),
         ('["a", {"sing": "x"}]', "step 2: a text, a list or an object"),
-        ('[{"use": "x", "with": 1}]', "it neither says nor uses"),
-        ("[[1]]", "it neither says nor uses"),
+        ('[{"use": "x", "with": 1}]', "it has neither text nor tool calls"),
+        ("[[1]]", "it has neither text nor tool calls"),
     ],
 )
 def test_what_is_no_script_says_where(tmp_path, text, wrong):

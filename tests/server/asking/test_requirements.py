@@ -278,12 +278,12 @@ async def test_nobody_is_sent_to_what_is_no_page(revision, url):
     )
 
     assert result["isError"]
-    assert "nobody can be sent to" in tool_text(result)
+    assert "the user cannot be sent to" in tool_text(result)
     assert not client.asked
 
     def demands(_ctx):
         raise UrlRequired(url)
 
     refused, other = await call_asking_tool(demands, revision, debug=True)
-    assert "nobody can be sent to" in tool_text(refused)
+    assert "the user cannot be sent to" in tool_text(refused)
     assert not other.asked

@@ -407,7 +407,7 @@ async def test_effects_that_cannot_be_recorded_are_refused_in_either_era(revisio
     server = Server("asking", debug=True)
     server.add_tool(body)
 
-    assert "written down" in tool_text(await EraClient(server, revision).call("body"))
+    assert "must be stored" in tool_text(await EraClient(server, revision).call("body"))
 
 
 # --- the state that travels -------------------------------------------------------------------

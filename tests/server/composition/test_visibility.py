@@ -328,7 +328,7 @@ async def test_sessions_without_rules_of_their_own_are_told_what_to_write():
     async with connect(server) as client:
         said = (await client.call_tool("lock")).text
 
-    assert "say server.visibility(sessions=True) before" in said
+    assert "call server.visibility(sessions=True) before" in said
 
 
 async def test_lists_by_caller_are_never_public():

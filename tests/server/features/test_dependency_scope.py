@@ -474,15 +474,15 @@ def _declare(server, mark=None, default=None):
 @pytest.mark.parametrize(
     ("mark", "default", "told"),
     [
-        (Annotated[int, Inject(one)], None, "one another: one → two → one"),
+        (Annotated[int, Inject(one)], None, "a cycle: one → two → one"),
         (
             Annotated[int, Inject(lacks)],
             None,
-            r"dependency lacks: nobody gives 'thing'.*there is x",
+            r"dependency lacks: nothing provides 'thing'.*there is x",
         ),
         (Annotated[int, Inject], None, "Inject takes the function"),
         (Annotated[int, Inject(lacks)] | None, None, "outermost"),
-        (None, Inject(lacks), "stands in the annotation"),
+        (None, Inject(lacks), "belongs into the annotation"),
     ],
 )
 def test_what_cannot_be_injected_is_refused_at_declaration(server, mark, default, told):
@@ -530,7 +530,7 @@ def test_an_override_of_what_nothing_takes_is_refused(server):
     async def tool(a: Annotated[User, Inject(current_user)]) -> str:
         return a.name
 
-    with pytest.raises(UsageError, match="stands a function"), server.override({current_user: 5}):
+    with pytest.raises(UsageError, match="by a function"), server.override({current_user: 5}):
         pass
 
 

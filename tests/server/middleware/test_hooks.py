@@ -168,14 +168,16 @@ def test_a_misspelt_hook_is_told_of(name, meant, base):
     async def fine(self, ctx, call_next): ...
 
     wrong = type("Wrong", (base,), {name: hook, "on_complete": fine})()
-    with pytest.raises(UsageError, match=rf"Wrong has no use for {name}\(\): did you mean {meant}"):
+    with pytest.raises(
+        UsageError, match=rf"Wrong has an unknown hook {name}\(\): did you mean {meant}"
+    ):
         Server("s").use(wrong)
 
 
 @pytest.mark.parametrize(
     ("thing", "said"),
     [
-        (Timing, "the middleware Timing is a class: put an object in place, Timing"),
+        (Timing, "the middleware Timing is a class: pass an instance, Timing"),
         (Middleware(), "Middleware defines no hook"),
         (42, "int is no middleware"),
     ],

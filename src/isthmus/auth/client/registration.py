@@ -69,7 +69,7 @@ class StaticClient:
         method: str | None = None,
     ) -> None:
         if not client_id:
-            raise UsageError("a client that is registered has a client_id: give its text")
+            raise UsageError("a registered client needs a client_id: give it as a string")
         if method is not None and method not in AUTH_METHODS:
             raise UsageError(f"method={method!r}: it is one of {', '.join(sorted(AUTH_METHODS))}")
         if isinstance(key, str | bytes | Mapping):

@@ -490,8 +490,8 @@ def check_urls(resource: str, authorization_servers: Sequence[str], sse: str | N
         # spec 2026-07-28 basic/authorization/security-considerations#communication-security
         if not is_secure(url):
             raise UsageError(
-                f"{what}: {url!r} would have tokens travel where others can read them: it is "
-                "https, or http on this machine; behind a proxy it is the URL that clients use"
+                f"{what}: {url!r} would send tokens unencrypted: use https, or http on "
+                "this machine; behind a proxy give the URL that clients use"
             )
     if sse is not None and (origin_of(sse) != origin_of(resource) or sse == resource):
         raise UsageError(f"sse={sse!r} is another URL of the server at {resource!r}")

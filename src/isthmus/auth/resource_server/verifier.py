@@ -196,7 +196,7 @@ class StaticTokens:
     ) -> None:
         if not is_token_table(tokens):
             raise UsageError(
-                "each token is somebody's: {token: Principal(issuer='ours', subject='ada', "
+                "each token needs a Principal: {token: Principal(issuer='ours', subject='ada', "
                 "scopes=frozenset({'files:read'}))}"
             )
         self._known: dict[bytes, tuple[bytes, Principal | None]] = {}

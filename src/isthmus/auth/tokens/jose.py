@@ -295,7 +295,7 @@ def load_private_key(material: Any) -> tuple[Any, Mapping[str, Any]]:
             return require_private(parts.keys[kind].import_key(members)), jwk
         return require_private(load_pem(text)), {}
     except parts.faults:
-        raise UsageError("this is no private key: it takes one as PEM, or as JWK") from None
+        raise UsageError("this is no private key: give one as PEM or JWK") from None
 
 
 def load_pem(text: str) -> Any:

@@ -198,7 +198,7 @@ def print_verdict(state: str | None, anchor: str, *, as_json: bool) -> Exit:
             found = verify_chain(db, keys, HeadFile(head, keys), anchor)
         except ValueError:
             raise UsageError(
-                f"{anchor!r} is no anchor: give SEQ:HASH as verify prints it"
+                f"{anchor!r} is no anchor: give SEQ:HASH, as isthmus audit verify prints it"
             ) from None
     if as_json:
         public = {"good": found.good, "state": found.state, "public_key": keys.public.hex()}

@@ -278,7 +278,7 @@ async def check_gateway(
     from isthmus.linter.gateway.upstream import open_upstreams
 
     if words:
-        raise UsageError(f"--gateway says what is checked, and {' '.join(words)!r} does so, too")
+        raise UsageError(f"--gateway already names the target: leave out {' '.join(words)!r}")
     wanted = select_rules(choices.only, choices.skip, GATEWAY_RULES)
     runs = tested.gateway.startswith(HTTP_SCHEMES)
     if runs and tested.url is not None:

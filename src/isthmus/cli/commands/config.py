@@ -263,7 +263,9 @@ def _confirm(question: str) -> None:
         UsageError: they do not, or there is none.
     """
     if not sys.stdin.isatty():
-        raise UsageError("nobody is there to be asked: --yes says that you have looked at it")
+        raise UsageError(
+            "there is no terminal to ask for confirmation: pass --yes once you have reviewed the files"
+        )
     with suppress(ImportError, OSError, ValueError):  # what was typed before is no answer
         import termios
 
@@ -317,7 +319,7 @@ def remove(name: Annotated[str, Argument(metavar="NAME", show_default=False)]) -
 
     def work() -> Exit:
         if not UserSecrets(os.environ).remove(name):
-            raise UsageError(f"there is no secret {name!r}; isthmus config secret list has them")
+            raise UsageError(f"there is no secret {name!r}; isthmus config secret list lists them")
         print_note(f"{name} is kept no more")
         return Exit.OK
 

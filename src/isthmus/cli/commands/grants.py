@@ -113,7 +113,7 @@ async def print_grant(state: str | None, id: str, *, as_json: bool) -> Exit:
     async with open_grants(state) as (_, grants):
         grant = next((one for one in await grants.history() if one.id == id), None)
     if grant is None:
-        raise UsageError(f"no grant is called {id!r}: isthmus grants list --ended has them all")
+        raise UsageError(f"there is no grant {id!r}: isthmus grants list --ended lists all of them")
     if as_json:
         print_json(grant)
         return Exit.OK
@@ -150,5 +150,5 @@ async def revoke_grants(state: str | None, ids: Sequence[str]) -> Exit:
             print_line(f"revoked {id}")
         await log.close()
     if missing:
-        raise UsageError(f"no grant that holds is called {', '.join(missing)}")
+        raise UsageError(f"there is no active grant {', '.join(missing)}")
     return Exit.OK

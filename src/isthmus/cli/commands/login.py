@@ -300,7 +300,7 @@ async def make_oauth(target: CliTarget, options: LoginOptions) -> FreshOAuth:
     store = DefaultTokenStore(patience=UNLOCK_TIMEOUT_S)
     if isinstance(await store.chosen(), MemoryTokenStore):
         raise UsageError(
-            "there is nowhere to keep tokens between two commands: set ISTHMUS_STORE_KEY to what "
+            "tokens cannot be stored between two commands: set ISTHMUS_STORE_KEY to what "
             "python -c 'import secrets; print(secrets.token_urlsafe(32))' prints, once, and log in"
         )
     return FreshOAuth(options, Loopback() if options.browser else PastedRedirect(), store)

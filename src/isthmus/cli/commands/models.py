@@ -270,7 +270,7 @@ async def sync_models(file: str | None, name: str) -> Exit:
         raise ConfigError(f"{path}: there is no [providers.{name}]; there are: {known}")
     found = list_providers(models)
     if name not in found:
-        raise ConfigError(f"provider {name!r} has no list of models: a person writes there")
+        raise ConfigError(f"provider {name!r} has no list of models: a person writes its answers")
     try:
         offered = await found[name].models()
     finally:

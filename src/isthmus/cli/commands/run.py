@@ -354,7 +354,7 @@ class ListenOptions(NamedTuple):
         """
         named = {name: text for name, text in given.items() if text is not None}
         if len(named) > 1:
-            raise UsageError(f"a server listens in one place: --{' or --'.join(named)}")
+            raise UsageError(f"a server listens on one address: choose --{' or --'.join(named)}")
         if exposed and "tcp" not in named:
             raise UsageError("--exposed goes with --tcp")
         for name, text in named.items():
@@ -507,7 +507,7 @@ def find_server(module: ModuleType, name: str) -> "Server":
         return next(iter(distinct.values()))
     if distinct:
         raise UsageError(f"{where} has several servers; choose {' or '.join(found)} with :NAME")
-    raise UsageError(f"{where} makes no isthmus Server; write: server = Server('name')")
+    raise UsageError(f"{where} has no isthmus Server; write: server = Server('name')")
 
 
 def _make_server(value: Any, name: str, where: str) -> "Server":
@@ -531,5 +531,5 @@ def _call_factory(make: Any, name: str, where: str) -> Any:
         return make()
     except Exception as error:
         raise UsageError(
-            f"{where}: {name} could not be called to make a Server:\n{_show_failure(error, where)}"
+            f"{where}: {name} failed when it was called to make a Server:\n{_show_failure(error, where)}"
         ) from error

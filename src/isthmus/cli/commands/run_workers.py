@@ -43,8 +43,8 @@ def supervise(
     """
     if place is None or place.transport not in {"http", "websocket"}:
         raise UsageError(
-            "--workers goes with --http or --websocket: what comes over stdio, a Unix socket or a TCP "
-            "socket is served by one process"
+            "--workers goes with --http or --websocket: stdio, Unix sockets and TCP "
+            "sockets are served by one process"
         )
     if reload:
         raise UsageError(

@@ -73,7 +73,7 @@ def declare_capabilities(
         if handler is None and getattr(base, name) is not UNSET:
             argument = {"elicitation": "elicit", "sampling": "sample"}.get(name, name)
             raise UsageError(
-                f"capabilities declares {name}, and nothing answers it: give {argument}= as well"
+                f"capabilities declares {name}, and no handler answers it: give {argument}= as well"
             )
     return structs.replace(
         base,
@@ -102,11 +102,9 @@ def declare_task_requests(
         ("sampling/createMessage", "sample", sample),
     ):
         if handler is None and accepts_as_task(tasks, method):
-            raise UsageError(f"nothing answers {method}, as a task or at once: give {argument}=")
+            raise UsageError(f"no handler answers {method}, as a task or at once: give {argument}=")
     if elicit is None and sample is None:
-        raise UsageError(
-            "answer_tasks=True, and nothing to answer: give elicit= or sample= as well"
-        )
+        raise UsageError("answer_tasks=True needs a handler: give elicit= or sample= as well")
     return tasks
 
 

@@ -185,7 +185,7 @@ def fill_form(value: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     content = to_plain_data(value)
     if not isinstance(content, dict):
-        raise UsageError(f"the answer to a form has members, {value!r} has none")
+        raise UsageError(f"the answer to a form is an object with members, not {value!r}")
     # spec 2026-07-28 client/elicitation#requested-schema: clients SHOULD use the defaults
     content = {**fill_defaults(schema), **content}
     # spec 2026-07-28 client/elicitation#form-mode-security: clients SHOULD validate all responses

@@ -166,7 +166,7 @@ class AccountPages:
         by_key = self.accounts.find_kind(link.server) == "pasted-key"
         if allowed and by_key and not is_usable_key(key):
             page = await self._render_question(
-                request, link, token, notice="That cannot be a key: it is empty, or has spaces."
+                request, link, token, notice="This is not a key: it is empty, or has spaces."
             )
             await send_page(send, 200, page)
             return

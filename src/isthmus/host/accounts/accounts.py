@@ -223,7 +223,7 @@ class Accounts:
 
         entry = self._find_entry(server)
         if find_kind(entry) not in {IMPLICIT_KIND, "user-oauth"}:
-            raise UsageError(f"nobody logs in to {server}: it has other credentials")
+            raise UsageError(f"users cannot log in to {server}: it has other credentials")
         return WebLogin(server, entry.url, principal, self._make_user_login(entry, principal))
 
     def find_metadata(self, server: str) -> str | None:
@@ -357,7 +357,7 @@ class Accounts:
         if find_kind(entry) != "pasted-key":
             raise UsageError(f"{server} takes no pasted key")
         if not is_header_safe(key.reveal()):
-            raise UsageError("that cannot be a key: it is empty, or has spaces or odd characters")
+            raise UsageError("this is not a key: it is empty, or has spaces or invalid characters")
         tokens = Tokens(
             access=key,
             issuer=PASTED_ISSUER,
@@ -418,7 +418,7 @@ class Accounts:
             UsageError: the host has no pages.
         """
         if not self.public_url:
-            raise UsageError("this host has no pages on which accounts are connected")
+            raise UsageError("this host has no pages to connect accounts")
         link = AccountLink(
             principal=principal,
             server=server,

@@ -49,11 +49,11 @@ def make_credentials(
             f"{', '.join(sorted(filter(None, AUTH_KINDS)))}"
         )
     if kind in NAMED_KINDS and accounts is None:
-        raise ConfigError(f"{entry.name}: host.auth.kind {kind!r} takes a host that keeps accounts")
+        raise ConfigError(f"{entry.name}: host.auth.kind {kind!r} needs a host with accounts")
     if kind in NAMED_KINDS and entry.options.instance == "shared":
         raise ConfigError(
-            f"{entry.name}: host.auth.kind {kind!r} is somebody's own, and no connection that several "
-            "share can show it: leave instance out, or write per-user"
+            f"{entry.name}: host.auth.kind {kind!r} belongs to one user, so a shared connection "
+            "cannot use it: leave instance out, or write per-user"
         )
     return AUTH_KINDS[kind](entry, isolation, accounts)
 
@@ -184,8 +184,8 @@ def find_key_header(entry: ServerEntry) -> tuple[str, str]:
         or (prefix and not (prefix.isascii() and prefix.isprintable()))
     ):
         raise ConfigError(
-            f"{entry.name}: host.auth of the kind 'pasted-key' has the name of a header as 'header', "
-            "and what stands before the key in it as 'prefix'"
+            f"{entry.name}: host.auth of the kind 'pasted-key' takes 'header', the name of a header, "
+            "and 'prefix', the text before the key in it"
         )
     return header, prefix
 

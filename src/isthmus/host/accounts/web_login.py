@@ -44,7 +44,7 @@ class WebRedirect:
         Raises:
             UsageError: always: the browser comes to a page.
         """
-        raise UsageError("a web login is finished by the page that the browser comes back to")
+        raise UsageError("a web login is completed by the page at its redirect URI")
 
 
 class LoginProspect(msgspec.Struct, frozen=True, kw_only=True):

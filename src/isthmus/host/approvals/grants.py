@@ -345,13 +345,13 @@ class Grants:
         if until is not None:
             if until <= self._see() or (grant.until is not None and until >= grant.until):
                 raise UsageError(
-                    "a grant is narrowed to an end after now, and before the one it has"
+                    "the new end of a grant must be in the future, and before its present end"
                 )
             given = structs.replace(given, until=until)
         if uses is not None:
             if uses < 1 or (grant.uses is not None and uses >= grant.uses):
                 raise UsageError(
-                    "a grant is narrowed to fewer uses than it has, and to one at least"
+                    "the new number of uses of a grant must be less than the present one, and at least one"
                 )
             given = structs.replace(given, uses=uses)
         if scope is not None:
@@ -363,7 +363,9 @@ class Grants:
                 )
             given = structs.replace(given, scope="session", session=self.session)
         if (until, uses, scope) == (None, None, None):
-            raise UsageError("say until when, how often, or for what: else nothing is narrower")
+            raise UsageError(
+                "give an end, a number of uses or a scope: nothing else narrows a grant"
+            )
         return given
 
     def all(self) -> Sequence[Grant]:

@@ -279,7 +279,7 @@ def make_search_query(text: str) -> str:
     """
     found = re.findall(r"\w+", text)
     if not found:
-        raise UsageError(f"{text!r} has no word in it to search for")
+        raise UsageError(f"{text!r} contains no word to search for")
     return " ".join(f'"{word}"' for word in found) + "*"
 
 

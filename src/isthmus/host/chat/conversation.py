@@ -247,7 +247,7 @@ class Conversation:
         self, begin: Callable[[PutEvent], Awaitable[bool]]
     ) -> AsyncGenerator[ConversationEvent, None]:
         if self._turn is not None:
-            raise UsageError("the turn before is not over: cancel() stops it")
+            raise UsageError("the previous turn has not ended: cancel() stops it")
         events = TurnQueue()
         listening = asyncio.ensure_future(self._listen(events.tell))
         turn = self._turn = asyncio.ensure_future(self._whole(begin, events.tell))

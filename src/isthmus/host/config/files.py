@@ -129,7 +129,7 @@ def _parse_json(path: Path, text: str, digest: str) -> ConfigDocument:
             f"{path}:{error.line}:{error.column}: {path.name} is not JSON: {error}"
         ) from None
     if not isinstance(node.value, dict):
-        raise ConfigError(f'{path}: the whole should be an object, as in {{"mcpServers": {{}}}}')
+        raise ConfigError(f'{path}: the top level must be an object, as in {{"mcpServers": {{}}}}')
     return ConfigDocument(path, text, node.value, digest, node=node)
 
 
@@ -145,7 +145,7 @@ def _parse_yaml(path: Path, text: str, digest: str) -> ConfigDocument:
             f"{path}:{error.line}:{error.column}: {path.name} is not YAML: {error}"
         ) from None
     if not isinstance(node.value, dict):
-        raise ConfigError(f"{path}: the whole should be a mapping, as in mcpServers: {{}}")
+        raise ConfigError(f"{path}: the top level must be a mapping, as in mcpServers: {{}}")
     return ConfigDocument(path, text, node.value, digest, node=node)
 
 

@@ -103,7 +103,7 @@ class ConfigFile:
                 self._accept(replace_member(self._text, keys, value), wanted)
             except KeyError as error:
                 raise ConfigError(
-                    f"{self.path}: {error.args[0] or 'the whole'} is no object, so that nothing can be put into it"
+                    f"{self.path}: {error.args[0] or 'the whole'} is no object, so nothing can be added to it"
                 ) from None
 
     def remove(self, keys: tuple[str, ...]) -> None:
@@ -205,7 +205,7 @@ class ConfigFile:
             now = ""
         if self.is_new or now != digest_bytes(self._data):
             raise ConfigError(
-                f"{self.path} was changed by somebody else meanwhile, and is left as it is: try again"
+                f"{self.path} was changed by another program in the meantime, and was not written: try again"
             )
 
 
@@ -368,7 +368,7 @@ def _edit_toml_parsed(text: str, keys: tuple[str, ...], value: Any) -> str:
         import tomlkit
     except ImportError:
         raise ConfigError(
-            "to write TOML as it was read, tomlkit is needed: pip install 'isthmus[host]'"
+            "tomlkit is needed to keep the layout of TOML: pip install 'isthmus[host]'"
         ) from None
     whole = tomlkit.parse(text)
     part: Any = whole
@@ -379,7 +379,7 @@ def _edit_toml_parsed(text: str, keys: tuple[str, ...], value: Any) -> str:
             part[key] = tomlkit.table()
         part = part[key]
         if not hasattr(part, "keys"):
-            raise ConfigError(f"{key} is no table, so that nothing can be put into it")
+            raise ConfigError(f"{key} is no table, so nothing can be added to it")
     if value is not None:
         part[keys[-1]] = _drop_none(value)
     elif keys[-1] in part:

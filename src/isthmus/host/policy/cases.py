@@ -92,7 +92,7 @@ def read_cases(text: str, *, source: str = "") -> tuple[PolicyCase, ...]:
         raise PolicyError(f"{where} is not TOML: {error}") from error
     tables = data.get("case")
     if not isinstance(tables, list) or set(data) != {"case"}:
-        raise PolicyError(f"{where}: it has [[case]] tables and nothing else")
+        raise PolicyError(f"{where}: only [[case]] tables are allowed")
     return tuple(_read_case(table, f"{where}: case {n}") for n, table in enumerate(tables, 1))
 
 

@@ -69,7 +69,7 @@ def find_key(
     match = KEY_REFERENCE.fullmatch(reference.strip())
     if match is None:
         raise ConfigError(
-            f"{where}, key: a key does not stand in a file: write ${{env:NAME}} or "
+            f"{where}, key: a key must not be in the file: write ${{env:NAME}} or "
             "${secret:NAME}, and put the key there"
         )
     kind, name = match[1], match[2]
@@ -107,7 +107,7 @@ def make_provider(
         return Anthropic(key, name=name, base_url=entry.base_url, timeout=entry.timeout)
     if not entry.base_url.startswith(("http://", "https://")):
         raise ConfigError(
-            f'{where}, base_url: where it is, such as "http://127.0.0.1:11434/v1", not '
+            f'{where}, base_url: it must be a URL such as "http://127.0.0.1:11434/v1", not '
             f"{entry.base_url!r}"
         )
     from isthmus.host.providers.openai_compatible import OpenAICompatible

@@ -261,7 +261,7 @@ def check_key_is_private(name: str, url: str) -> None:
         from urllib.parse import urlsplit
 
         raise ConfigError(
-            f"the key of provider {name!r} would go to {urlsplit(url).hostname} in the clear: use "
+            f"the key of provider {name!r} would go to {urlsplit(url).hostname} unencrypted: use "
             "https://, or leave out the key"
         )
 

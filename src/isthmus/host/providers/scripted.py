@@ -151,7 +151,7 @@ class Scripted:
                 return rule.answer
         if not self._rest:
             raise UsageError(
-                f"the script of {self.name!r} is over: completion {len(self.asked)} has no answer"
+                f"the script of {self.name!r} has ended: completion {len(self.asked)} has no answer"
             )
         return self._rest.pop(0)
 
@@ -235,7 +235,7 @@ def read_script(path: str | os.PathLike[str], *, name: str = "scripted") -> Scri
     except ValueError as error:
         raise UsageError(f"{file} is no JSON: {error}") from None
     if not isinstance(steps, list):
-        raise UsageError(f"{file}: a script is a list, with what is said first at its beginning")
+        raise UsageError(f"{file}: a script is a list of answers, in their order")
     found = [_read_step(step, f"{file}, step {number}") for number, step in enumerate(steps, 1)]
     return Scripted(found, name=name)
 
@@ -272,7 +272,7 @@ def _read_block(part: Any, where: str, number: int) -> TextContent | ToolUseCont
             return ToolUseContent(id=f"use_{number}", name=part["use"], input=given)
     if isinstance(part, dict) and isinstance(part.get("say"), str):
         return TextContent(text=part["say"])
-    raise UsageError(f"{where}: it neither says nor uses anything: {json.dumps(part)}")
+    raise UsageError(f"{where}: it has neither text nor tool calls: {json.dumps(part)}")
 
 
 def read_last_message(completion: Completion) -> str:

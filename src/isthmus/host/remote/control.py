@@ -305,7 +305,7 @@ class AttachedSurface:
             if isinstance(ask, CALL_REQUESTS):
                 if ask.id in self._calls:
                     twice = UsageError(
-                        f"call {ask.id} is under way already: every call has an id of its own"
+                        f"call {ask.id} is already running: every call needs an id of its own"
                     )
                     await self._send(RequestFailed(refusal=make_error_detail(twice)))
                     return

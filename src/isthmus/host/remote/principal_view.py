@@ -192,7 +192,7 @@ class PrincipalView(HostView):
     def __init__(self, view: HostView, principal: str) -> None:
         super().__init__()
         if not principal:
-            raise UsageError("a view of what is one's own needs a principal")
+            raise UsageError("a view of one principal's data needs the principal")
         self.principal = principal
         self._view = view
         self._runs: set[str] = set()

@@ -335,7 +335,9 @@ def _add_header(request: PreparedRequest, name: str, value: str) -> PreparedRequ
     if not HEADER_NAME.fullmatch(name) or name.lower() in CONNECTION_HEADERS:
         raise UsageError(f"{name[:80]!r} is no header that credentials may set")
     if not HEADER_TEXT.fullmatch(value):
-        raise UsageError(f"the credential in the header {name} has signs that no header carries")
+        raise UsageError(
+            f"the credential in the header {name} has characters that are not allowed in a header"
+        )
     kept = {k: v for k, v in request.headers.items() if k.lower() != name.lower()}
     return structs.replace(request, headers={**kept, name: value})
 

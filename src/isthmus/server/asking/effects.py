@@ -99,7 +99,9 @@ def recall_effect(record: bytes | msgspec.Raw, effect: Callable[..., Any]) -> An
         return _find_reader(effect)(outcome.value)
     except (ValueError, TypeError) as error:
         name = getattr(effect, "__qualname__", effect)
-        raise UsageError(f"{name} gave what its annotation does not allow: {error}") from error
+        raise UsageError(
+            f"{name} returned a value that its annotation does not allow: {error}"
+        ) from error
 
 
 def _write_value(value: Any) -> msgspec.Raw:
@@ -107,7 +109,7 @@ def _write_value(value: Any) -> msgspec.Raw:
         return msgspec.Raw(write_json(value))
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"what happens once is written down, and this cannot be: {error}; return plain data, "
+            f"the result of ctx.once must be stored, and this one cannot: {error}; return plain data, "
             "such as the id of what was made"
         ) from error
 

@@ -47,8 +47,8 @@ async def read_own_resource(
         raise ToolError(str(no)) from no
     if isinstance(result, InputRequiredResult):
         raise UsageError(
-            f"ctx.read_resource({uri!r}): it asks the user, which a function that reads it cannot pass on: ask "
-            "before, and give what was answered in the URI"
+            f"ctx.read_resource({uri!r}): it asks the user, and a function that reads it cannot pass the question on: "
+            "ask before, and put the answer into the URI"
         )
     if isinstance(result, ReadResourceResult) and not any(
         isinstance(one, Raw) for one in result.contents

@@ -74,7 +74,7 @@ def require_askable(caller: Caller, method: str, params: Any) -> None:
     Raises:
         CapabilityMissing: the client did not declare what it takes.
         NotInRevision: its revision has no such form.
-        UsageError: nothing has such a form, or nobody can be sent to such a page.
+        UsageError: nothing has such a form, or the user cannot be sent to such a page.
     """
     missing = _CAPABILITY_CHECKS[method](caller.capabilities, params)
     if missing is not None:
@@ -101,7 +101,7 @@ def _check_page(url: Any) -> None:
     # spec 2026-07-28 client/elicitation#url-mode-elicitation-requests: MUST be a valid URL
     wrong = find_page_flaw(url)
     if wrong:
-        raise UsageError(f"nobody can be sent to {url!r}: {wrong}")
+        raise UsageError(f"the user cannot be sent to {url!r}: {wrong}")
 
 
 def _check_form(revision: Revision, schema: Any) -> None:

@@ -90,7 +90,7 @@ def make_conversation(said: SamplingInput | Sequence[SamplingInput]) -> list[Sam
         said = [said]
     messages = [_make_message(one) for one in _gather_results(said)]
     if not messages:
-        raise UsageError("a model needs at least one message to go on from")
+        raise UsageError("sampling needs at least one message")
     # spec 2025-11-25 client/sampling#tool-use-and-result-balance: a MUST
     wrong = find_unbalanced_tools(messages)
     if wrong:

@@ -178,7 +178,7 @@ class SessionState:
     async def _add_rule(self, rule: VisibilityRule) -> None:
         if not self._settings.has_session_rules:
             raise UsageError(
-                "sessions have no visibility of their own here: say server.visibility(sessions=True) before "
+                "visibility by session is not enabled: call server.visibility(sessions=True) before "
                 "the server serves"
             )
         place = find_place(self._inbound, self._settings)
@@ -416,8 +416,8 @@ def _read_value(key: str, written: bytes, kind: Any) -> Any:
         return msgspec.json.decode(written) if kind is Any else _make_reader(kind)(written)
     except (ValueError, TypeError) as error:
         raise UsageError(
-            f"ctx.session.get({key!r}): what was set does not fit {kind!r}: {error}; read it as what it was, "
-            "or set it anew"
+            f"ctx.session.get({key!r}): what was set does not fit {kind!r}: {error}; read it with its former "
+            "type, or set it again"
         ) from error
 
 

@@ -103,12 +103,12 @@ def _check_server(declared: "Declarations", inner: MountedServer) -> None:
     settings, what = declared.settings, repr(inner.name)
     if id(declared) in find_mounted(inner.declared):
         raise UsageError(
-            f"server {what} cannot be mounted in {settings.info.name!r}: it is that server, or has it "
-            "mounted in itself, so that calls would go round"
+            f"server {what} cannot be mounted in {settings.info.name!r}: it is that server, or "
+            "contains it, so calls would loop"
         )
     if inner.settings.auth is not None:
         raise UsageError(
-            f"server {what} has auth= of its own, which nobody asks where it is mounted: give auth= to "
+            f"server {what} has auth= of its own, which is not used where it is mounted: give auth= to "
             f"{settings.info.name!r}; the scopes of its tools apply there as they are"
         )
 

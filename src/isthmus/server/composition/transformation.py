@@ -212,8 +212,8 @@ def _make_filler(what: str, argument: str, value: Any) -> Callable[[Any], Any]:
         return lambda _principal: value
     if inspect.iscoroutinefunction(value):
         raise UsageError(
-            f"{what}: the value of {argument!r} is given by a plain function, for nothing is waited for "
-            "before a call is permitted"
+            f"{what}: the value of {argument!r} must come from a plain function: async functions "
+            "are not awaited before a call is permitted"
         )
     takes = len(inspect.signature(value).parameters)
     if takes > 1:

@@ -53,8 +53,8 @@ class CallerGate:
         """
         if not callable(fn) or inspect.iscoroutinefunction(fn):
             raise UsageError(
-                f"visibility() takes a plain function (item, principal) -> bool, not {fn!r}: nothing is waited "
-                "for before a call is permitted"
+                f"visibility() takes a plain function (item, principal) -> bool, not {fn!r}: async "
+                "functions are not awaited before a call is permitted"
             )
         before = self.function
         self.function = (

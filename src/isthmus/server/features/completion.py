@@ -252,8 +252,8 @@ def _count_parameters(completer: Completer, injected: Mapping[str, Inject]) -> i
     own = [p for p in taken if p.name not in injected]
     if len(own) > 2 or own != taken[: len(own)]:
         raise UsageError(
-            f"{getattr(completer, '__qualname__', completer)}: a completer takes what was typed, "
-            "and what the other arguments hold, and nothing else"
+            f"{getattr(completer, '__qualname__', completer)}: a completer takes the typed text, "
+            "the values of the other arguments if it wants, and nothing else"
         )
     return len(own)
 

@@ -183,7 +183,7 @@ def override_dependencies(settings: SharedSettings, functions: Mapping[Any, Any]
             raise UsageError(f"override: nothing here depends on {name_dependency(wanted)}")
         if not callable(instead):
             raise UsageError(
-                f"override: in the place of {name_dependency(wanted)} stands a function, as lambda: {instead!r}"
+                f"override: replace {name_dependency(wanted)} by a function, such as lambda: {instead!r}"
             )
     layer = dict(functions)
     settings.override_layers.append(layer)

@@ -216,7 +216,9 @@ class Tasks(TaskReceiver):
         tool = self._tools.listing.seek(params.name, params.meta)
         shape = shape_of(inbound.caller)
         if tool is None or shape is None or not tool.retry_safe:
-            raise UsageError(f"tool {params.name!r} does not run here as a task that may run twice")
+            raise UsageError(
+                f"tool {params.name!r} is not declared retry_safe here, so its task is not run again"
+            )
         self._start(job, tool, params, inbound, shape)
 
     def _start(
@@ -540,7 +542,9 @@ async def run_until_task(
     async def within(context: Context) -> Any:
         value = await body(TaskContext.of(context, becoming))
         if becoming.job is not None and isinstance(value, InputRequiredResult):
-            raise UsageError("a task awaits its questions: after ctx.start_task(), return none")
+            raise UsageError(
+                "a task awaits its questions: do not return any after ctx.start_task()"
+            )
         return value
 
     return await run_rounds(within, inbound, params, params.name, becoming.settings)

@@ -134,7 +134,7 @@ def find_hooks(middleware: Any) -> dict[str, Hook]:
     """
     kind, name = type(middleware), name_of(middleware)
     if isinstance(middleware, type):
-        raise UsageError(f"the middleware {name} is a class: put an object in place, {name}(…)")
+        raise UsageError(f"the middleware {name} is a class: pass an instance, {name}(…)")
     is_ours, callable_itself = isinstance(middleware, Middleware), callable(middleware)
     names = [one for one in dir(middleware) if one.startswith("on_")]
     found = {one: getattr(middleware, one) for one in names if _defines_hook(middleware, one)}
@@ -143,12 +143,14 @@ def find_hooks(middleware: Any) -> dict[str, Hook]:
         return {}
     if callable_itself:
         raise UsageError(
-            f"the middleware {name} is called itself and has hooks ({', '.join(known)}): "
-            "it does the one or the other"
+            f"the middleware {name} is callable and has hooks ({', '.join(known)}): "
+            "use one or the other"
         )
     for one in found:
         if one not in HOOKS:
-            raise UsageError(f"the middleware {name} has no use for {one}(): {suggest_hook(one)}")
+            raise UsageError(
+                f"the middleware {name} has an unknown hook {one}(): {suggest_hook(one)}"
+            )
     if not known:
         what = "defines no hook" if is_ours else f"is no middleware, but {kind.__name__}"
         raise UsageError(

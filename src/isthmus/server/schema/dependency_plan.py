@@ -142,7 +142,7 @@ class DependencyPlanner:
         wanted = inject.dependency
         if wanted in above or len(above) > MAX_DEPTH:
             circle = " → ".join(map(name_dependency, (*above[-MAX_DEPTH:], wanted)))
-            raise UsageError(f"these dependencies take one another: {circle}")
+            raise UsageError(f"these dependencies form a cycle: {circle}")
         if inject.cached and wanted in self._known:
             return self._known[wanted]
         self.met[wanted] = None
@@ -195,7 +195,7 @@ class DependencyPlanner:
             return "argument", parameter.name
         known = ", ".join(sorted(self._arguments)) or "none"
         raise UsageError(
-            f"nobody gives {parameter.name!r}: it is no argument of the call (there is {known}), and neither "
+            f"nothing provides {parameter.name!r}: it is no argument of the call (there is {known}), and neither "
             "Context, Principal nor another dependency; annotate it with one of them, or give it a default"
         )
 

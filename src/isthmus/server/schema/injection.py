@@ -63,7 +63,7 @@ def find_inject(annotation: Any, default: Any) -> Inject | None:
     """
     if isinstance(default, Inject) or default is Inject:
         raise UsageError(
-            "Inject stands in the annotation: write user: Annotated[User, Inject(current_user)]"
+            "Inject belongs into the annotation: write user: Annotated[User, Inject(current_user)]"
         )
     if get_origin(annotation) is Annotated:
         for mark in annotation.__metadata__:
@@ -78,6 +78,6 @@ def find_inject(annotation: Any, default: Any) -> Inject | None:
         for branch in get_args(annotation):
             if find_inject(branch, None) is not None:
                 raise UsageError(
-                    "Inject stands outermost: write Annotated[User | None, Inject(current_user)]"
+                    "Inject must be in the outermost annotation: write Annotated[User | None, Inject(current_user)]"
                 )
     return None

@@ -185,8 +185,8 @@ def _find_code(function: Callable[..., Any]) -> Callable[..., Any]:
         function = type(function).__call__
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(
-            "it yields, and a result is sent as a whole: return a list, "
-            "and tell about the way there with ctx.progress"
+            "it is a generator, and a result is sent as a whole: return a list, "
+            "and report progress with ctx.progress"
         )
     return function
 

@@ -168,8 +168,8 @@ def _take_address(server: "Server", given: RunOptions) -> tuple[str, int]:
         raise UsageError("run('tcp') needs a port: write run('tcp', port=9000)")
     if server.auth is not None:
         raise UsageError(
-            "auth= guards HTTP and WebSockets: on a TCP socket nothing asks who is there, so that "
-            "everybody on this machine would get past it; write run('http', ...)"
+            "auth= works over HTTP and WebSockets only: a TCP socket has no authentication, so "
+            "everybody on this machine could use the server; write run('http', ...)"
         )
     return host, port
 
@@ -245,8 +245,8 @@ def stop_on_signals(task: "asyncio.Task[None] | None") -> None:
 BoundCallback = Callable[[str], None]  # gets the URL for clients, once connections are accepted
 
 EXPOSED_WARNING = (
-    "warning: every machine that reaches this address can call every tool, since nothing on a TCP "
-    "socket asks who is there\n"
+    "warning: every machine that reaches this address can call every tool, since a TCP socket "
+    "has no authentication\n"
 )
 
 

@@ -125,7 +125,7 @@ def _check_prefix(prefix: str) -> str:
     plain = prefix.isascii() and prefix.isprintable() and not set(prefix) & set("/{} ")
     if not plain or not 0 < len(prefix) <= MAX_PREFIX_CHARS:
         raise UsageError(
-            f"prefix={prefix!r} cannot begin our keys: write up to {MAX_PREFIX_CHARS} ASCII "
+            f"prefix={prefix!r} is no prefix for keys: write up to {MAX_PREFIX_CHARS} ASCII "
             "characters without spaces, braces and slashes, such as 'acme:'"
         )
     return prefix

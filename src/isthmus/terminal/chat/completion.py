@@ -72,7 +72,7 @@ def parse_prompt_arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, st
             continue
         free = next((name for name in names if name not in found), None)
         if free is None:
-            raise UsageError(f"{word!r} is no blank of it: {', '.join(names) or 'it has none'}")
+            raise UsageError(f"{word!r} is no argument of it: {', '.join(names) or 'it has none'}")
         found[free] = word
     missing = [one.name for one in prompt.arguments or () if one.required and one.name not in found]
     if missing:

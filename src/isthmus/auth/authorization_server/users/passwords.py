@@ -247,7 +247,7 @@ def _check_account(account: str) -> str:
     if not name or len(name) > MAX_ACCOUNT_CHARS:
         raise UsageError(f"an account name has 1 to {MAX_ACCOUNT_CHARS} characters")
     if not name.isprintable() or " " in name:
-        raise UsageError("an account name has no spaces, and nothing that cannot be seen")
+        raise UsageError("an account name has no spaces and no invisible characters")
     return name
 
 

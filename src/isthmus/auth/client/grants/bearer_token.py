@@ -152,7 +152,7 @@ def check_bearer_token(token: Secret | str) -> Secret:
         raise UsageError("the token is empty: is the variable that holds it set?")
     if not is_header_safe(text):
         raise UsageError(
-            "the token has characters that no token has: give it without the word Bearer, and "
-            "without the end of the line"
+            "the token has invalid characters: give it without the word Bearer, and "
+            "without the line break"
         )
     return secret

@@ -58,8 +58,7 @@ class ClientCredentials:
     ) -> None:
         if secret is None and key is None:
             raise UsageError(
-                f"{client_id!r} gets tokens for what it is, and has to prove it: give it secret=… "
-                "or key=PrivateKey(…)"
+                f"{client_id!r} has to authenticate itself: give it secret=… or key=PrivateKey(…)"
             )
         self._client = MachineClient(
             StaticClient(client_id, secret=secret, key=key, method=method).identity,

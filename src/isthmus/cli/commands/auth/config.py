@@ -129,7 +129,7 @@ class AuthConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         require_library("authlib", "An authorization server")  # first: no key would help without it
         if not self.resources:
             raise UsageError(
-                "which server are the tokens for? --resource https://your.server/mcp, or "
+                "no MCP server is named that accepts the tokens: give --resource https://your.server/mcp, or "
                 f'resources = ["…"] in {DEFAULT_CONFIG_FILE}'
             )
         return AuthorizationServer(

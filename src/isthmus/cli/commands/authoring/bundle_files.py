@@ -109,17 +109,17 @@ def _check_file(root: Path, name: str) -> None:
     if _matches(parts[-1], SECRET_FILES) or any(
         _matches(one, SECRET_FOLDERS) for one in parts[:-1]
     ):
-        raise UsageError(f"{path} has secrets by its name, and goes into no bundle")
+        raise UsageError(f"{path} has the name of a file of secrets, and cannot be bundled")
     try:
         if path.resolve() != root.resolve() / name:
-            raise UsageError(f"{path} is a link, or in a linked folder: copy what it leads to")
+            raise UsageError(f"{path} is a link, or in a linked folder: copy its target")
         if not stat.S_ISREG(path.lstat().st_mode):
             raise UsageError(f"{path} is no file")
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     if b"PRIVATE KEY-----" in data and TEXT_PEM.search(data.decode("utf-8", errors="replace")):
-        raise UsageError(f"{path} has a private key in it, and goes into no bundle")
+        raise UsageError(f"{path} contains a private key, and cannot be bundled")
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

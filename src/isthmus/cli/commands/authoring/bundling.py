@@ -337,7 +337,7 @@ def _find_author(options: BundleOptions, project: Mapping[str, Any]) -> dict[str
     first = authors[0] if isinstance(authors, list) and authors else {}
     if not isinstance(first, dict) or not first.get("name"):
         raise UsageError(
-            "a bundle says who made it: give --author NAME, or authors in pyproject.toml"
+            "a bundle needs an author: give --author NAME, or authors in pyproject.toml"
         )
     return {key: str(first[key]) for key in ("name", "email") if first.get(key)}
 

@@ -43,7 +43,7 @@ def read_project_name(text: str) -> ProjectPlace:
     name = folder.name
     if PROJECT_NAME.fullmatch(name) is None:
         raise UsageError(
-            f"{name!r} is no name of a project: up to 64 letters, digits, - and _, a letter first"
+            f"{name!r} is not a valid project name: use up to 64 letters, digits, - and _, a letter first"
         )
     package = name.lower().replace("-", "_")
     if keyword.iskeyword(package) or package in TAKEN_PACKAGES | sys.stdlib_module_names:

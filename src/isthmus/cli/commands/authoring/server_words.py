@@ -187,7 +187,7 @@ def _make_uv_command(
     uv = shutil.which("uv", path=environ.get("PATH"))
     if uv is None:
         raise UsageError(
-            "there is no uv on PATH here: https://docs.astral.sh/uv tells how, or leave --uv out"
+            "there is no uv on PATH here: install it (https://docs.astral.sh/uv), or leave --uv out"
         )
     has_project = (path.parent / "pyproject.toml").is_file()
     where = ("--project", str(path.parent)) if has_project else ("--no-project",)

@@ -164,9 +164,9 @@ def run_gateway(options: GatewayCommandOptions) -> None:
         ConfigError: the configuration cannot be read.
     """
     if options.stdio and options.http:
-        raise UsageError("--stdio serves the program that started this: leave --http out")
+        raise UsageError("--stdio serves the parent process: leave --http out")
     if not options.stdio and (options.profile or options.server):
-        raise UsageError("--profile and --server choose for --stdio: over HTTP each has its path")
+        raise UsageError("--profile and --server need --stdio: over HTTP each has its own path")
     from isthmus.transports.shutdown import choose_loop_factory, run_to_end
 
     run_to_end(_serve(make_gateway(options), options), choose_loop_factory())
