@@ -82,7 +82,7 @@ class Redirect(Protocol):
 
 
 class Loopback:
-    """Users come back to a port of this machine (RFC 8252 7.3).
+    """Redirect to a port of this machine (RFC 8252, section 7.3).
 
     Args:
         host: ``127.0.0.1``, ``localhost`` or ``[::1]``.
@@ -263,7 +263,7 @@ class LoopbackListener:
 
 
 class ByHand:
-    """The application itself learns where the browser was sent, and says it.
+    """Redirect by hand: the application itself learns where the browser was sent, and says it.
 
     For programs without a browser, web applications that have a callback of their own, and tests.
 

@@ -139,7 +139,7 @@ def _carried_addresses(address: IpAddress) -> Iterator[tuple[str, IPv4Address]]:
 
 
 class NetworkRefused(AuthUnsafe):
-    """The policy forbids to go there; no connection was made. Says why, and which setting it is."""
+    """A request that the policy forbids; no connection was made. The message names the setting."""
 
 
 class NetworkFailed(AuthError):

@@ -103,7 +103,7 @@ def desktop(*urls: str, proxy: str | None = None) -> NetworkPolicy:
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """An answer, whole.
+    """A whole HTTP answer.
 
     Attributes:
         status: its HTTP status; a redirect is one like any other.

@@ -61,7 +61,7 @@ class VerifiedToken(NamedTuple):
 
 
 class JWTVerifier:
-    """Believes the JWTs of one issuer that were issued for this server.
+    """Verifier of JWT access tokens (RFC 9068, and earlier ones) of one issuer, issued for this server.
 
     Signature, algorithm, type, issuer (letter by letter), audience, times and binding are checked. The
     keys come from the issuer's metadata, or from where ``jwks`` says. What a token is good for does

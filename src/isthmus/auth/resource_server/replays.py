@@ -42,7 +42,7 @@ class ReplayStore(Protocol):
 
 
 class SQLiteReplays:
-    """Proofs in a file, which several processes may share and which survives a restart.
+    """Store of seen DPoP proofs in a file, which several processes may share and which survives a restart.
 
     A commit outlives the process and not the machine's power, so that a request does not wait for
     the disk.
@@ -95,7 +95,7 @@ class SQLiteReplays:
 
 
 class KVReplays:
-    """Proofs in a :class:`~isthmus.store.kv.KV`, such as one that several machines share.
+    """Store of seen DPoP proofs in a :class:`~isthmus.store.kv.KV`, such as one that several machines share.
 
     Args:
         kv: where they are kept.

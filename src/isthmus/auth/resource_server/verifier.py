@@ -28,7 +28,7 @@ MAX_SCOPES = 1000  # scopes of one token that are looked at
 
 
 class Presented(msgspec.Struct, frozen=True):
-    """An access token as it came, and what it came with.
+    """An access token as it was presented, with its scheme and proof.
 
     Attributes:
         scheme: ``bearer`` or ``dpop``, in lower case.

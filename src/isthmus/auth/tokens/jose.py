@@ -197,7 +197,7 @@ def jwk_thumbprint(jwk: Mapping[str, Any]) -> str:
 
 
 class PrivateKey:
-    """A key to sign with.
+    """A private key, for signatures.
 
     Example::
 

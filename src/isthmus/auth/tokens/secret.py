@@ -19,7 +19,7 @@ HIDDEN_TEXT = "[secret]"
 
 
 class Secret:
-    """A text that shows itself only to who asks for it.
+    """A secret text, which repr and logs do not show.
 
     Two secrets are compared in a time that does not depend on how much of them is equal; a secret
     may be compared with a plain text in the same way.

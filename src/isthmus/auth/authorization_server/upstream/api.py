@@ -40,7 +40,7 @@ KNOWN_ERROR_CODES = LOGIN_ENDED_CODES | {
 
 
 class UpstreamDenied(AuthRefused, ToolError):
-    """The provider, or its user there, says no for good: they would have to log in again.
+    """A final refusal of the provider, or of its user there: the user has to log in again.
 
     Attributes:
         error: the provider's code, where it is a registered one; else empty.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """So many tries in so many seconds."""
+    """A rate: so many tries in so many seconds."""
 
     tries: int
     seconds: float

@@ -43,7 +43,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The browser that is to be logged in, as far as a backend may know it.
+    """A login: the browser that is to be logged in, as far as a backend may know it.
 
     Attributes:
         pending: the authorization request that it came with.
@@ -61,7 +61,7 @@ class LoginRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Show the form for a name and a password.
+    """Page with the form for a name and a password.
 
     Attributes:
         notice: what went wrong, if something did; the same for unknown names and wrong passwords.
@@ -77,7 +77,7 @@ class LoginPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginRedirect(msgspec.Struct, frozen=True, kw_only=True):
-    """Send the browser elsewhere, where its user is logged in.
+    """Redirect of the browser to another site, where its user logs in.
 
     Attributes:
         url: where to.

@@ -17,7 +17,7 @@ TokenSource: TypeAlias = Callable[[], Awaitable[Secret | str]]  # gives the toke
 
 
 class BearerToken:
-    """A token as it is, or whatever a function says that it is now.
+    """A bearer token from outside: a fixed one, or one that a function gives.
 
     Nothing is discovered and nobody is asked. A token that the server does not take is an error,
     unless the function then gives another one.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClientCredentials:
-    """Tokens for a program that was registered beforehand, without any user.
+    """Client-credentials grant (OAuth 2.1): tokens for a program that was registered beforehand, without a user.
 
     That is the extension ``io.modelcontextprotocol/oauth-client-credentials``. With a key the
     program proves who it is by a signature, and nothing that could be stolen is sent.

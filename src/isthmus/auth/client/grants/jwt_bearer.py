@@ -19,7 +19,7 @@ AssertionSource: TypeAlias = Callable[[str], Awaitable[Secret | str]]
 
 
 class JwtBearer:
-    """Tokens for the JWT that a platform gives to what runs on it.
+    """JWT-bearer grant (RFC 7523): tokens for the JWT that a platform gives to programs that run on it.
 
     That is the extension ``io.modelcontextprotocol/auth/wif``, which is experimental. The JWT is
     asked for whenever a token is needed. After a refusal the same JWT is never presented again, and

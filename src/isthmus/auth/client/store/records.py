@@ -62,7 +62,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True, tag="registration"):
-    """Registration of a client that registered itself at an authorization server.
+    """Result of a registration of a client at an authorization server.
 
     Attributes:
         issuer: which server it was, as its metadata spell it; nobody else is shown any of this.
