@@ -186,7 +186,7 @@ def test_a_servers_error_text_is_bounded_and_cleaned_in_a_pipe_too(run, tmp_path
         (["run", SHOP, "--http", "somewhere"], 2, "write HOST:PORT"),
         (["run", SHOP, "--tcp", "somewhere"], 2, "--tcp somewhere: write HOST:PORT"),
         (["run", SHOP, "--tcp", "0.0.0.0:0"], 2, "can be reached from other machines"),
-        (["run", SHOP, "--tcp", "1", "--unix", "x"], 2, "in one place: --unix or --tcp"),
+        (["run", SHOP, "--tcp", "1", "--unix", "x"], 2, "on one address: choose --unix or --tcp"),
         (["run", SHOP, "--http", "1", "--exposed"], 2, "--exposed goes with --tcp"),
         (["run", SHOP, "--unix", "/nowhere/x.sock"], 3, "cannot listen on unix:///nowhere/x.sock"),
         (["list", "unix:///nowhere/x.sock"], 3, "No such file or directory: is the server"),
