@@ -86,12 +86,10 @@ def gateway(
         str | None, Option(metavar="NAME", help="With --stdio: serve only this server.")
     ] = None,
     policy: Annotated[
-        str | None,
-        Option(metavar="NAME|FILE", help="Name of a built-in policy, or a file with rules."),
+        str | None, Option(metavar="NAME|FILE", help="Built-in policy, or a file with rules.")
     ] = None,
     state: Annotated[
-        str | None,
-        Option(metavar="FOLDER", help="State folder of the host; the user's by default."),
+        str | None, Option(metavar="FOLDER", help="State folder, instead of the user's.")
     ] = None,
     store: Annotated[
         str | None,
@@ -100,8 +98,7 @@ def gateway(
         ),
     ] = None,
     public_url: Annotated[
-        str | None,
-        Option(metavar="URL", help="Public URL; requests to other hosts are refused."),
+        str | None, Option(metavar="URL", help="Public URL; other hosts are refused.")
     ] = None,
     allowed_origin: Annotated[
         list[str] | None,
@@ -139,8 +136,7 @@ def check(
         ),
     ] = None,
     policy: Annotated[
-        str | None,
-        Option(metavar="NAME|FILE", help="Name of a built-in policy, or a file with rules."),
+        str | None, Option(metavar="NAME|FILE", help="Built-in policy, or a file with rules.")
     ] = None,
     state: StateFolder = None,
     strict: Strict = False,
