@@ -8,7 +8,7 @@ from isthmus.errors import Refused
 
 
 async def test_a_missing_argument_of_a_prompt_is_an_error_of_the_request():
-    """As in fastmcp 4: the text alone, and the code of invalid params."""
+    """As in fastmcp 4.2: the text alone, and the code of invalid params."""
     server = FastMCP("prompts")
 
     @server.prompt

@@ -28,6 +28,7 @@ MIN_SAME_SHARE = 0.8
 TESTS_TIMEOUT_S = 300  # a machine that is busy is no fault
 REPOSITORIES_AT_ONCE = 2
 WORK = (peers.PEERS / "migrated").resolve()
+CONFIG_FILES = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 TEST_LIBRARIES = ["pytest==9.1.1", "pytest-asyncio==1.4.0"]
 BUILD_LIBRARIES = ["pip", "hatchling", "setuptools", "wheel", "poetry-core", "uv-build"]
 FOREIGN = ["mcp", "mcp-types", "fastmcp", "fastmcp-slim"]
@@ -145,6 +146,7 @@ def run_tests(repository: Repository, python: Path, folder: Path, *beside: Path)
     report = folder.with_suffix(".xml")
     report.unlink(missing_ok=True)
     options = [
+        *list_config_options(folder),
         "-q",
         "--no-header",
         "-p",
@@ -162,6 +164,12 @@ def run_tests(repository: Repository, python: Path, folder: Path, *beside: Path)
         for case in ET.parse(report).iter("testcase")  # noqa: S314 - pytest wrote it a moment ago
         if not any(child.tag in {"failure", "error", "skipped"} for child in case)
     }
+
+
+def list_config_options(folder: Path) -> list[str]:
+    """Options of pytest for a repository's own configuration: by itself it finds ours, in a folder above."""
+    found = [name for name in CONFIG_FILES if (folder / name).is_file()]
+    return ["-c", found[0] if found else os.devnull, f"--rootdir={folder}"]
 
 
 def remove_libraries(python: Path) -> None:

@@ -98,7 +98,7 @@ def find_flavour(installed: str) -> Flavour:
         int(part) if part.isdecimal() else 0 for part in f"{installed}.0".split(".")[:2]
     )
     if major >= 4:
-        return FASTMCP4
+        return FASTMCP4 if (major, minor) >= (4, 2) else replace(FASTMCP4, refuses_missing=False)
     if major == 3:
         return FASTMCP3
     return replace(FASTMCP2, has_outputs=minor >= 10, inlines_schemas=minor >= 14)

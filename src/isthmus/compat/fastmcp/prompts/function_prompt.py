@@ -52,7 +52,7 @@ class FunctionPrompt(Prompt):
         """Read the texts of the arguments as their types, and call the function.
 
         Raises:
-            ValidationError: an argument is missing; a ValueError before fastmcp 4.
+            ValidationError: an argument is missing; a ValueError before fastmcp 4.2.
             PromptError: an argument cannot be read, or the function failed.
         """
         given = arguments or {}
