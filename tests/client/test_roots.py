@@ -122,6 +122,26 @@ async def test_a_server_is_told_when_a_watched_root_vanishes(tmp_path):
     assert "notifications/roots/list_changed" in small.noted
 
 
+async def test_a_root_that_vanishes_during_the_first_look_is_noticed(tmp_path):
+    """Ours: a server was told of it while the first look was on its way."""
+    place, go = tmp_path / "work", asyncio.Event()
+    place.mkdir()
+    waits = [go.wait(), asyncio.sleep(0)]
+
+    async def find_places():
+        await waits.pop(0)
+        return [place]
+
+    watch = RootWatch(find_places, watched=True)
+    look = asyncio.ensure_future(watch.has_changed())
+    await asyncio.sleep(0)
+    assert 1 == len(await watch.now())
+    place.rmdir()
+    go.set()
+
+    assert await look
+
+
 class Told(list):
     """Notes that wake somebody up."""
 

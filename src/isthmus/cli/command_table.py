@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "migrate": ("authoring.migrate", "Rewrite a file or project from fastmcp or mcp to isthmus."),
     "list": ("inspect", "List the tools, resources and prompts of a server."),
     "inspect": ("inspect", "Describe a server: tools, resources, prompts, all parameters."),
-    "call": ("call", "Call a tool. Values are converted according to its schema."),
+    "call": ("call", "Call a tool; values are converted according to its schema."),
     "read": ("call", "Read a resource."),
     "prompt": ("call", "Get a prompt, with values for its arguments."),
     "check": ("check", "Check a server against the specification, in every revision."),

@@ -62,7 +62,7 @@ def call(
         str | None, Option(metavar="FOLDER", help="With --host: state folder of that host.")
     ] = None,
 ) -> None:
-    """Call a tool. Values are converted according to its schema."""
+    """Call a tool; values are converted according to its schema."""
     if host:
         at_host = HostCall(tuple(words or ()), json_args, state, timeout, as_json)
         finish(lambda: call_at_host(at_host))

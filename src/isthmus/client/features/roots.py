@@ -121,6 +121,18 @@ class RootWatch:
         Raises:
             UsageError: the function gave something that cannot be a root.
         """
+        roots = await self._look()
+        self._last = tuple(one.uri for one in roots)
+        return roots
+
+    async def has_changed(self) -> bool:
+        """Whether the roots are others than those that were known when this look at them ended."""
+        roots = await self._look()
+        # not those from before the look: meanwhile a server may have been told some
+        before, self._last = self._last, tuple(one.uri for one in roots)
+        return before is not None and before != self._last
+
+    async def _look(self) -> list[Root]:
         roots = make_roots(
             await maybe_await(self._places()) if callable(self._places) else self._places
         )
@@ -131,14 +143,7 @@ class RootWatch:
             self._warn(one, is_there=is_there)
         if self._watched:
             roots = [one for one, is_there in zip(roots, found, strict=True) if is_there]
-        self._last = tuple(one.uri for one in roots)
         return roots
-
-    async def has_changed(self) -> bool:
-        """Whether the roots are others than when they were last looked at."""
-        before = self._last
-        await self.now()
-        return before is not None and before != self._last
 
     def _warn(self, one: Root, *, is_there: bool) -> None:
         if is_there:
