@@ -75,7 +75,7 @@ async def test_more_than_the_token_has_is_a_shortfall(place):
 @pytest.mark.parametrize("token", ["", "Bearer abc", "abc\n", "abc\r\nX-Evil: 1", "ä"])
 def test_what_can_be_no_token_is_refused(token):
     """Ours: a variable that is empty, or ends in a line end, is told where it is given."""
-    with pytest.raises(UsageError, match=r"the token (is empty|has characters)"):
+    with pytest.raises(UsageError, match=r"the token (is empty|has invalid characters)"):
         BearerToken(token)
 
 
