@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import tempfile
 
 import pytest
@@ -42,6 +43,13 @@ def secret_watch(monkeypatch):
     with watching(monkeypatch) as watch:
         yield watch
     assert [] == watch.leaks(), "a secret was seen"
+
+
+def pytest_runtest_setup():
+    """Forget what was found out about servers: the next one may listen at a port that another test had."""
+    handshake = sys.modules.get("isthmus.client.handshake")
+    if handshake is not None:
+        handshake._KNOWN_TARGETS.clear()
 
 
 def pytest_collection_finish():
