@@ -165,7 +165,7 @@ class WatchedTab:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def looking(chromium, hostile):
+async def viewer(chromium, hostile):
     """A tab that is signed in and watched."""
     tab = await Tab.of(chromium)
     await hostile.served.let_in(tab.context)
@@ -177,17 +177,17 @@ async def looking(chromium, hostile):
     assert [] == tab.violated
 
 
-async def test_no_text_of_a_server_becomes_anything_but_text(hostile, looking):
+async def test_no_text_of_a_server_becomes_anything_but_text(hostile, viewer):
     """Ours: on every page nothing runs, no node and no attribute arises, and nothing leaves."""
-    page = looking.tab.page
+    page = viewer.tab.page
     for path in hostile.paths:
         await page.goto(f"{hostile.served.url}{path}", wait_until="domcontentloaded")
-        await looking.look(path)
+        await viewer.look(path)
 
 
-async def test_invisible_and_turning_marks_are_seen(hostile, looking):
+async def test_invisible_and_turning_marks_are_seen(hostile, viewer):
     """Ours: where a person reads them, they are spelled out."""
-    page = looking.tab.page
+    page = viewer.tab.page
     pending = hostile.served.host.view.pending()
     cards = [f"/inbox/{one.id}" for one in pending if one.attempt.server == "marks"]
     for path in ("/servers/marks", "/servers/marks/tools/look", "/inbox", *cards):
@@ -196,16 +196,16 @@ async def test_invisible_and_turning_marks_are_seen(hostile, looking):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-async def test_what_is_sent_back_stays_a_text(hostile, looking, name):
+async def test_what_is_sent_back_stays_a_text(hostile, viewer, name):
     """Ours: a form of a hostile schema, the result of a call, and the answer to an elicitation."""
-    page, served = looking.tab.page, hostile.served
+    page, served = viewer.tab.page, hostile.served
     await page.goto(f"{served.url}/servers/{name}/tools/look")
     await page.locator("form.tool-form textarea, form.tool-form input[type=text]").first.fill(
         TEXTS[name].replace("\x1b", "")
     )
     async with page.expect_navigation():
         await page.get_by_role("button", name="Call it").click()
-    await looking.look(f"result of {name}")
+    await viewer.look(f"result of {name}")
 
 
 # Foreign pages

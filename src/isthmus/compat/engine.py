@@ -113,7 +113,7 @@ class Backend:
 
     def find_capabilities(self) -> ServerCapabilities:
         """The capabilities of what it has now."""
-        raise NotImplementedError
+        raise NotImplementedError  # each façade answers this itself
 
     async def tell_capabilities(self, inbound: Inbound) -> ServerCapabilities:
         """The capabilities that the other library tells a client of: no changes of lists in older revisions."""
@@ -138,15 +138,15 @@ class Backend:
 
     def takes_context(self, method: str, params: Any) -> bool:
         """Whether what serves a request may ask its client, or report to it."""
-        raise NotImplementedError
+        raise NotImplementedError  # each façade answers this itself
 
     def list_items(self, method: str, request: ForeignRequest) -> Awaitable[Sequence[Wire]]:
         """All items that a method lists."""
-        raise NotImplementedError
+        raise NotImplementedError  # each façade answers this itself
 
     def serve(self, method: str, params: Any, request: ForeignRequest) -> Awaitable[Any]:
         """Serve a request: the result on the wire, or as a model of ``mcp.types``."""
-        raise NotImplementedError
+        raise NotImplementedError  # each façade answers this itself
 
     def refuse(self, error: Exception, inbound: Inbound) -> Exception:
         """What a request that ended by an exception is answered with.
