@@ -104,6 +104,55 @@ async def test_what_happens_before_the_stream_is_open_is_seen(signed_in, served)
     await page.locator("main", has_text="This does not wait any more").wait_for()
 
 
+async def test_a_stream_that_is_answered_with_an_error_is_opened_again(signed_in, served):
+    """HTML, 9.2.2: the browser gives such a stream up, as behind a proxy whose console is starting."""
+    page, refused = signed_in.page, []
+
+    async def refuse(route):
+        refused.append(route.request.url)
+        await (route.fulfill(status=503) if len(refused) == 1 else route.continue_())
+
+    await page.route("**/events", refuse)
+    await page.goto(f"{served.url}/inbox")
+    await run_until(lambda: refused)
+    await served.ask(what="tea")
+    await page.locator("main a.open", has_text="buy").wait_for()
+
+
+async def test_a_page_that_is_answered_with_an_error_is_fetched_again(signed_in, served):
+    """Ours: what has changed meanwhile is seen, and the page is not replaced by the error."""
+    page, refused = signed_in.page, []
+
+    async def refuse(route):
+        refused.append(route.request.url)
+        await (route.fulfill(status=502) if len(refused) == 1 else route.continue_())
+
+    await page.goto(f"{served.url}/inbox")
+    await page.locator("#count").wait_for(state="attached")
+    await page.evaluate(LOADED)
+    await page.route("**/inbox", refuse)
+    await served.ask(what="tea")
+    await page.locator("main a.open", has_text="buy").wait_for()
+    assert 2 <= len(refused)
+    assert await page.evaluate("window.loadedOnce")
+
+
+async def test_what_was_opened_and_closed_stays_so_when_a_page_changes(signed_in, served):
+    """Ours: a part of the page with a form in it does not close under the pointer."""
+    page = signed_in.page
+    await served.host.view.tools("shop")
+    await page.goto(f"{served.url}/servers/shop")
+    await page.get_by_text("Take it out of the configuration").click()
+    remove = page.locator("main").get_by_role("button", name="Remove")
+    await remove.wait_for()
+    await page.evaluate(LOADED)
+    await page.evaluate("document.getElementById('main').dataset.seen = 'before'")
+    await served.host.view.server_do("shop", "stop")
+    await page.locator("main:not([data-seen])").wait_for()
+    assert await remove.is_visible()
+    assert await page.evaluate("window.loadedOnce")
+
+
 async def test_a_draft_outlives_what_else_happens(signed_in, served):
     """Ours: a reason that is being written stays, whatever comes in."""
     page = signed_in.page

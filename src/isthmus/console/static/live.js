@@ -8,8 +8,11 @@ const topics = () => (document.body.dataset.live ?? "").split(" ").filter(Boolea
 const pause = () => (topics().includes("inbox") ? 0 : 1000);
 const UNREACHED_TEXT =
   "This page has changed, and your draft cannot be taken along: copy it, then open the page again.";
+const RETRY_MS = 1000;
+const MAX_RETRY_MS = 30_000;
 let loading = false;
 let again = false;
+let delay = RETRY_MS;
 
 // XMLHttpRequest parses a page without running anything of it, and without a string of HTML.
 function fetchPage(url, fields) {
@@ -17,7 +20,7 @@ function fetchPage(url, fields) {
     const request = new XMLHttpRequest();
     request.open(fields ? "POST" : "GET", url);
     request.responseType = "document";
-    request.onload = () => resolve(request.response);
+    request.onload = () => (request.status < 500 ? resolve(request.response) : reject());
     request.onerror = reject;
     request.send(fields);
   });
@@ -41,7 +44,16 @@ const version = (main) => main.querySelector("input[name=version]")?.value ?? ""
 function describe(main) {
   const copy = main.cloneNode(true);
   for (const one of copy.querySelectorAll("input[name=form], .left, #notify-place")) one.remove();
+  for (const one of copy.querySelectorAll("details")) one.removeAttribute("open");
   return copy.innerHTML;
+}
+
+// What a reader has opened and closed stays so in the next version of a page.
+const nameFold = (one) => one.id || one.querySelector("summary")?.textContent || "";
+
+function keepFolds(before, after) {
+  const states = new Map([...before.querySelectorAll("details")].map((one) => [nameFold(one), one.open]));
+  for (const one of after.querySelectorAll("details")) one.open = states.get(nameFold(one)) ?? one.open;
 }
 
 // What a control is called in each version of a page, so that the focus stays where it was.
@@ -57,9 +69,8 @@ function replace(before, after) {
   if (describe(before) === describe(after)) return;
   if (isChanged(before) && !card) return;
   const active = before.contains(document.activeElement) ? nameControl(document.activeElement) : "";
-  const opened = [...before.querySelectorAll("details[open][id]")].map((one) => one.id);
+  keepFolds(before, after);
   before.replaceWith(document.adoptNode(after));
-  for (const one of opened) document.getElementById(one)?.setAttribute("open", "");
   if (active) {
     const controls = [...after.querySelectorAll("a, button, input, select, textarea, summary")];
     controls.find((one) => nameControl(one) === active)?.focus({ preventScroll: true });
@@ -118,6 +129,7 @@ async function refresh() {
     } while (again);
   } catch {
     say("The console cannot be reached.");
+    setTimeout(refresh, waitLonger());
   } finally {
     loading = false;
   }
@@ -148,10 +160,17 @@ function showTimes() {
   }
 }
 
-export function begin() {
-  setInterval(showTimes, 1000);
+// Each attempt that fails makes the next one wait twice as long.
+function waitLonger() {
+  const now = delay;
+  delay = Math.min(2 * delay, MAX_RETRY_MS);
+  return now;
+}
+
+function listen() {
   const source = new EventSource(`${prefix()}/events`);
   source.addEventListener("hello", () => {
+    delay = RETRY_MS;
     // Before the stream was open, and after a break, anything may have changed.
     if (topics().length) refresh();
   });
@@ -165,4 +184,19 @@ export function begin() {
     source.close();
     location.reload();
   });
+  source.addEventListener("error", () => {
+    // HTML, 9.2.2: a stream that broke is opened again by the browser; one that was answered with an error is not.
+    if (source.readyState === EventSource.CLOSED) setTimeout(openAgain, waitLonger());
+  });
+}
+
+// The page is fetched, too: it says whether the login has ended.
+function openAgain() {
+  refresh();
+  listen();
+}
+
+export function begin() {
+  setInterval(showTimes, 1000);
+  listen();
 }
