@@ -50,6 +50,27 @@ async def test_old_segments_are_dropped_and_the_rest_still_verifies(tmp_path):
 
 
 @pytest.mark.covers("hostaudit.retention.segments")
+async def test_a_log_in_memory_keeps_its_last_segments(monkeypatch):
+    """Ours: a host without a state folder does not grow with its calls, and what is left verifies."""
+    monkeypatch.setattr("isthmus.host.audit.writer.MAX_MEMORY_ROWS", 30)
+    clock = ManualClock(AUDIT_TIME_S)
+    async with open_audit_log(clock=clock) as log:
+        counts = []
+        for n in range(100):
+            log.note(intent_row(f"call{n}"))
+            log.note(outcome_row(f"call{n}"))
+            await log.flush()
+            clock.now += 1
+            counts += (await query_state(log, "SELECT count(*) FROM event"))[0]
+        found = await log.verify()
+        indexed = await log.state.read(lambda db: list(read_lines(db, AuditFilters(text="call0"))))
+
+    assert found.good, found.faults
+    assert (200, True) == (found.last, 30 <= counts[-1] <= max(counts) <= 30 + 2 * 10 + 7)
+    assert [] == indexed
+
+
+@pytest.mark.covers("hostaudit.retention.segments")
 async def test_nothing_is_dropped_unless_somebody_said_so(tmp_path):
     """Ours: by default rows stay for ever."""
     clock = ManualClock(AUDIT_TIME_S)

@@ -48,7 +48,8 @@ class AuditLog:
         durability: what a commit outlives; None for what the state says.
         bodies: what is kept of arguments and results besides their digests.
         bodies_life: seconds after which bodies are gone.
-        retain: seconds that rows are kept, in whole segments; None for ever.
+        retain: seconds that rows are kept, in whole segments; None for ever. Of a state in memory
+            about the last 50,000 rows are kept.
         redactor: takes out what is secret.
         node: what this process is called in the log; a name of its own by default.
         clock: says the seconds since the epoch; the state's by default.

@@ -49,6 +49,7 @@ BODY_MEDIA_TYPE = "application/json"
 SEQ_COLUMN, CALL_COLUMN = COLUMNS.index("seq"), COLUMNS.index("call_id")
 SEGMENT_ROWS = 1_000  # between two checkpoints, at most
 SEGMENT_LIFE_S = 3600.0  # between two checkpoints, at most, where rows are written
+MAX_MEMORY_ROWS = 50_000  # of a log without a file: some 30 MB; older segments go
 SWEEP_INTERVAL_S = 3600.0
 INDEX_STEP_ROWS = 250
 SWEEP_BATCH_ROWS = 1_000  # in one transaction: intents wait for it
@@ -249,6 +250,7 @@ class AuditWriter:
                 signed = True
             prev = hash
         db.executemany(INSERT_ROW, written)
+        self._sweeping = self._sweeping or (signed and self._state.folder is None)
         if self._clock() - self._checked > SEGMENT_LIFE_S:
             self._checkpoint(db, seq, prev)
             signed = True
@@ -326,8 +328,10 @@ class AuditWriter:
         if self._keys is None:
             return False
         now = self._now_us()
-        before = None if self._retain is None else now - int(self._retain * 1e6)
-        return sweep_expired(db, self._keys, now, before)
+        limits = [] if self._retain is None else [now - int(self._retain * 1e6)]
+        if self._state.folder is None:
+            limits += find_row_time(db, read_chain_end(db)[0] - MAX_MEMORY_ROWS)
+        return sweep_expired(db, self._keys, now, max(limits, default=None))
 
     def _now_us(self) -> int:
         return int(self._clock() * 1e6)
@@ -354,6 +358,11 @@ def sweep_expired(
     return (
         before_us is not None and drop_segments(db, keys, before_us)
     ) or gone == SWEEP_BATCH_ROWS
+
+
+def find_row_time(db: "sqlite3.Connection", seq: int) -> list[int]:
+    """The time of a row, in microseconds since the epoch; empty where there is no such row."""
+    return [row[0] for row in db.execute("SELECT ts_us FROM event WHERE seq = ?", (seq,))]
 
 
 def drop_segments(db: "sqlite3.Connection", keys: AuditKeys, before_us: int) -> bool:
