@@ -11,12 +11,9 @@ from support.docs.blocks import ROOT, list_blocks, list_pages
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in list_pages()]
-CONTINUED = blocks.list_continued_pages()
-CODE = [case for case in PAGES if case.values[0] in CONTINUED]
 PROGRAMS = [
     pytest.param(block, id=block.name)
     for page in list_pages()
-    if page not in CONTINUED
     for block in list_blocks(page, "python")
     if blocks.find_excerpt(block) is None
 ]
@@ -36,27 +33,12 @@ COMMANDS = [
 pytestmark = pytest.mark.timeout(90)
 
 
-@pytest.mark.parametrize("page", CODE)
-async def test_the_python_of_a_page_runs_and_prints_what_it_says(page, caplog):
-    """Ours: code that no test ran is not shown."""
-    caplog.set_level(logging.WARNING, "isthmus")  # and back, whatever the page sets it to
-    await blocks.run_page(page, f"docs_{page.stem.replace('-', '_')}")
-
-
 @pytest.mark.parametrize("block", PROGRAMS)
 def test_a_block_runs_as_a_file_of_its_own(block, caplog):
     """Ours: what a page shows can be pasted into a file, and runs."""
     caplog.set_level(logging.WARNING, "isthmus")
     assert blocks.is_whole(block), "it needs names of other blocks, or awaits outside of a function"
     blocks.run_program(block)
-
-
-@pytest.mark.parametrize("page", CODE)
-def test_a_page_whose_blocks_are_whole_is_not_in_the_list(page):
-    """Ours: ``tests/support/docs/continued.txt`` names no page longer than it has to."""
-    shown = [b for b in list_blocks(page, "python") if blocks.find_excerpt(b) is None]
-
-    assert [b for b in shown if not blocks.is_whole(b)]
 
 
 @pytest.mark.parametrize(("file", "part"), EXCERPTS)
@@ -127,11 +109,11 @@ def test_the_exit_codes_are_those_of_the_command():
 
 
 @pytest.mark.parametrize(("said", "right"), [("2", True), ("3", False)])
-async def test_a_print_that_prints_something_else_is_caught(said, right):
+def test_a_print_that_prints_something_else_is_caught(said, right):
     """Ours: the check of what is printed can fail."""
     block = blocks.Block(ROOT / "README.md", 1, "python", f"print(1 + 1)  # {said}\n")
     try:
-        await blocks.run_python(block, {})
+        blocks.run_program(block)
     except AssertionError:
         caught = True
     else:

@@ -1,15 +1,12 @@
 """Blocks of code in Markdown pages, and how each kind of them is run.
 
 A block's info string says what it is. ``python`` is a whole program: it is run as a file of its own,
-and what a ``print(…)  # this`` prints must be what its comment says, in any order. On the pages of
-``continued.txt`` the blocks still share a namespace and may ``await`` at the top level. A block that
+and what a ``print(…)  # this`` prints must be what its comment says, in any order. A block that
 begins with ``# examples/NAME.py`` is an excerpt: it must stand in that file, which has tests of its
-own. ``console`` has
-lines ``$ command``, run in ``examples/``, each followed by what it prints; a line ``...`` there
-stands for any lines. ``text`` and ``json`` are shown and not run.
+own. ``console`` has lines ``$ command``, run in ``examples/``, each followed by what it prints; a
+line ``...`` there stands for any lines. ``text`` and ``json`` are shown and not run.
 """
 
-import ast
 import asyncio
 import builtins
 import contextlib
@@ -30,11 +27,9 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 # "py" is a program for another library: it is shown, and not run
 KINDS = {"python", "py", "console", "text", "json", "nginx", "haproxy", "yaml", "ini", "dockerfile"}
-CONTINUED = Path(__file__).with_name("continued.txt")
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISED = re.compile(r"^[ \t]*print\(.*\)  # (.*)$", re.MULTILINE)
 EXCERPT = re.compile(r"# examples/(\S+\.py)\n")
-INSIDE = re.compile(EXCERPT.pattern + "[ ]")
 SECONDS = 60
 
 
@@ -84,11 +79,6 @@ def find_excerpt(block):
     return None if taken is None else (EXAMPLES / taken[1], block.code[taken.end() :].strip())
 
 
-def list_continued_pages():
-    """The pages whose blocks continue each other; the list may only become shorter."""
-    return [ROOT / line for line in CONTINUED.read_text(encoding="utf-8").split()]
-
-
 def is_whole(block):
     """Whether a block is a file that Python can run: no ``await`` outside, no missing name."""
     try:
@@ -133,21 +123,6 @@ def run_program(block):
     check_output(block, out.getvalue())
 
 
-async def run_page(page, module_name):
-    """Run a page's Python blocks, one after the other, in a module of their own."""
-    module = types.ModuleType(module_name)
-    sys.modules[module_name] = module  # dataclasses, and what happens once, look their module up
-    try:
-        for block in list_blocks(page, "python"):
-            if INSIDE.match(block.code):
-                continue  # from the middle of a function, which runs with its file
-            await run_python(block, module.__dict__)
-        for name in [name for name in vars(module) if name.startswith("test_")]:
-            await run_test(getattr(module, name))
-    finally:
-        del sys.modules[module_name]
-
-
 async def run_test(test):
     """Run a test that a page shows, once for each case that pytest would not skip.
 
@@ -167,18 +142,6 @@ async def run_test(test):
     for parts in itertools.product(*axes):
         with contextlib.suppress(unittest.SkipTest):  # what a revision does not have
             await test(**{name: value for part in parts for name, value in part.items()})
-
-
-async def run_python(block, namespace):
-    """Run one block, and hold what it prints against its comments."""
-    source = "\n" * (block.line - 1) + block.code
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    code = compile(source, str(block.page), "exec", flags=flags, dont_inherit=True)
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        begun = eval(code, namespace)  # noqa: S307 - our own documentation
-        if inspect.iscoroutine(begun):
-            await begun
-    check_output(block, out.getvalue())
 
 
 def check_output(block, output):
