@@ -65,6 +65,8 @@ class ToolOptions(TypedDict, total=False):
         version: which of several tools of this name it is, as ``"2.0"``: lists have the highest one, and
             clients ask for another by ``isthmus/version`` in the ``_meta`` of a request.
         text: whether structured content also travels as text; True by default.
+        structured: whether a text (``-> str``) is structured content, too, as ``{"result": …}``, for clients
+            that read only that; False by default. Other results are structured anyway.
         blocking: whether a plain function may block, and belongs in a thread; True by default.
         input_schema: JSON Schema of its arguments, instead of one made from the signature. A
             function of one parameter that the schema does not know gets all arguments in it.
@@ -97,6 +99,7 @@ class ToolOptions(TypedDict, total=False):
     tags: Collection[str]
     version: str | None
     text: bool
+    structured: bool
     blocking: bool | None
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None

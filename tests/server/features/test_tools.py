@@ -102,6 +102,34 @@ async def test_text_can_be_left_out(revision):
     assert [] == (await EraClient(server, revision).call("y"))["content"]
 
 
+@BOTH
+async def test_a_text_can_be_structured_too(revision):
+    """``structured=True`` sends a text as ``{"result": …}`` beside itself, and lists a schema for it."""
+    server = Server("greetings")
+
+    @server.tool(structured=True)
+    async def greet(name: str) -> str:
+        return f"Hello, {name}!"
+
+    result = await EraClient(server, revision).call("greet", {"name": "Ann"})
+
+    assert "Hello, Ann!" == tool_text(result)
+    assert {"result": "Hello, Ann!"} == result["structuredContent"]
+
+
+@pytest.mark.parametrize("returns", [None, bytes, list, "nothing"])
+def test_what_is_no_text_cannot_be_structured(returns):
+    """``structured=True`` on a tool without ``-> str`` is refused: it would have no effect."""
+
+    def look():
+        return "a"
+
+    if returns != "nothing":
+        look.__annotations__["return"] = returns
+    with pytest.raises(UsageError, match="bytes are no result" if returns is bytes else "-> str"):
+        Server("x").add_tool(look, structured=True)
+
+
 @pytest.mark.covers("tools.call.unknown-refused")
 async def test_an_unknown_tool_is_refused():
     """-32602 with its name (spec: tools, error handling)."""

@@ -242,6 +242,7 @@ class Tools:
         tags: Collection[str] = (),
         version: str | None = None,
         text: bool = True,
+        structured: bool = False,
         blocking: bool | None = None,
         input_schema: dict[str, Any] | None = None,
         output_schema: dict[str, Any] | None = None,
@@ -255,7 +256,7 @@ class Tools:
         """Offer a function as a tool; see ``Server.tool`` for the arguments."""
         said: dict[str, Any] = {"name": name, "description": description, "blocking": blocking}
         function = UserFunction.of(fn, context_type=Context, **said)
-        returns = _plan_returns(function, output_schema, text=text)
+        returns = _plan_returns(function, output_schema, text=text, structured=structured)
         given = (input_schema is not None, output_schema is not None)
         shown = Tool(
             name=function.name,
@@ -272,18 +273,10 @@ class Tools:
         in_body = check_task_start(shown.name, task, task_starts, function.signature.context)
         check_task_options(shown.name, immediate_response, task, in_body, retry=retry_safe)
         tool = RegisteredTool(
-            function,
-            shown,
-            returns,
-            run=make_runner(function, self._settings, timeout),
-            given=given,
-            task=task,
-            in_body=in_body,
-            immediate=immediate_response,
-            retry_safe=retry_safe,
-            scopes=parse_scopes(scopes, f"tool {shown.name!r}"),
-            version=version,
-        )
+            function, shown, returns, run=make_runner(function, self._settings, timeout), given=given, task=task,
+            in_body=in_body, immediate=immediate_response, retry_safe=retry_safe,
+            scopes=parse_scopes(scopes, f"tool {shown.name!r}"), version=version,
+        )  # fmt: skip
         self.listing.add(shown.name, tool, version)
         warn_of_definition(shown.name, tool.mirrored)
 
@@ -461,10 +454,10 @@ class Tools:
 
 
 def _plan_returns(
-    function: UserFunction, output_schema: dict[str, Any] | None, *, text: bool
+    function: UserFunction, output_schema: dict[str, Any] | None, *, text: bool, structured: bool
 ) -> ReturnPlan:
     """Plan how what a function returns becomes a result, by the schema an author wrote if there is one."""
-    returns = function.plan_returns(text=text)
+    returns = function.plan_returns(text=text, structured=structured)
     if output_schema is None:
         return returns
     return ReturnPlan(output_schema, returns.write or write_json, text)

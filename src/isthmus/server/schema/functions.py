@@ -202,18 +202,22 @@ class UserFunction:
         """The parameters the caller fills, in order."""
         return self.signature.parameters
 
-    def plan_returns(self, *, text: bool = True) -> ReturnPlan:
+    def plan_returns(self, *, text: bool = True, structured: bool = False) -> ReturnPlan:
         """Plan how its return values become results: see `ReturnPlan`.
 
         Args:
             text: whether structured content also travels as text.
+            structured: whether a ``str`` is structured content, too.
 
         Raises:
             UsageError: what it returns has no JSON form.
         """
         try:
             return ReturnPlan.of(
-                self.signature.returns, text=text, about=self.signature.doc.returns
+                self.signature.returns,
+                text=text,
+                structured=structured,
+                about=self.signature.doc.returns,
             )
         except UsageError as refusal:
             raise UsageError(f"{self.name}: its return type: {refusal}") from refusal

@@ -235,16 +235,19 @@ class ReturnPlan(msgspec.Struct, frozen=True):
     never_none: str = ""
 
     @classmethod
-    def of(cls, annotation: Any, *, text: bool = True, about: str = "") -> "ReturnPlan":
+    def of(
+        cls, annotation: Any, *, text: bool = True, structured: bool = False, about: str = ""
+    ) -> "ReturnPlan":
         """The plan for a return annotation.
 
         Args:
             annotation: a type; Any and nothing structured for a function without one.
             text: whether structured content also travels as text.
+            structured: whether a ``str`` is structured content, too.
             about: a sentence about the result, for its schema.
 
         Raises:
-            UsageError: the type has no JSON form.
+            UsageError: the type has no JSON form, or is content that cannot be structured.
         """
         annotation = _drop_questions(annotation)
         if unwrap_annotation(annotation) in (bytes, bytearray, memoryview):
@@ -252,7 +255,9 @@ class ReturnPlan(msgspec.Struct, frozen=True):
                 "bytes are no result by themselves: return Image(data) or Audio(data), "
                 "an EmbeddedResource, or a class with a field of type bytes"
             )
-        if _is_content(annotation):
+        if _is_content(annotation) and not (structured and unwrap_annotation(annotation) is str):
+            if structured:
+                raise UsageError("structured=True is for tools that are annotated with -> str")
             return cls(text=text, never_none=name_unless_optional(annotation))
         if is_plain(annotation):
             complete, wrapped = _wrap_schema({**PLAIN_SCHEMAS[annotation]}), True
