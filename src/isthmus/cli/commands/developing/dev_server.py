@@ -80,7 +80,7 @@ async def introduce(
         return
     where = "over standard input and output" if url is None else f"at {url}"
     printer.say(
-        f"{server.info.name} {server.info.version} is served {where}, anew at every change (Ctrl-C to stop)",
+        f"{server.info.name} {server.info.version} is served {where}, and restarts at every change (Ctrl-C to stop)",
         *make_hints(server, url, orders.file, folder),
         *lines,
     )
