@@ -22,7 +22,8 @@ MAX_SNIFFED_BYTES = 64 * 1024
 MARKS = (b'"openapi"', b'"swagger"', b"openapi:", b"swagger:")
 
 BaseUrlOption = Annotated[
-    str | None, Option(metavar="URL", help="Base URL of the API of an OpenAPI document.")
+    str | None,
+    Option(metavar="URL", help="Base URL of the API, instead of the one in the OpenAPI document."),
 ]
 IncludeOption = Annotated[
     list[str] | None,
@@ -41,7 +42,7 @@ CredentialOption = Annotated[
     Option(
         "--credential",
         metavar="SCHEME=VARIABLE",
-        help="Environment variable with the credential of a security scheme.",
+        help="Read the credential of a security scheme from this variable. Repeatable.",
     ),
 ]
 LenientOption = Annotated[
@@ -51,7 +52,7 @@ SearchOption = Annotated[
     str | None,
     Option(
         metavar="auto|always|never",
-        help="Whether clients find tools by searching instead of listing.",
+        help="Offer search tools instead of a list of all tools; auto: above 60 operations.",
     ),
 ]
 

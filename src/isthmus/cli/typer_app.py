@@ -75,7 +75,8 @@ def make_typer(declared: CommandSet, around: str = "") -> typer.Typer:
         around: the groups that they are in, as they are typed.
     """
     way = f"{around} {declared.name}".strip() if declared.name else around
-    made = typer.Typer(name=declared.name, rich_markup_mode=None, **declared.settings)
+    told = {"epilog": format_examples(way), **declared.settings}
+    made = typer.Typer(name=declared.name, rich_markup_mode=None, **told)
     if declared.own is not None:
         made.callback()(_make_function(declared.own))
     for name, (function, settings) in declared.commands.items():

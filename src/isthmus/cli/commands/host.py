@@ -282,7 +282,9 @@ def console(
         str | None,
         Option(metavar="FOLDER", help="State folder of the running host; the user's by default."),
     ] = None,
-    port: Annotated[int, Option(metavar="PORT", help="Local port.")] = DEFAULT_CONSOLE_PORT,
+    port: Annotated[
+        int, Option(metavar="PORT", help="Serve the console on this local port.")
+    ] = DEFAULT_CONSOLE_PORT,
     no_open: Annotated[
         bool, Option("--no-open", help="Print the URL without opening a browser.")
     ] = False,

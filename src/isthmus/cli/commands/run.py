@@ -94,7 +94,14 @@ Compat: TypeAlias = Annotated[
 @app.command("run")
 def run(
     context: Invocation,
-    file: Annotated[str, Argument(metavar="FILE[:OBJECT]", show_default=False)],
+    file: Annotated[
+        str,
+        Argument(
+            metavar="FILE[:OBJECT]",
+            help="Python file or OpenAPI document; :OBJECT selects one of several servers.",
+            show_default=False,
+        ),
+    ],
     http: HttpAddress = None,
     *,
     websocket: WebsocketAddress = None,

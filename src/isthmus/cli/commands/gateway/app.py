@@ -27,7 +27,7 @@ DEFAULT_ADDRESS = "127.0.0.1:8080"
 NO_SERVERS_HINT = (
     "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
 )
-ATTACH_HINT = "isthmus host --attach shows it, and asks what has to be asked"
+APPROVAL_HINT = "approve calls with isthmus host --attach, or at"
 
 
 class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
@@ -74,19 +74,24 @@ def gateway(
         ),
     ] = None,
     http: Annotated[
-        str | None, Option(metavar="HOST:PORT", help=f"By default {DEFAULT_ADDRESS}.")
+        str | None,
+        Option(metavar="HOST:PORT", help=f"Listen on this address; {DEFAULT_ADDRESS} by default."),
     ] = None,
     stdio: Annotated[
         bool, Option("--stdio", help="Serve the parent process over stdio instead of HTTP.")
     ] = False,
     profile: Annotated[
-        str | None, Option(metavar="NAME", help="With --stdio: serve only this profile.")
+        str | None, Option(metavar="NAME", help="With --stdio: serve this profile only.")
     ] = None,
     server: Annotated[
-        str | None, Option(metavar="NAME", help="With --stdio: serve only this server.")
+        str | None, Option(metavar="NAME", help="With --stdio: serve this server only.")
     ] = None,
     policy: Annotated[
-        str | None, Option(metavar="NAME|FILE", help="Built-in policy, or a file with rules.")
+        str | None,
+        Option(
+            metavar="NAME|FILE",
+            help="Built-in policy, or a file with rules; the configuration's by default.",
+        ),
     ] = None,
     state: Annotated[
         str | None, Option(metavar="FOLDER", help="State folder, instead of the user's.")
@@ -98,7 +103,7 @@ def gateway(
         ),
     ] = None,
     public_url: Annotated[
-        str | None, Option(metavar="URL", help="Public URL; other hosts are refused.")
+        str | None, Option(metavar="URL", help="Public URL; requests to other hosts are refused.")
     ] = None,
     allowed_origin: Annotated[
         list[str] | None,
@@ -109,7 +114,7 @@ def gateway(
         Option(metavar="FILE", help="Write one JSON line per call; - is standard error."),
     ] = None,
     no_console: Annotated[
-        bool, Option("--no-console", help="Serve no console at /console.")
+        bool, Option("--no-console", help="Do not serve the console at /console.")
     ] = False,
 ) -> None:
     """Serve all configured servers as one server."""
@@ -136,7 +141,11 @@ def check(
         ),
     ] = None,
     policy: Annotated[
-        str | None, Option(metavar="NAME|FILE", help="Built-in policy, or a file with rules.")
+        str | None,
+        Option(
+            metavar="NAME|FILE",
+            help="Built-in policy, or a file with rules; the configuration's by default.",
+        ),
     ] = None,
     state: StateFolder = None,
     strict: Strict = False,
@@ -222,6 +231,6 @@ async def _serve(gateway: Gateway, options: GatewayCommandOptions) -> None:
         app = gateway.asgi(public_url=options.public_url, allowed_origins=options.allowed_origins)
         place = pages.login_address
         if console is not None and console.visitors is not None:
-            place = f"{url}{gateway.console_prefix}/, for users who sign in"
-        print_note(f"isthmus: {ATTACH_HINT}; so does {place}")
+            place = f"{url}{gateway.console_prefix}/ (users sign in there)"
+        print_note(f"isthmus: {APPROVAL_HINT} {place}")
         await serve(app, *address, tune=True)
