@@ -33,7 +33,7 @@ from support.compat.processes import (  # noqa: E402 - as above
     measure_rates,
     prepare_folder,
 )
-from support.compat.recipes import Recipe, load_recipes  # noqa: E402 - as above
+from support.compat.recipes import SERVERS, Recipe, load_recipes  # noqa: E402 - as above
 
 SKIPPED = 77
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
@@ -169,13 +169,15 @@ def main() -> int:
     """Compare the servers named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="servers; all by default")
+    parser.add_argument("--recipes", type=Path, default=SERVERS, help="a file of other servers")
     parser.add_argument("--revisions", default=",".join(REVISIONS), help="with commas")
     parser.add_argument("--untimed", action="store_true", help="compare answers only")
     parser.add_argument("--show", type=int, default=6, help="differences printed per server")
     parser.add_argument("--width", type=int, default=300, help="letters printed per value")
     given = parser.parse_args()
     logging.getLogger("isthmus").setLevel(logging.CRITICAL)
-    chosen = [one for one in load_recipes() if not given.names or one.name in given.names]
+    recipes = load_recipes(given.recipes)
+    chosen = [one for one in recipes if not given.names or one.name in given.names]
     began, results = time.monotonic(), []
     print(
         COLUMNS.format(

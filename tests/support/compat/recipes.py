@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[2] / "compat_servers"
+SERVERS = Path(__file__).resolve().parents[2] / "compat_servers" / "servers.toml"
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,12 @@ class Recipe:
     differences: tuple[Difference, ...] = ()
 
 
-def load_recipes() -> list[Recipe]:
-    """All recipes, as the file has them."""
-    data = tomllib.loads((FOLDER / "servers.toml").read_text(encoding="utf-8"))
-    common = [Difference(**one) for one in data.get("difference", [])]
-    return [_make_recipe(one, data.get("packages", {}), common) for one in data["server"]]
+def load_recipes(file: Path = SERVERS) -> list[Recipe]:
+    """All recipes of a file; names of packages and accepted differences are those of the project's."""
+    shared = tomllib.loads(SERVERS.read_text(encoding="utf-8"))
+    common = [Difference(**one) for one in shared["difference"]]
+    servers = tomllib.loads(file.read_text(encoding="utf-8"))["server"]
+    return [_make_recipe(one, shared["packages"], common) for one in servers]
 
 
 def _make_recipe(
