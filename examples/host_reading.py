@@ -8,8 +8,7 @@ from typing import Any
 
 from isthmus import Server
 from isthmus.host import Conversation, Host, HostConfig, HostOptions, Interaction, ServerLimits
-from isthmus.host.providers.provider import Completion
-from isthmus.host.providers.scripted import Scripted
+from isthmus.host.providers import Completion, Scripted
 from isthmus.host.turns import Text, ToolAsked
 from isthmus.types import ToolUseContent
 

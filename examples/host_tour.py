@@ -11,12 +11,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from isthmus.host import Decision, Host, HostError, Interaction
-from isthmus.host.model.interaction import (
+from isthmus.host import (
     CallAsked,
     ChangeAsked,
+    Decision,
     FormAsked,
+    Host,
+    HostError,
     InstallAsked,
+    Interaction,
     SamplingAsked,
     SamplingWritten,
 )

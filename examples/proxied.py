@@ -2,8 +2,7 @@
 
 import asyncio
 
-from isthmus import Client, Context, Server
-from isthmus.core.answers import Accepted
+from isthmus import Accepted, Client, Context, Server
 
 old = Server("old", revisions=["2025-11-25"])
 

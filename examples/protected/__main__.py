@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from client import visit
 from isthmus.auth import MemoryTokenStore, OAuth
 from isthmus.errors import AuthRequired
-from isthmus.testing.person import Person
+from isthmus.testing import Person
 
 HERE = Path(__file__).parent
 

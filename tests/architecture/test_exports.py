@@ -1,5 +1,8 @@
 """The public surface, as a snapshot: a new public name, or a lost one, is a visible diff."""
 
+import ast
+import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -7,11 +10,16 @@ import pytest
 
 SNAPSHOT = Path(__file__).with_name("exports.txt")
 MODULES = (
-    "isthmus", "isthmus.auth", "isthmus.client", "isthmus.errors", "isthmus.host",
-    "isthmus.host.providers", "isthmus.host.sampling", "isthmus.host.turns", "isthmus.linter",
+    "isthmus", "isthmus.auth", "isthmus.auth.presets", "isthmus.client", "isthmus.compat.fastmcp",
+    "isthmus.compat.fastmcp.prompts", "isthmus.compat.fastmcp.resources", "isthmus.compat.fastmcp.server",
+    "isthmus.compat.fastmcp.server.middleware", "isthmus.compat.fastmcp.tools", "isthmus.compat.mcp",
+    "isthmus.console", "isthmus.errors", "isthmus.gateway", "isthmus.host", "isthmus.host.providers",
+    "isthmus.host.sampling", "isthmus.host.turns", "isthmus.linter", "isthmus.openapi", "isthmus.revisions",
     "isthmus.sampling", "isthmus.server", "isthmus.server.middleware", "isthmus.store", "isthmus.telemetry",
-    "isthmus.testing", "isthmus.types",
+    "isthmus.testing", "isthmus.testing.faults", "isthmus.types",
 )  # fmt: skip
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def test_public_names_are_those_of_the_snapshot():
@@ -27,3 +35,36 @@ def test_every_public_name_is_there(module):
     found = import_module(module)
 
     assert [] == [name for name in found.__all__ if not hasattr(found, name)]
+
+
+def test_pages_and_examples_import_public_names_only():
+    """Ours: what a page or an example imports is in the snapshot, and so in the API reference."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    blocks = {page: BLOCK.findall(page.read_text(encoding="utf-8")) for page in pages}
+    blocks |= {
+        file: [file.read_text("utf-8")] for file in sorted((ROOT / "examples").rglob("*.py"))
+    }
+    public = {*SNAPSHOT.read_text(encoding="utf-8").split(), *MODULES}
+
+    hidden = {
+        f"{file.relative_to(ROOT)}: {path}"
+        for file, texts in blocks.items()
+        for path in list_imports(texts)
+        if path not in public
+    }
+
+    assert set() == hidden
+
+
+def list_imports(texts: list[str]) -> Iterator[str]:
+    """What blocks of Python import of isthmus; a block that is no Python by itself imports nothing."""
+    for text in texts:
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:  # a block with an ellipsis for the rest of a signature
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                yield from (one.name for one in node.names if one.name.startswith("isthmus"))
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("isthmus"):
+                yield from (f"{node.module}.{one.name}" for one in node.names)

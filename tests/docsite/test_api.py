@@ -27,10 +27,24 @@ def test_every_public_name_has_a_section(pages):
     """Ours: what the snapshot promises is documented."""
     text = "\n".join(pages.values())
     listed = (ROOT / "tests/architecture/exports.txt").read_text(encoding="utf-8").split()
-    names = {path.rpartition(".")[2] for path in listed if not path.endswith("__")}
+    facades = "isthmus.compat."
+    names = {
+        path.rpartition(".")[2]
+        for path in listed
+        if not path.endswith("__") and not path.startswith(facades)
+    }
     foreign = {"UNSET", "UnsetType"}  # msgspec's own
 
     assert sorted(name for name in names if f"{{#{name}}}" not in text) == sorted(foreign & names)
+
+
+def test_a_facade_is_a_page_of_names(pages):
+    """Ours: each name of another library that is pinned stands in a table, with what it is."""
+    page = pages["reference/api/isthmus.compat.fastmcp.md"]
+    section = page.split("{#isthmus.compat.fastmcp.server.middleware}")[1].split("\n## ")[0]
+
+    assert "| `MiddlewareContext` |" in section
+    assert "|  |" not in pages["reference/api/isthmus.compat.mcp.md"] + page
 
 
 def test_options_of_a_typed_dict_are_a_table(pages):

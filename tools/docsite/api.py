@@ -8,6 +8,7 @@ import griffe
 from griffe import Attribute, Class, Function, Module, Object, Parameter
 
 from docsite.docstrings import convert_cell, convert_sections, read_first_sentence, write_rows
+from docsite.facades import FACADE_PAGES, find_facade_page, write_facade
 from docsite.signatures import (
     Linker,
     abbreviate_type,
@@ -83,6 +84,8 @@ class Reference:
         listed = (root / "tests" / "architecture" / "exports.txt").read_text().split()
         self.modules: dict[str, list[Name]] = {}
         self.names: dict[str, Name] = {}
+        self.facades: dict[str, list[str]] = {}
+        """Names of the modules that stand in for those of other libraries."""
         for path in sorted(listed, key=lambda path: path.count(".")):
             if not path.endswith("__"):
                 self._add(path)
@@ -91,6 +94,9 @@ class Reference:
 
     def _add(self, path: str) -> None:
         module, _, name = path.rpartition(".")
+        if find_facade_page(module):
+            self.facades.setdefault(module, []).append(name)
+            return
         here = self.modules.setdefault(module, [])
         member = self.package[f"{path.removeprefix('isthmus.')}"]
         try:
@@ -148,6 +154,11 @@ def make_api_pages(root: Path) -> dict[str, str]:
     pages = {f"{FOLDER}/index.md": write_index(reference)}
     for module, names in reference.modules.items():
         pages[f"{FOLDER}/{module}.md"] = write_module(reference, module, names)
+    compat = reference.find_module("isthmus.compat")
+    for package in FACADE_PAGES:
+        link = reference.link_from(f"{package}.md")
+        page = write_facade(package, compat, reference.facades, link)
+        pages[f"{FOLDER}/{package}.md"] = page
     for path, page in OWN_PAGES.items():
         name = next(one for one in reference.names.values() if one.path == path)
         pages[f"{FOLDER}/{page}.md"] = write_class_page(reference, name)
@@ -176,6 +187,14 @@ def write_index(reference: Reference) -> str:
     for module, names in reference.modules.items():
         about = read_first_sentence(reference.find_module(module).docstring, link)
         rows.append((f"[`{module}`]({module}.md)", about, str(len(names))))
+    for package in FACADE_PAGES:
+        about = read_first_sentence(reference.find_module(package).docstring, link)
+        count = sum(
+            len(names)
+            for module, names in reference.facades.items()
+            if find_facade_page(module) == package
+        )
+        rows.append((f"[`{package}`]({package}.md)", about, str(count)))
     parts.append(write_rows(("Module", "About", "Names"), rows))
     return "\n".join(parts)
 

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
     from isthmus.auth.resource_server.verifier import Presented, TokenVerifier
     from isthmus.auth.tokens.secret import Secret
 
+__all__ = [
+    "AUTH0",
+    "COGNITO",
+    "ENTRA",
+    "GITHUB",
+    "GOOGLE",
+    "KEYCLOAK",
+    "OKTA",
+    "WORKOS",
+    "Preset",
+]
+
 HOST_PATTERN = (
     r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)+"
 )
@@ -270,6 +282,7 @@ GITHUB = Preset(
     ),
     api=("https://api.github.com",),
 )
+"""GitHub: users log in with it; it has no tokens for other servers."""
 
 GOOGLE = Preset(
     name="google",
@@ -281,6 +294,7 @@ GOOGLE = Preset(
     parameters={"access_type": "offline", "prompt": "consent"},
     api=("https://www.googleapis.com",),
 )
+"""Google: users log in with it; it has no tokens for other servers."""
 
 ENTRA = Preset(
     name="entra",
@@ -293,6 +307,7 @@ ENTRA = Preset(
     scopes=("openid", "profile", "offline_access"),
     api=("https://graph.microsoft.com",),
 )
+"""Microsoft Entra ID, with the field ``tenant``: the id of the directory."""
 
 AUTH0 = Preset(
     name="auth0",
@@ -302,6 +317,7 @@ AUTH0 = Preset(
     scope_claims=("scope", "permissions"),
     scopes=("openid", "profile", "email", "offline_access"),
 )
+"""Auth0, with the field ``domain``."""
 
 WORKOS = Preset(
     name="workos",
@@ -310,6 +326,7 @@ WORKOS = Preset(
     fields={"domain": PresetField(HOST_PATTERN, "example.authkit.app")},
     scopes=("openid", "profile", "email", "offline_access"),
 )
+"""WorkOS AuthKit, with the field ``domain``."""
 
 OKTA = Preset(
     name="okta",
@@ -322,6 +339,7 @@ OKTA = Preset(
     scope_claims=("scp",),
     scopes=("openid", "profile", "email", "offline_access"),
 )
+"""Okta, with the fields ``domain`` and ``server``: the id of the authorization server, ``default`` by default."""
 
 KEYCLOAK = Preset(
     name="keycloak",
@@ -329,6 +347,7 @@ KEYCLOAK = Preset(
     issuer="{url}",
     fields={"url": PresetField(URL_PATTERN, "https://login.example.com/realms/tools")},
 )
+"""Keycloak, with the field ``url``: the URL of the realm."""
 
 COGNITO = Preset(
     name="cognito",
@@ -339,5 +358,6 @@ COGNITO = Preset(
         "pool": PresetField(r"[a-z]{2}(?:-[a-z]+)+-\d_[A-Za-z0-9]+", "eu-central-1_AbCdEfGhI"),
     },
 )
+"""Amazon Cognito, with the fields ``region`` and ``pool``: the id of the user pool."""
 
 PRESETS = (GITHUB, GOOGLE, ENTRA, AUTH0, WORKOS, OKTA, KEYCLOAK, COGNITO)

@@ -62,6 +62,7 @@ class MCPError(Exception):
 
 
 McpError = MCPError
+"""The name of :class:`MCPError` in ``mcp`` 1.x."""
 
 
 class UrlElicitationRequiredError(MCPError):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isthmus.console.serving import serve_console as serve_console
 
 __all__ = [
+    "AuthorizationLogin",
     "Console",
     "ConsoleIdentity",
     "ConsoleVisitor",

@@ -1,6 +1,7 @@
 """OpenAPI: servers made of the description of an HTTP API (``Server.from_openapi``).
 
-:class:`Shape` says how an operation becomes a tool; :func:`upstream` and :func:`inbound_token` are credentials.
+:class:`Shape` says how an operation becomes a tool; :func:`~isthmus.openapi.upstream` and
+:func:`~isthmus.openapi.inbound_token` are credentials.
 """
 
 from typing import TYPE_CHECKING

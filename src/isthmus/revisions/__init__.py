@@ -39,4 +39,7 @@ MODERN = tuple(r for r in REVISIONS if r.era is Era.MODERN)
 """The revisions whose requests stand alone, oldest first."""
 
 LATEST_LEGACY = LEGACY[-1]
+"""The newest revision that opens with a handshake."""
+
 LATEST = REVISIONS[-1]
+"""The newest revision."""

@@ -126,4 +126,5 @@ _ROWS = (
     Method("notifications/subscriptions/acknowledged", _SERVER, wire.AcknowledgedParams),
 )
 
-METHODS: Mapping[str, Method] = {row.name: row for row in _ROWS}  # the methods by name
+METHODS: Mapping[str, Method] = {row.name: row for row in _ROWS}
+"""All methods of the protocol by their names."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from isthmus.testing.linting import lint as lint
     from isthmus.testing.matrix import every_revision as every_revision
     from isthmus.testing.matrix import every_transport as every_transport
+    from isthmus.testing.person import Person as Person
     from isthmus.testing.replay import QuestionsChanged as QuestionsChanged
     from isthmus.testing.scripts import script as script
     from isthmus.testing.surface import SurfaceChanged as SurfaceChanged
@@ -34,6 +35,7 @@ __all__ = [
     "Cassette",
     "CassetteMismatch",
     "LintFailed",
+    "Person",
     "QuestionsChanged",
     "SurfaceChanged",
     "VirtualLoop",
@@ -54,6 +56,7 @@ _HOMES = {
     "Cassette": "isthmus.testing.cassettes",
     "CassetteMismatch": "isthmus.testing.cassettes",
     "LintFailed": "isthmus.testing.linting",
+    "Person": "isthmus.testing.person",
     "QuestionsChanged": "isthmus.testing.replay",
     "SurfaceChanged": "isthmus.testing.surface",
     "VirtualLoop": "isthmus.testing.clock",

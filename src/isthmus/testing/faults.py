@@ -13,6 +13,17 @@ from isthmus.errors import ConnectionLost, copy_error
 from isthmus.runtime.channel import Channel, Delivery, Outgoing
 from isthmus.wire.struct import Id
 
+__all__ = [
+    "Fate",
+    "Faulty",
+    "break_after",
+    "cut_after",
+    "drop",
+    "duplicate",
+    "garble",
+    "swap",
+]
+
 Fate = Callable[[Delivery, int], Sequence[Delivery]]
 """``(delivery, number) -> deliveries``: what becomes of the n-th message, counted from 0.
 

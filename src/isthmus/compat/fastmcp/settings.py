@@ -57,3 +57,4 @@ def _read_variable(name: str, default: Any) -> Any:
 
 
 settings = Settings()
+"""The settings in force: defaults, and the variables ``FASTMCP_…`` of the environment."""

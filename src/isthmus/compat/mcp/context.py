@@ -41,6 +41,7 @@ class AcceptedUrlElicitation(BaseModel):
 
 
 ElicitationResult = AcceptedElicitation[T] | DeclinedElicitation | CancelledElicitation
+"""The answer to ``Context.elicit``: accepted with its data, declined or cancelled."""
 
 UNANSWERED = {"decline": DeclinedElicitation, "cancel": CancelledElicitation}
 

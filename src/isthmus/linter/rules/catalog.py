@@ -25,8 +25,8 @@ CONVERSATION_RULES: tuple[LintRule, ...] = (
 LINE_RULES = (*ANSWER_RULES, *CAPABILITY_RULES, *DEPRECATED_VISIT_RULES)
 VISIT_RULES: tuple[LintRule, ...] = (*LINE_RULES, *HTTP_RULES)
 
-# All of them by their ids.
 RULES: dict[str, LintRule] = {rule.id: rule for rule in (*CONVERSATION_RULES, *VISIT_RULES)}
+"""All rules by their ids."""
 
 
 def select_rules(

@@ -4,11 +4,10 @@ from isthmus.lazy import lazy_getattr
 
 _MIDDLEWARE = "isthmus.compat.fastmcp.server.middleware"
 
-__getattr__ = lazy_getattr(
-    __name__,
-    {
-        **dict.fromkeys(
-            ("Middleware", "MiddlewareContext", "CallNext"), f"{_MIDDLEWARE}.middleware"
-        ),
-    },
-)
+_HOMES = {
+    **dict.fromkeys(("Middleware", "MiddlewareContext", "CallNext"), f"{_MIDDLEWARE}.middleware"),
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - the keys of the table
+
+__getattr__ = lazy_getattr(__name__, _HOMES)

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 T = TypeVar("T")
 
 CallNext: TypeAlias = Callable[[Any], Awaitable[Any]]
+"""Goes on to the next middleware, and in the end to the handler; gives the result."""
 
 HOOKS = {
     "initialize": "on_initialize",
