@@ -15,19 +15,14 @@ from typing import Any
 
 FASTMCP = "isthmus.compat.fastmcp"
 
-# The package of ours below which the modules of another library's package have the same names.
+# Modules of fastmcp's logins that are refused by name
 LOGIN_PROVIDERS = (
-    "jwt",
-    "bearer",
-    "github",
-    "google",
-    "azure",
-    "auth0",
-    "workos",
-    "aws",
-    "in_memory",
+    *("auth0", "aws", "azure", "clerk", "descope", "discord", "github", "google", "huggingface"),
+    *("in_memory", "introspection", "keycloak", "oci", "propelauth", "scalekit", "supabase", "workos"),
 )
+LOGIN_SERVERS = ("oauth_proxy", "oauth_proxy.proxy", "oidc_proxy", "identity_assertion")
 
+# The package of ours below which the modules of another library's package have the same names.
 OWN_ROOTS = {
     "mcp": "isthmus.compat.mcp",
     "mcp_types": "isthmus.compat.types",
@@ -47,7 +42,11 @@ MOVED = {
         (f"fastmcp.server.auth.providers.{name}" for name in LOGIN_PROVIDERS),
         f"{FASTMCP}.server.auth.providers",
     ),
-    "fastmcp.server.auth.auth": f"{FASTMCP}.server.auth",
+    **dict.fromkeys(
+        (f"fastmcp.server.auth.{name}" for name in LOGIN_SERVERS),
+        f"{FASTMCP}.server.auth.providers",
+    ),
+    "fastmcp.server.auth.providers.bearer": f"{FASTMCP}.server.auth.providers.jwt",
     "mcp.types": "isthmus.compat.types",
     "mcp.server": "isthmus.compat.mcp",
     "mcp.server.mcpserver": "isthmus.compat.mcp",
@@ -74,6 +73,10 @@ MOVED = {
     "mcp.server.lowlevel": "isthmus.compat.mcp.lowlevel",
     "mcp.server.lowlevel.server": "isthmus.compat.mcp.lowlevel",
     "mcp.server.lowlevel.helper_types": "isthmus.compat.mcp.lowlevel",
+    **{
+        f"mcp.server.auth{name}": "isthmus.compat.mcp.auth"
+        for name in ("", ".provider", ".settings", ".middleware", ".middleware.auth_context")
+    },
     "mcp.server.models": "isthmus.compat.mcp.lowlevel",
     "mcp.server.stdio": "isthmus.compat.mcp.stdio",
     "mcp.server.context": "isthmus.compat.session",
@@ -100,6 +103,7 @@ REPLACEMENTS = {
     "fastmcp.client": "isthmus.Client",
     "fastmcp.Client": "isthmus.Client",
     "fastmcp.server.auth": "isthmus.auth.ResourceAuth",
+    "fastmcp.server.providers": "isthmus.Server.add_provider",
     "fastmcp.server.openapi": "isthmus.Server.from_openapi",
     "fastmcp.server.proxy": "isthmus.Server.proxy",
 }

@@ -24,7 +24,7 @@ class ResourceChallenges:
     """The refusals of one resource server.
 
     Args:
-        metadata: the URL of its metadata.
+        metadata: the URL of its metadata; None where it has none.
         base: the scopes that every request takes.
         dpop: whether tokens may or must be bound to a key.
         algorithms: those of DPoP proofs.
@@ -34,7 +34,7 @@ class ResourceChallenges:
     """
 
     def __init__(
-        self, metadata: str, base: frozenset[str], *, dpop: str, algorithms: Sequence[str]
+        self, metadata: str | None, base: frozenset[str], *, dpop: str, algorithms: Sequence[str]
     ) -> None:
         self._metadata = metadata
         self._base = base
@@ -112,7 +112,9 @@ class ResourceChallenges:
         why = why.encode("ascii", "replace").decode().translate(DESCRIPTION_CHARS)
         why = "".join(sign if " " <= sign <= "~" else "?" for sign in why)
         params = {"error": error, "error_description": why, "scope": scope}
-        data: dict[str, Any] = {"error": error, "resource_metadata": self._metadata}
+        data: dict[str, Any] = {"error": error}
+        if self._metadata is not None:
+            data["resource_metadata"] = self._metadata
         if scope:
             data["scope"] = " ".join(sorted(scope))
         # A connection that has no headers for it is told by the error itself.

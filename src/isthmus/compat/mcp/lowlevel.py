@@ -209,7 +209,9 @@ class Server(Backend):
 
     # Serving
 
-    def make_isthmus_server(self, options: InitializationOptions | None = None) -> Any:
+    def make_isthmus_server(
+        self, options: InitializationOptions | None = None, auth: Any = None
+    ) -> Any:
         """The isthmus server that serves this one."""
         given = options or self.create_initialization_options()
         if self._decorated and self.experimental is None:
@@ -225,6 +227,7 @@ class Server(Backend):
             description=given.description,
             website_url=given.website_url,
             lifespan=None if lifespan is None else lambda: lifespan(self),
+            auth=auth,
         )
 
     def create_initialization_options(
@@ -274,11 +277,19 @@ class Server(Backend):
         del read_stream, write_stream, raise_exceptions, stateless
         await run_placed_async(self.make_isthmus_server(initialization_options), "stdio", {})
 
-    def streamable_http_app(self, **options: Any) -> Any:
+    def streamable_http_app(
+        self,
+        auth: Any = None,
+        token_verifier: Any = None,
+        auth_server_provider: Any = None,
+        **options: Any,
+    ) -> Any:
         """The server as an ASGI app."""
+        from isthmus.compat.mcp.auth import make_authorizer
         from isthmus.compat.mcp.http import make_http_app
 
-        return make_http_app(self.make_isthmus_server(), options)
+        login = make_authorizer(auth, auth_server_provider, token_verifier)
+        return make_http_app(self.make_isthmus_server(auth=login), options)
 
     @property
     def request_context(self) -> ServerRequestContext:

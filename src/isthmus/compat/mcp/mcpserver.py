@@ -150,17 +150,14 @@ class MCPServer(Backend):
         **settings: Any,
     ) -> None:
         super().__init__()
-        if auth_server_provider is not None or token_verifier is not None or settings.get("auth"):
-            raise NotImplementedError(
-                "authorization of mcp is not among the façades: use isthmus.Server(auth=ResourceAuth(…)); "
-                "see docs/guide/compat.md"
-            )
+        self._auth_server_provider, self._token_verifier = auth_server_provider, token_verifier
         self.name, self.title, self.description = name or self.default_name, title, description
         self.instructions, self.website_url = instructions, website_url
         self.icons, self.version = icons, version
         self.settings = SimpleNamespace(
             **{"host": "127.0.0.1", "port": 8000, "log_level": "INFO", "debug": False, **settings}
         )
+        self._make_authorizer()  # which refuses a login that cannot be had
         self.dependencies = settings.get("dependencies") or []
         self.listens = settings.get("subscriptions") is not False
         self.middleware.extend(middleware or ())
@@ -180,6 +177,15 @@ class MCPServer(Backend):
     def __class_getitem__(cls, item: Any) -> Any:
         """The class itself: its parameters are for type checkers."""
         return cls
+
+    def _make_authorizer(self) -> Any:
+        """Isthmus' authorizer for the settings; None where there is no login."""
+        given = (vars(self.settings).get("auth"), self._auth_server_provider, self._token_verifier)
+        if all(one is None for one in given):
+            return None
+        from isthmus.compat.mcp.auth import make_authorizer
+
+        return make_authorizer(*given)
 
     def _change(self, method: str, change: tuple[str, str | None]) -> None:
         self._lists.pop(method, None)
@@ -540,6 +546,7 @@ class MCPServer(Backend):
             instructions=self.instructions,
             website_url=self.website_url,
             lifespan=None if lifespan is None else lambda: lifespan(self),
+            auth=self._make_authorizer(),
         )
         if self._routes:
             from isthmus.compat.mcp.http import add_routes

@@ -91,7 +91,7 @@ def get_access_token() -> Any:
     own = None if context is None else context.find_own()
     if own is None or own.principal is None:
         return None
-    from isthmus.compat.fastmcp.server.auth import make_access_token
+    from isthmus.compat.fastmcp.server.auth.auth import make_access_token
 
     return make_access_token(own.principal)
 

@@ -26,6 +26,14 @@ class FacadeRunner:
     options: "ServerOptions"
     transport: str | None
 
+    def place_login(self, path: str) -> None:
+        """Have the login, if there is one, name the endpoint by its path."""
+        if self.options.auth is not None:
+            from isthmus.compat.fastmcp.server.auth.auth import make_authorizer
+
+            settings = self.server._settings  # noqa: SLF001 - as it gives them to its own parts
+            settings.auth = settings.upstreams = make_authorizer(self.options.auth, path)
+
     def run(
         self, transport: str | None = None, show_banner: bool | None = None, **given: Any
     ) -> None:
@@ -91,6 +99,7 @@ class FacadeRunner:
             options["sse"] = given.get("path") or said.sse_path or "/sse"
         else:
             options["path"] = given.get("path") or said.streamable_http_path or "/mcp"
+        self.place_login(options.get("path") or options["sse"])
         if given.get("stateless_http", said.stateless_http) or given.get("stateless"):
             options["stateless"] = True
         if given.get("json_response", said.json_response):
@@ -161,14 +170,37 @@ def make_starlette_app(server: "Server[Any]", options: dict[str, Any], middlewar
     return app
 
 
+def refuse_other_login(server: Any, given: dict[str, Any]) -> None:
+    """Refuse a login for an application whose server has another one, or none.
+
+    Raises:
+        UsageError: there is one.
+    """
+    auth = given.pop("auth", None)
+    if auth is not None and auth is not server.auth:
+        raise UsageError(
+            f"an application has the login of its server: pass auth= to FastMCP(…) and not beside it; see {GUIDE}"
+        )
+
+
 def create_streamable_http_app(server: Any, streamable_http_path: str, **given: Any) -> Any:
-    """Make an application of starlette that serves a server."""
+    """Make an application of starlette that serves a server.
+
+    Raises:
+        UsageError: it is to have another login than the server.
+    """
+    refuse_other_login(server, given)
     return server.http_app(streamable_http_path, **given)
 
 
 def create_sse_app(server: Any, message_path: str, sse_path: str, **given: Any) -> Any:
-    """Make an application of starlette that serves a server with the transport of 2024-11-05."""
+    """Make an application of starlette that serves a server with the transport of 2024-11-05.
+
+    Raises:
+        UsageError: it is to have another login than the server.
+    """
     del message_path
+    refuse_other_login(server, given)
     return server.http_app(sse_path, transport="sse", **given)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from isthmus.compat.fastmcp.components.component import FastMCPComponent
 from isthmus.compat.fastmcp.exceptions import NotFoundError
 from isthmus.compat.fastmcp.flavour import FLAVOUR
+from isthmus.errors import UsageError
 
 if TYPE_CHECKING:
     from isthmus.compat.fastmcp.server.server import FastMCP
@@ -142,7 +143,13 @@ class ComponentRegistry:
 
         Raises:
             ValueError: there is one of its name, and that is an error here.
+            UsageError: it has an authorization check, which nothing here would make.
         """
+        if getattr(component, "auth", None) is not None:
+            raise UsageError(
+                f"auth= of the {kind} {component.identifier!r} is not offered by isthmus.compat.fastmcp: use scopes= of "
+                "isthmus; see docs/guide/auth-resource-server.md"
+            )
         key, known = component.identifier, self.own[kind]
         if key in known:
             if self.duplicates == "error":

@@ -1,6 +1,7 @@
 """Options of ``FastMCP(…)``: those of 4.x, those of 2.x and 3.x that still matter, and what is refused."""
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -18,6 +19,8 @@ logger = logging.getLogger("fastmcp.server")
 
 GUIDE = "docs/guide/from-fastmcp.md"
 
+LOGIN_VARIABLE = "FASTMCP_SERVER_AUTH"  # by which 2.x makes a login without a word in the program
+
 RENAMED_OPTIONS = {
     "on_duplicate_tools": "on_duplicate",
     "on_duplicate_resources": "on_duplicate",
@@ -30,6 +33,7 @@ REFUSED_OPTIONS = {
     "transforms": "Server.include",
     "tool_transformations": "Server.include",
     "session_state_store": "Server(store=…)",
+    "auth_server_provider": "Server(auth=ResourceAuth(…))",
 }
 
 
@@ -103,9 +107,9 @@ class ServerOptions:
 
             settings["icons"] = msgspec.convert([dump_model(one) for one in self.icons], list[Icon])
         if self.auth is not None:
-            from isthmus.compat.fastmcp.server.auth import make_authorizer
+            from isthmus.compat.fastmcp.server.auth.auth import DEFAULT_PATH, make_authorizer
 
-            settings["auth"] = make_authorizer(self.auth)
+            settings["auth"] = make_authorizer(self.auth, self.streamable_http_path or DEFAULT_PATH)
         return settings
 
     def complete_tool(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -145,10 +149,15 @@ def read_options(options: dict[str, Any]) -> ServerOptions:
     """Read the options of ``FastMCP(…)``.
 
     Raises:
-        UsageError: one cannot be had here; says what isthmus has.
+        UsageError: one cannot be had here, or the environment asks for a login; says what isthmus has.
         TypeError: there is none of this name.
     """
     known = {one.name for one in fields(ServerOptions)} - {"ignored"}
+    if "auth" not in options and os.environ.get(LOGIN_VARIABLE):
+        raise UsageError(
+            f"{LOGIN_VARIABLE} asks for a login that isthmus.compat.fastmcp does not make by itself: pass auth= to "
+            f"FastMCP(…); see {GUIDE}"
+        )
     given: dict[str, Any] = {}
     for name, value in options.items():
         if name in REFUSED_OPTIONS and value:
@@ -174,5 +183,5 @@ IGNORED_OPTIONS = {
         "dependencies",
         "include_fastmcp_meta",
     ),
-    *("resource_prefix_format", "auth_server_provider"),
+    "resource_prefix_format",
 }
