@@ -275,6 +275,11 @@ class Silent(OAuthProvider):
         pass
 
 
+def tell_secret() -> str:
+    """A tool that not everybody may call."""
+    return "secret"
+
+
 REFUSED = {
     "proxy": lambda: FastMCP("x", auth=OAuthProxy(upstream_client_id="x")),
     "silent": lambda: FastMCP("x", auth=Silent()),
@@ -289,7 +294,7 @@ REFUSED = {
     "older app": lambda: create_sse_app(FastMCP("x"), "/m", "/sse", auth=AuthProvider()),
     "mcp provider": lambda: MCPServer("x", auth_server_provider=object()),
     "mcp settings": lambda: MCPServer("x", auth={"a": 1}, token_verifier=TableVerifier()),
-    "component": lambda: FastMCP("x").tool(time.monotonic_ns, auth=bool),
+    "component": lambda: FastMCP("x").tool(tell_secret, auth=bool),
     "lowlevel": lambda: LowLevel("x").streamable_http_app(auth_server_provider=object()),
 }
 
