@@ -18,7 +18,16 @@ FASTMCP = "isthmus.compat.fastmcp"
 # Modules of fastmcp's logins that are refused by name
 LOGIN_PROVIDERS = (
     *("auth0", "aws", "azure", "clerk", "descope", "discord", "github", "google", "huggingface"),
-    *("in_memory", "introspection", "keycloak", "oci", "propelauth", "scalekit", "supabase", "workos"),
+    *(
+        "in_memory",
+        "introspection",
+        "keycloak",
+        "oci",
+        "propelauth",
+        "scalekit",
+        "supabase",
+        "workos",
+    ),
 )
 LOGIN_SERVERS = ("oauth_proxy", "oauth_proxy.proxy", "oidc_proxy", "identity_assertion")
 
