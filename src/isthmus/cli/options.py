@@ -9,6 +9,14 @@ StateFolder: TypeAlias = Annotated[
     str | None,
     Option(metavar="FOLDER", help="State folder of the host; the user's by default."),
 ]
+ConfigFiles: TypeAlias = Annotated[
+    list[str] | None,
+    Option(
+        "--config",
+        metavar="FILE",
+        help="Configuration, instead of the user's and ./mcp.json; repeatable.",
+    ),
+]
 
 # of commands that talk to a server
 RevisionOption: TypeAlias = Annotated[

@@ -14,6 +14,7 @@ from msgspec import Struct
 from isthmus.cli.declarations import CommandSet, Option
 from isthmus.cli.exit_codes import Exit
 from isthmus.cli.exits import finish, handle_signals, set_on_signals
+from isthmus.cli.options import ConfigFiles
 from isthmus.cli.output import print_note
 from isthmus.errors import UsageError
 from isthmus.host.config.load import load_config
@@ -42,14 +43,7 @@ class ApproverChoice(StrEnum):
 @app.command("host")
 def host(
     *,
-    config: Annotated[
-        list[str] | None,
-        Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
-        ),
-    ] = None,
+    config: ConfigFiles = None,
     approve: Annotated[
         ApproverChoice,
         Option(help="Ask on the full screen (tui), at a prompt, or not here (none)."),
@@ -270,14 +264,7 @@ def _route_interrupts(prompt: TerminalPrompt, end: asyncio.Event) -> Iterator[No
 @app.command("console")
 def console(
     *,
-    config: Annotated[
-        list[str] | None,
-        Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
-        ),
-    ] = None,
+    config: ConfigFiles = None,
     state: Annotated[
         str | None,
         Option(metavar="FOLDER", help="State folder of the running host; the user's by default."),

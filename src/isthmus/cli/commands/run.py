@@ -84,7 +84,14 @@ AllowedOrigins: TypeAlias = Annotated[
     Option(metavar="ORIGIN", help="Allow web pages of this origin; repeatable."),
 ]
 
-
+ServedFile: TypeAlias = Annotated[
+    str,
+    Argument(
+        metavar="FILE[:OBJECT]",
+        help="Python file or OpenAPI document; :OBJECT selects one of several servers.",
+        show_default=False,
+    ),
+]
 Compat: TypeAlias = Annotated[
     bool,
     Option("--compat", help="Run a server written for mcp or fastmcp: a file, module or script."),
@@ -94,14 +101,7 @@ Compat: TypeAlias = Annotated[
 @app.command("run")
 def run(
     context: Invocation,
-    file: Annotated[
-        str,
-        Argument(
-            metavar="FILE[:OBJECT]",
-            help="Python file or OpenAPI document; :OBJECT selects one of several servers.",
-            show_default=False,
-        ),
-    ],
+    file: ServedFile,
     http: HttpAddress = None,
     *,
     websocket: WebsocketAddress = None,

@@ -1,7 +1,7 @@
 """``isthmus gateway``: serve all configured servers as one, over HTTP or stdio."""
 
 from contextlib import AsyncExitStack
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from isthmus.cli.commands.gateway.console import LazyConsole, check_console
 from isthmus.cli.commands.run import parse_address
 from isthmus.cli.declarations import CommandSet, Invocation, Option
 from isthmus.cli.exits import finish
-from isthmus.cli.options import AsJson, StateFolder, Strict
+from isthmus.cli.options import AsJson, ConfigFiles, StateFolder, Strict
 from isthmus.cli.output import print_note
 from isthmus.errors import UsageError
 from isthmus.gateway.gateway import ENDPOINT, PROFILE_ENDPOINT, Gateway, spell_address
@@ -61,18 +61,20 @@ class GatewayCommandOptions(Struct, frozen=True, kw_only=True):
     console: bool = True
 
 
+PolicyChoice: TypeAlias = Annotated[
+    str | None,
+    Option(
+        metavar="NAME|FILE",
+        help="Built-in policy, or a file with rules; the configuration's by default.",
+    ),
+]
+
+
 @app.callback()
 def gateway(
     context: Invocation,
     *,
-    config: Annotated[
-        list[str] | None,
-        Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
-        ),
-    ] = None,
+    config: ConfigFiles = None,
     http: Annotated[
         str | None,
         Option(metavar="HOST:PORT", help=f"Listen on this address; {DEFAULT_ADDRESS} by default."),
@@ -86,13 +88,7 @@ def gateway(
     server: Annotated[
         str | None, Option(metavar="NAME", help="With --stdio: serve this server only.")
     ] = None,
-    policy: Annotated[
-        str | None,
-        Option(
-            metavar="NAME|FILE",
-            help="Built-in policy, or a file with rules; the configuration's by default.",
-        ),
-    ] = None,
+    policy: PolicyChoice = None,
     state: Annotated[
         str | None, Option(metavar="FOLDER", help="State folder, instead of the user's.")
     ] = None,
@@ -132,21 +128,8 @@ def gateway(
 @app.command("check")
 def check(
     *,
-    config: Annotated[
-        list[str] | None,
-        Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration, instead of the user's and ./mcp.json; repeatable.",
-        ),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        Option(
-            metavar="NAME|FILE",
-            help="Built-in policy, or a file with rules; the configuration's by default.",
-        ),
-    ] = None,
+    config: ConfigFiles = None,
+    policy: PolicyChoice = None,
     state: StateFolder = None,
     strict: Strict = False,
     as_json: AsJson = False,
