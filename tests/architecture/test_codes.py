@@ -10,7 +10,8 @@ DEFINED = {-32002, -32020, -32021, -32022, -32042}
 HEARD = {
     ("transports/http/client/channel.py", -32000),
     ("transports/http/client/channel.py", -32001),
-    ("compat/types/table.py", -32000),  # a constant that mcp.types has; nothing here sends it
+    ("compat/types/table.py", -32000),  # constants that mcp.types has; nothing here sends them
+    ("compat/types/table.py", -32001),
 }
 
 

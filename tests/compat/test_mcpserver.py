@@ -159,7 +159,7 @@ async def test_a_low_level_server_with_decorators_is_served():
 def test_what_the_facades_lack_is_named_with_ours():
     """Façade: an import that cannot be had says what to use instead, and where that is written."""
     with pytest.raises(ImportError, match=r"isthmus\.Client.*docs/guide/compat\.md"):
-        import mcp.client.stdio  # noqa: F401 - it fails
+        import mcp.client.websocket  # noqa: F401 - it fails
     with pytest.raises(ImportError, match=r"mcp\.types\.Nothing|Nothing"):
         from mcp.types import Nothing  # noqa: F401 - it fails
 

@@ -1,6 +1,5 @@
 """A program written for fastmcp gives the same lists and answers under the library itself and under the façade."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,16 +9,11 @@ import pytest
 from isthmus.client import Client
 from isthmus.errors import IsthmusError
 from isthmus.transports.command import Command
+from support.compat.facades import UNDER_FACADE, declare_installed
 
 pytestmark = pytest.mark.interop
 
 PROGRAM = Path(__file__).parent / "programs" / "fastmcp_tour.py"
-
-UNDER_FACADE = (
-    "import runpy, sys; sys.path.append(sys.argv[2]); "
-    "from isthmus.compat.imports import install_facades; install_facades(); "
-    "runpy.run_path(sys.argv[1], run_name='__main__')"
-)
 
 CALLS = [
     ("add", {"a": 1}),
@@ -97,25 +91,17 @@ def describe_answer(answer):
     return answer
 
 
-def declare_installed(folder, python):
-    """Have a folder say that the fastmcp of another environment is installed: its version decides on some texts."""
-    ask = "import importlib.metadata as m; print(m.version('fastmcp'))"
-    version = subprocess.check_output([python, "-c", ask], text=True).strip()
-    declared = folder / f"fastmcp-{version}.dist-info"
-    declared.mkdir()
-    (declared / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: fastmcp\nVersion: {version}\n"
-    )
-    return str(folder)
-
-
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
 async def test_a_program_answers_as_under_fastmcp(python_of, tmp_path, revision):
     """Ours: lists, results and errors are the same to the letter."""
     python = str(python_of("fastmcp"))
     theirs = Command(python, str(PROGRAM))
     ours = Command(
-        sys.executable, "-c", UNDER_FACADE, str(PROGRAM), declare_installed(tmp_path, python)
+        sys.executable,
+        "-c",
+        UNDER_FACADE,
+        str(PROGRAM),
+        declare_installed(tmp_path, python, "fastmcp"),
     )
 
     expected, found = await record_answers(theirs, revision), await record_answers(ours, revision)

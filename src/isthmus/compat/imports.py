@@ -96,16 +96,18 @@ MOVED = {
     "mcp.server.sse": "isthmus.compat.mcp.http",
     "mcp.shared": "isthmus.compat.mcp",
     "mcp.shared.exceptions": "isthmus.compat.exceptions",
+    "mcp.shared.memory": "isthmus.compat.mcp.client.memory",
+    "mcp.client._memory": "isthmus.compat.mcp.client.memory",
+    "mcp.client.context": "isthmus.compat.mcp.client.session",
     "mcp.shared.context": "isthmus.compat.session",
     "mcp.shared.session": "isthmus.compat.session",
 }
 
 # Names of ours to use for modules that the façades lack, by the beginning of theirs.
 REPLACEMENTS = {
+    "mcp.client.auth": "isthmus.auth.OAuth",
     "mcp.client": "isthmus.Client",
-    "mcp.Client": "isthmus.Client",
-    "mcp.ClientSession": "isthmus.Client",
-    "mcp.shared.memory": "isthmus.Client",
+    "mcp.ClientSessionGroup": "isthmus.Client",
     "mcp.server.auth": "isthmus.auth.ResourceAuth",
     "mcp.cli": "the commands of isthmus",
     "mcp.shared.auth": "isthmus.auth",

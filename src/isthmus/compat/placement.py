@@ -31,10 +31,12 @@ class CommandLine:
     Attributes:
         placement: where it has the server listen; None where the package itself says it.
         served: the package has served.
+        connected: the package has opened a session as a client.
     """
 
     placement: Placement | None = None
     served = False
+    connected = False
 
 
 COMMAND_LINE = CommandLine()

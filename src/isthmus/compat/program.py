@@ -24,7 +24,7 @@ def run_program(target: str, arguments: Sequence[str], placement: Placement | No
         placement: where its server listens; None where the program says it.
 
     Raises:
-        UsageError: there is no such program, or it has not served and has not one server.
+        UsageError: there is no such program, or it was no client, has not served, and has not one server.
     """
     install_facades()
     COMMAND_LINE.placement = placement
@@ -90,7 +90,7 @@ def _find_script(name: str) -> Any:
 
 def _serve_what_is_left(names: dict[str, Any], target: str) -> None:
     """Serve the server of a program that has not served it itself."""
-    if COMMAND_LINE.served:
+    if COMMAND_LINE.served or COMMAND_LINE.connected:
         return
     servers = {id(one): one for one in names.values() if _is_server(one)}
     if len(servers) != 1:

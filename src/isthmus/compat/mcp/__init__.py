@@ -1,4 +1,4 @@
-"""Façade of the official SDK, ``mcp`` 2.x and 1.x: all names of its server side, imported on first use."""
+"""Façade of the official SDK, ``mcp`` 2.x and 1.x: names of its servers and clients, imported on first use."""
 
 from typing import Any
 
@@ -18,6 +18,9 @@ _HOMES = {
     "resolve": "Resolve Elicit Sample ListRoots",
     "stdio": "stdio_server",
     "http": "TransportSecuritySettings",
+    "client.client": "Client",
+    "client.session": "ClientSession",
+    "client.stdio": "StdioServerParameters stdio_client",
 }
 
 HOMES = {

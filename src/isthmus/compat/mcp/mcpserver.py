@@ -187,6 +187,15 @@ class MCPServer(Backend):
 
         return make_authorizer(*given)
 
+    @property
+    def _lowlevel_server(self) -> Any:
+        """The low-level server below, for programs that reach for it."""
+        from isthmus.compat.mcp.lowlevel_view import LowLevelView
+
+        return LowLevelView(self)
+
+    _mcp_server = _lowlevel_server  # as 1.x calls it
+
     def _change(self, method: str, change: tuple[str, str | None]) -> None:
         self._lists.pop(method, None)
         self.announce(change)

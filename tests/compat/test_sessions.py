@@ -1,0 +1,128 @@
+"""Client side of mcp on the façades: sessions and clients in memory, their errors, and what they lack."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from isthmus.errors import UsageError
+
+pytestmark = pytest.mark.usefixtures("facades")
+
+
+def make_server():
+    """A server of mcp 1.x with a tool that waits and one whose result breaks its schema."""
+    from mcp.server import Server
+    from mcp.types import TextContent, Tool
+
+    server = Server("low")
+    wrong = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    @server.list_tools()
+    async def list_tools():
+        return [
+            Tool(name="wait", inputSchema={"type": "object"}),
+            Tool(name="say", inputSchema={"type": "object"}),
+            Tool(name="wrong", inputSchema={"type": "object"}, outputSchema=wrong),
+        ]
+
+    @server.call_tool(validate_input=False)
+    async def call_tool(name, arguments):
+        if name == "wait":
+            await asyncio.Event().wait()
+        if name == "say":
+            await server.request_context.session.send_log_message("info", "said")
+        return [TextContent(type="text", text=name)]
+
+    return server
+
+
+async def test_a_call_without_an_answer_in_time_is_an_error_of_its_generation():
+    """Façade: 408 where the time is a timedelta, as in 1.x, and -32001 where it is a number, as in 2.x."""
+    from mcp.shared.exceptions import McpError
+    from mcp.shared.memory import create_connected_server_and_client_session
+
+    async with create_connected_server_and_client_session(make_server()) as session:
+        with pytest.raises(McpError, match="Timed out while waiting") as old:
+            await session.call_tool("wait", {}, timedelta(milliseconds=50))
+        with pytest.raises(McpError, match="Request 'tools/call' timed out") as new:
+            await session.call_tool("wait", {}, 0.05)
+    assert old.value.error.code == 408
+    assert new.value.error.code == -32001
+
+
+async def test_a_callback_may_use_the_session_that_it_is_called_by():
+    """Façade: a message handler that makes a request does not wait for itself."""
+    from mcp.shared.memory import create_connected_server_and_client_session
+
+    listed = []
+
+    async def handle(message):
+        listed.append([tool.name for tool in (await session.list_tools()).tools])
+
+    async with create_connected_server_and_client_session(
+        make_server(), message_handler=handle
+    ) as session:
+        said = await session.call_tool("say", {})
+    assert said.content[0].text == "say"
+    assert listed == [["wait", "say", "wrong"]]
+
+
+async def test_other_streams_than_ours_are_refused():
+    """Façade: a session opens what our transports give, and says so of anything else."""
+    from mcp import ClientSession
+
+    with pytest.raises(UsageError, match=r"ClientSession opens the streams.*isthmus\.Client"):
+        ClientSession(object(), object())
+
+
+async def test_the_streams_are_for_a_session_alone(tmp_path):
+    """Façade: a program that reads them itself is told what to use."""
+    import sys
+
+    from mcp import StdioServerParameters, stdio_client
+
+    async with stdio_client(StdioServerParameters(command=sys.executable)) as (read, write):
+        with pytest.raises(AttributeError, match=r"isthmus\.Client"):
+            await read.receive()
+        with pytest.raises(AttributeError, match="write stream"):
+            await write.send(None)
+    nowhere = StdioServerParameters(command=str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        async with stdio_client(nowhere):
+            pass
+
+
+async def test_a_session_that_is_not_open_says_so():
+    """Façade: a request before initialize() is refused here."""
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+
+    async with (
+        stdio_client(StdioServerParameters(command="python3")) as (read, write),
+        ClientSession(read, write) as session,
+    ):
+        assert session.get_server_capabilities() is None
+        with pytest.raises(RuntimeError, match=r"await session\.initialize\(\) first"):
+            await session.list_tools()
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_a_client_of_mcp_2_is_connected_in_every_mode(mode):
+    """Façade: the high-level client speaks the revision that its mode says."""
+    from mcp import Client
+
+    async with Client(make_server(), mode=mode) as client:
+        spoken = "2025-11-25" if mode == "legacy" else "2026-07-28"
+        assert spoken == client.protocol_version
+        assert client.server_info.name == "low"
+        assert (await client.call_tool("say", {})).content[0].text == "say"
+    with pytest.raises(RuntimeError, match="async context manager"):
+        client.session  # noqa: B018 - it raises
+
+
+def test_a_mode_that_there_is_not_is_refused():
+    """Façade: a misspelt mode is found before anything is sent."""
+    from mcp import Client
+
+    with pytest.raises(ValueError, match="mode must be one of"):
+        Client(make_server(), mode="new")
