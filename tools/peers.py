@@ -120,8 +120,11 @@ def python(name: str) -> Path:
     interpreter = folder / "bin" / "python"
 
     def install(folder: Path) -> None:
-        _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(folder / "bin" / "python"), "-m", "pip", "install", "-q", *PYTHON[name]])
+        if name == "uv":
+            _run([sys.executable, "-m", "venv", str(folder)])
+            _run([str(interpreter), "-m", "pip", "install", "-q", *PYTHON[name]])
+        else:  # compiled, because tests and benchmarks wait for the first start
+            _install_with_uv(folder, ["--compile-bytecode", *PYTHON[name]])
 
     _once(folder, install)
     return interpreter
@@ -142,19 +145,23 @@ def environment(name: str, requirements: list[str], paths: Sequence[Path] = ()) 
     interpreter = folder / "bin" / "python"
 
     def install(folder: Path) -> None:
-        program = str(python("uv").parent / "uv")
-        bundle = ssl.get_default_verify_paths().cafile
-        trust = {} if bundle is None else {"SSL_CERT_FILE": bundle}
-        env = {**trust, **os.environ, "UV_CACHE_DIR": str(PEERS / "uv-cache")}
-        _run([program, "venv", "-q", "--python", sys.executable, str(folder)], env=env)
-        into = ["--python", str(interpreter)]
-        _run([program, "pip", "install", "-q", *into, *requirements], env=env)
+        _install_with_uv(folder, requirements)
         (site,) = folder.glob("lib/python*/site-packages")
         lines = "".join(f"{path}\n" for path in paths)
         (site / "beside.pth").write_text(lines, encoding="utf-8")
 
     _once(folder, install)
     return interpreter
+
+
+def _install_with_uv(folder: Path, arguments: list[str]) -> None:
+    program = str(python("uv").parent / "uv")
+    bundle = ssl.get_default_verify_paths().cafile
+    trust = {} if bundle is None else {"SSL_CERT_FILE": bundle}
+    env = {**trust, **os.environ, "UV_CACHE_DIR": str(PEERS / "uv-cache")}
+    _run([program, "venv", "-q", "--python", sys.executable, str(folder)], env=env)
+    into = ["--python", str(folder / "bin" / "python")]
+    _run([program, "pip", "install", "-q", *into, *arguments], env=env)
 
 
 def modules(name: str) -> Path:
