@@ -45,7 +45,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "check --upstream-config --upstream-port 8701",
         "check --gateway http://127.0.0.1:8080/mcp --upstream-port 8701",
     ),
-    "migrate": ("migrate my-server", "migrate my-server --write"),
+    "migrate": ("migrate my-server", "migrate my-server --write", "migrate my-server --native"),
     "validate": ("validate session.jsonl --revision 2025-11-25",),
     "login": ("login https://example.com/mcp", "login https://example.com/mcp --no-browser"),
     "logout": ("logout https://example.com/mcp",),

@@ -1,10 +1,12 @@
 """Migration of a project: its files are read, changed in memory, and written only when that is asked for."""
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from isthmus.errors import UsageError
 from isthmus.migration.edits import COMMENT_PREFIX, Note, TextEdits
@@ -12,6 +14,8 @@ from isthmus.migration.imports import ImportOutcome, ImportRewriter
 from isthmus.migration.local_packages import LocalPackages
 from isthmus.migration.references import Reference, find_references
 from isthmus.migration.requirements import (
+    NATIVE_REQUIREMENT,
+    OWN_REQUIREMENT,
     RequirementChange,
     RequirementChanges,
     migrate_requirements,
@@ -20,6 +24,9 @@ from isthmus.migration.rules import FOREIGN_SUBMODULES
 from isthmus.migration.scan import ModuleScan, parse_module, scan_module
 from isthmus.migration.source_file import SourceFile, read_source, write_source
 from isthmus.migration.strings import rewrite_string
+
+if TYPE_CHECKING:
+    from isthmus.migration.native.groups import NativeStep
 
 SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "build", "dist", "node_modules", "site-packages", "venv", "env"}
@@ -65,6 +72,14 @@ class Migration:
     """Code still imports what the façades lack, or was left alone."""
     requirements: RequirementChanges = field(default_factory=RequirementChanges)
     read_count: int = 0
+    native: "NativeStep | None" = None
+    """The native step, if it was asked for."""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether modules became native, and nothing of the façades is left."""
+        step = self.native
+        return step is not None and bool(step.native) and not step.stayed and not self.needs_library
 
     def list_notes(self) -> Iterator[tuple[Path, int, str]]:
         """The comments of the migration in the new texts: places to look at."""
@@ -84,8 +99,12 @@ class Migration:
             write_source(change.file, change.text)
 
 
-def migrate_project(path: Path) -> Migration:
+def migrate_project(path: Path, *, native: bool = False) -> Migration:
     """Read a file or all Python files of a folder, and make their new texts.
+
+    Args:
+        path: the file or folder.
+        native: rewrite modules that are simple enough to native isthmus.
 
     Raises:
         UsageError: there is no such file or folder, or no Python in it.
@@ -97,11 +116,41 @@ def migrate_project(path: Path) -> Migration:
         raise UsageError(f"{path} has no Python files: name the folder or file of a server")
     for file in files:
         _migrate_file(migration, file)
+    if native:
+        _rewrite_to_native(migration, files)
     if path.is_dir():
         migration.requirements = migrate_requirements(
-            path, migration.imported, keep=migration.needs_library or bool(migration.untouched)
+            path,
+            migration.imported,
+            keep=migration.needs_library or bool(migration.untouched),
+            own=NATIVE_REQUIREMENT if migration.is_native else OWN_REQUIREMENT,
         )
     return migration
+
+
+def _rewrite_to_native(migration: Migration, files: list[Path]) -> None:
+    """Go on from the façades to native isthmus, where that changes no answer."""
+    from isthmus.migration.native.groups import rewrite_to_native
+
+    sources: dict[Path, SourceFile] = {}
+    for file in files:
+        with contextlib.suppress(ValueError, LookupError, OSError):  # the first step lists it
+            sources[file] = read_source(file)
+    changes = {change.path: change for change in migration.changes}
+    texts = {
+        path: changes[path].text if path in changes else source.text
+        for path, source in sources.items()
+    }
+    untouched = {each.path: each.reason for each in migration.untouched}
+    migration.native = rewrite_to_native(texts, untouched)
+    for path, text in migration.native.texts.items():
+        before = changes.get(path) or FileChange(sources[path], text)
+        changes[path] = replace(before, text=text)
+    migration.changes = [
+        changes[path]
+        for path in files
+        if path in changes and changes[path].text != changes[path].file.text
+    ]
 
 
 def _list_python_files(root: Path) -> Iterator[Path]:

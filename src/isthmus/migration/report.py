@@ -4,9 +4,13 @@ import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from isthmus.migration.project import FileChange, Migration
 from isthmus.migration.requirements import RequirementChange
+
+if TYPE_CHECKING:
+    from isthmus.migration.native.groups import NativeStep
 
 
 def format_difference(change: FileChange | RequirementChange) -> list[str]:
@@ -28,6 +32,8 @@ def list_summary(migration: Migration, *, written: bool) -> Iterator[str]:
     )
     if written:
         yield from (f"  {_name(change.file.path)}" for change in migration.list_changes())
+    if migration.native is not None:
+        yield from _list_native_lines(migration.native)
     notes = list(migration.list_notes())
     if notes:
         yield f"{_count(len(notes), 'place')} to look at, marked in the code:"
@@ -45,6 +51,17 @@ def list_summary(migration: Migration, *, written: bool) -> Iterator[str]:
         yield from (f"  {words}" for words in migration.requirements.by_hand)
     if migration.list_changes() and not written:
         yield "nothing is written; do it with --write"
+
+
+def _list_native_lines(step: "NativeStep") -> Iterator[str]:
+    from isthmus.migration.native.accepted import list_accepted_lines
+
+    yield f"{_count(len(step.native), 'module')} native, {len(step.stayed)} at the façade"
+    for path, line, words in step.stayed:
+        yield f"  {_name(path)}{f':{line}' if line else ''}: {words}"
+    if step.native:
+        yield "clients may notice:"
+        yield from (f"  {line}" for line in list_accepted_lines())
 
 
 def _name(path: Path) -> str:

@@ -13,19 +13,26 @@ ProjectPath: TypeAlias = Annotated[str, Argument(metavar="PATH", show_default=Fa
 Write: TypeAlias = Annotated[
     bool, Option("--write", help="Write the files; without it, only the difference is printed.")
 ]
+Native: TypeAlias = Annotated[
+    bool,
+    Option(
+        "--native",
+        help="Rewrite simple modules to isthmus' own API; the others stay at isthmus.compat.",
+    ),
+]
 
 
 @app.command("migrate")
-def migrate(path: ProjectPath, *, write: Write = False) -> None:
+def migrate(path: ProjectPath, *, write: Write = False, native: Native = False) -> None:
     """Rewrite a file or project from fastmcp or mcp to isthmus."""
 
     def work() -> Exit:
-        return run_migration(path, write=write)
+        return run_migration(path, write=write, native=native)
 
     finish(work)
 
 
-def run_migration(path: str, *, write: bool) -> Exit:
+def run_migration(path: str, *, write: bool, native: bool = False) -> Exit:
     """Migrate what stands at a path, and print what changes.
 
     Raises:
@@ -47,7 +54,7 @@ def run_migration(path: str, *, write: bool) -> Exit:
         raise UsageError(
             f"isthmus migrate takes {error.name}: pip install 'isthmus[migrate]'"
         ) from error
-    migration = migrate_project(place)
+    migration = migrate_project(place, native=native)
     if write:
         migration.write()
     else:
