@@ -126,3 +126,47 @@ def test_a_mode_that_there_is_not_is_refused():
 
     with pytest.raises(ValueError, match="mode must be one of"):
         Client(make_server(), mode="new")
+
+
+@pytest.mark.parametrize("version", ["1.30.0", "2.3.0", None])
+async def test_the_streams_of_http_are_as_many_as_the_installed_library_gives(
+    version, tmp_path, monkeypatch
+):
+    """Façade: three values in 1.x, the third a function that gives the session's id; two in 2.x."""
+    from mcp.client.streamable_http import streamable_http_client, streamablehttp_client
+
+    if version is not None:
+        declared = tmp_path / f"mcp-{version}.dist-info"
+        declared.mkdir()
+        (declared / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: mcp\nVersion: {version}\n", encoding="utf-8"
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+    async with streamable_http_client("http://127.0.0.1:9/mcp") as streams:
+        assert len(streams) == (3 if version == "1.30.0" else 2)
+    async with streamablehttp_client("http://127.0.0.1:9/mcp") as (_read, _write, get_session_id):
+        assert get_session_id() is None
+
+
+async def test_logins_of_other_libraries_are_refused():
+    """Façade: what makes requests of httpx cannot make ours, and the message names ours."""
+    from mcp.client.sse import sse_client
+
+    with pytest.raises(TypeError, match=r"isthmus\.auth\.OAuth"):
+        async with sse_client("http://127.0.0.1:9/sse", auth=object()):
+            pass
+
+
+async def test_a_server_that_cannot_be_reached_is_a_closed_connection():
+    """Façade: initialize() raises the error that a closed connection has."""
+    from mcp import ClientSession
+    from mcp.client.sse import sse_client
+    from mcp.shared.exceptions import McpError
+
+    async with (
+        sse_client("http://127.0.0.1:9/sse") as (read, write),
+        ClientSession(read, write) as session,
+    ):
+        with pytest.raises(McpError, match="Connection closed") as error:
+            await session.initialize()
+    assert error.value.error.code == -32000

@@ -125,11 +125,12 @@ async def open_session():
         connect = memory.create_connected_server_and_client_session
         async with connect(server, **CALLBACKS) as session:
             yield session, None
-    elif TRANSPORT in {"memory", "auto"}:
+    elif TRANSPORT in {"memory", "auto", "auto-http"}:
         from mcp import Client
 
         mode = "legacy" if TRANSPORT == "memory" else "auto"
-        async with Client(make_server("2"), mode=mode, **CALLBACKS) as client:
+        target = TARGET if TRANSPORT == "auto-http" else make_server("2")
+        async with Client(target, mode=mode, **CALLBACKS) as client:
             yield client, None
     else:
         async with (
@@ -171,7 +172,7 @@ async def tour(session, said):
     await record("templates", session.list_resource_templates(), said)
     await record("prompts", session.list_prompts(), said)
     for number, (name, given) in enumerate(CALLS):
-        if TRANSPORT == "auto" and name in QUESTIONS:  # mcp 2 cannot ask since 2026-07-28
+        if TRANSPORT.startswith("auto") and name in QUESTIONS:  # mcp 2 cannot ask since 2026-07-28
             continue
         await record(f"call {number} {name}", session.call_tool(name, given), said)
     reporting = session.call_tool("report", {"steps": 2}, progress_callback=hear_progress)

@@ -64,3 +64,17 @@ def check_stream(stream: Any) -> ServerStream:
         f"ClientSession opens the streams of isthmus' own transports, and {type(stream).__name__} is none: "
         "use stdio_client, streamable_http_client or sse_client, or isthmus.Client"
     )
+
+
+def check_auth(auth: Any) -> Any:
+    """What gets the tokens for a server over HTTP.
+
+    Raises:
+        TypeError: it is another library's.
+    """
+    if auth is None or hasattr(auth, "over"):
+        return auth
+    raise TypeError(
+        f"auth={type(auth).__name__}(…) makes requests of httpx, and isthmus makes its own: give isthmus.auth.OAuth(…), "
+        "or headers with a token; see docs/guide/auth-clients.md"
+    )

@@ -150,6 +150,11 @@ class HttpClientChannel:
         if self._session is not None and not self._modern:
             self._standing[SESSION_HEADER] = self._session
 
+    @property
+    def session_id(self) -> str | None:
+        """The id that the server gave the session; None where there is none."""
+        return self._session
+
     def attach(self, sink: Callable[[Delivery, Frame], None]) -> None:
         """Hand messages to ``sink`` as they arrive, instead of keeping them for :meth:`receive`.
 
