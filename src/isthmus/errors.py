@@ -142,6 +142,9 @@ class NotInRevision(UsageError):
 class CapabilityMissing(UsageError):
     """A capability that the request needs was not declared by the other side.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         required: what it would have had to declare, as in its capabilities: ``{"sampling": {}}``.
     """
@@ -175,6 +178,7 @@ class Refused(PeerError):
             cleaned and cut to a length that can be printed.
         data: whatever came along, decoded JSON, or None.
         status: the HTTP status it came with, as far as that was looked at.
+        CODE: the error code that a subclass stands for; None in this class.
     """
 
     code: int
@@ -282,6 +286,9 @@ def refused(code: int, message: str, data: Any = None) -> Refused:
 class HttpRefused(PeerError):
     """An answer with an HTTP error status, and without a JSON-RPC message.
 
+    Args:
+        hint: what the text of the error adds in brackets; nothing by default.
+
     Attributes:
         status: the HTTP status code.
         body: the beginning of what came along, as text.
@@ -358,6 +365,9 @@ class AuthRequired(AuthError):
 class AuthRefused(AuthError):
     """An authorization server said no, or the user did when asked there.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         error: the code of RFC 6749 and its kin, such as ``access_denied``; empty without one.
         status: the HTTP status that came without a code; 0 where there was one.
@@ -381,6 +391,9 @@ class DiscoveryFailed(AuthError):
 class IssuerChanged(AuthError):
     """The server names another authorization server than the one its credentials are of.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         before: the issuer they are of.
         now: the issuer that the server names.
@@ -394,6 +407,9 @@ class IssuerChanged(AuthError):
 
 class ScopeShortfall(AuthError):
     """The scopes that were granted are not enough, and more are not to be had.
+
+    Args:
+        message: the text of the error.
 
     Attributes:
         missing: the scopes that were asked for and not granted, as far as that is known.

@@ -1,5 +1,6 @@
 """The API reference, made from the docstrings."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ pytest.importorskip("griffe", reason="pip install --group docs")
 
 from docsite.api import make_api_pages  # noqa: E402 - found through the line above
 from docsite.docstrings import convert_example, convert_inline  # noqa: E402 - see above
+from docsite.meanings import OWN  # noqa: E402 - see above
 from docsite.signatures import abbreviate_type, split_union  # noqa: E402 - see above
 
 pytestmark = pytest.mark.timeout(90)
@@ -36,6 +38,41 @@ def test_every_public_name_has_a_section(pages):
     foreign = {"UNSET", "UnsetType"}  # msgspec's own
 
     assert sorted(name for name in names if f"{{#{name}}}" not in text) == sorted(foreign & names)
+
+
+def test_no_cell_of_the_reference_is_without_a_meaning(pages):
+    """Ours: each parameter, field and name says what it means, its unit and its default."""
+    empty = [
+        f"{page}: {section}: {row}"
+        for page, text in pages.items()
+        for section, row in list_rows(text)
+        if re.search(r"\|\s*\|$", row)
+    ]
+
+    assert [] == empty
+
+
+def test_meanings_outside_of_docstrings_are_of_parameters_that_are_there(pages):
+    """Ours: who renames a parameter finds the meaning that the tools keep for it."""
+    text = "\n".join(pages.values())
+    lost = [
+        f"{method}: {name}"
+        for method, meanings in OWN.items()
+        for name in meanings
+        if f"| `{name}` |" not in text.partition(f"{{#{method}}}")[2].partition("\n## ")[0]
+    ]
+
+    assert [] == lost
+
+
+def list_rows(text):
+    """The rows of all tables of a page, each with the heading above it."""
+    heading = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line
+        elif line.startswith("|"):
+            yield heading, line
 
 
 def test_a_facade_is_a_page_of_names(pages):

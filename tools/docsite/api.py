@@ -9,6 +9,7 @@ from griffe import Attribute, Class, Function, Module, Object, Parameter
 
 from docsite.docstrings import convert_cell, convert_sections, read_first_sentence, write_rows
 from docsite.facades import FACADE_PAGES, find_facade_page, write_facade
+from docsite.meanings import COMMON, OWN
 from docsite.signatures import (
     Linker,
     abbreviate_type,
@@ -29,26 +30,6 @@ OWN_PAGES = {
 """Classes that are a page each."""
 FOLDER = "reference/api"
 MAX_DEFAULT_CHARACTERS = 60
-COMMON = {
-    "fresh": "ask the server, also where a kept answer is still good.",
-    "meta": "members of `_meta` to send along.",
-    "on_progress": "called with each notification of progress.",
-    "timeout": "seconds to wait; by default as the client or the host is set.",
-    "principal": "the user for whom this is done.",
-    "run": "the run that this belongs to.",
-    "uri": "URI of the resource.",
-    "identifier": "name of the extension.",
-    "fn": "the function.",
-    "name": "its name.",
-    "arguments": "its arguments by name.",
-    "version": "one of several versions; all by default.",
-    "tags": "tags that select.",
-    "names": "names and URIs that select.",
-    "only": "hide all that is not selected.",
-    "level": "the least severe level that is sent.",
-    "by": "who did it, for the audit log.",
-}
-"""Meanings of parameters that many methods share, where a docstring does not repeat them."""
 TITLE = "The API reference is made from the docstrings of everything that `__all__` lists."
 
 
@@ -268,10 +249,11 @@ def write_callable(reference: Reference, shown: str, function: Function, link: L
     parts = [f"```python\n{write_function(shown, function)}\n```\n"]
     said: dict[str, str] = {}
     after = ""
+    own = OWN.get(".".join(function.path.split(".")[-2:]), {})
     if function.docstring:
         text, said, after = convert_sections(function.docstring, link)
         parts.append(text + "\n")
-    parts.append(write_parameter_table(list_parameters(function), said, link))
+    parts.append(write_parameter_table(list_parameters(function), {**own, **said}, link))
     if after:
         parts.append(after + "\n")
     parts += [write_options(reference, p, link) for p in list_parameters(function)]
@@ -317,7 +299,10 @@ def write_options(reference: Reference, parameter: Parameter, link: Linker) -> s
 
 
 def write_field_table(cls: Class, link: Linker, head: str) -> str:
-    """The fields of a class with type, default and meaning."""
+    """The fields of a class with type, default and meaning; of an enumeration, members and values."""
+    if any(str(base).endswith("Enum") for base in cls.bases):
+        members = [(f"`{one.name}`", write_default(one.value)) for one in list_fields(cls)]
+        return write_rows(("Member", "Value"), members)
     said: dict[str, str] = {}
     for one in [*reversed(cls.mro()), cls]:
         if one.docstring:

@@ -113,6 +113,10 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     def make_issuer(self, **fields: str) -> str:
         """The issuer of one customer, letter by letter as the provider spells it in tokens.
 
+        Args:
+            **fields: the fields of this customer by name, such as ``tenant``; one with a default
+                may be left out.
+
         Raises:
             UsageError: a field is missing, unknown, or cannot be part of it.
         """
@@ -166,6 +170,12 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
         **fields: str,
     ) -> "TokenVerifier":
         """Verify the provider's own access tokens; for several issuers at once, see ``ByIssuer``.
+
+        Args:
+            resource: the URL of the MCP endpoint, as clients reach it.
+            audience: what ``aud`` of tokens must contain; the resource by default.
+            network: fetches the provider's keys; one of the default policy if not given.
+            **fields: those of the issuer.
 
         Raises:
             UsageError: as :meth:`resource_auth`.

@@ -81,6 +81,8 @@ class Console:
         print(console.login_address)
 
     Args:
+        attends: answer questions of the host at this console: it counts as a surface where somebody
+            is; False by default.
         view: the host, in this process or in another one.
         address: of the console, as browsers reach it: scheme, host and port.
         identity: says who is at a browser; by default the user of this machine, who has a token.
@@ -156,7 +158,11 @@ class Console:
         """Get ready."""
 
     async def close(self, drain: float | None = None) -> None:  # noqa: ARG002 - of serve_lifespan
-        """End what is live, and what pages have begun."""
+        """End what is live, and what pages have begun.
+
+        Args:
+            drain: not used: the lifespan of every app is closed with it.
+        """
         await self.live.close()
         if self._attendance is not None:
             await self._attendance.close()

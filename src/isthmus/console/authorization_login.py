@@ -137,17 +137,29 @@ class AuthorizationLogin:
     # As ConsoleIdentity has it
 
     async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
-        """Whoever has signed in at this browser, as long as that holds."""
+        """Whoever has signed in at this browser, as long as that holds.
+
+        Args:
+            request: the request of the browser.
+        """
         value = self._cookies.opaque(request, self._session_cookie)
         found = None if value is None else self._sessions.get(sha256_digest(value))
         return found.visitor if found is not None and self._now() < found.until else None
 
     def sign_in(self, token: str) -> str | None:  # noqa: ARG002 - ConsoleIdentity's shape
-        """Nothing is pasted here: users sign in at the issuer."""
+        """Nothing is pasted here: users sign in at the issuer.
+
+        Args:
+            token: not used.
+        """
         return None
 
     def sign_out(self, request: BrowserRequest | None = None) -> str:
-        """End the login of this browser here; the one at the issuer is the issuer's."""
+        """End the login of this browser here; the one at the issuer is the issuer's.
+
+        Args:
+            request: the request of the browser; without one, only the cookie ends.
+        """
         value = request and self._cookies.opaque(request, self._session_cookie)
         if value:
             self._sessions.pop(sha256_digest(value), None)
@@ -157,6 +169,9 @@ class AuthorizationLogin:
 
     async def begin(self, request: BrowserRequest) -> LoginStep:
         """Send a browser to the issuer; its state is bound to a cookie of this browser.
+
+        Args:
+            request: the request of the browser.
 
         Raises:
             RequestRefused: the issuer cannot be asked.
@@ -187,6 +202,9 @@ class AuthorizationLogin:
 
     async def finish(self, request: BrowserRequest) -> LoginStep:
         """Sign a browser in that comes back from the issuer.
+
+        Args:
+            request: the request with which the browser comes back from the issuer.
 
         Raises:
             RequestRefused: this browser has begun no such login, or the answer is not to be believed.

@@ -40,15 +40,27 @@ class ConsoleIdentity(Protocol):
     """Says who is at a browser."""
 
     async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
-        """Whoever sends a request; None for nobody who may see anything."""
+        """Whoever sends a request; None for nobody who may see anything.
+
+        Args:
+            request: the request of the browser.
+        """
         ...
 
     def sign_in(self, token: str) -> str | None:
-        """The ``Set-Cookie`` for a token that was pasted or posted; None where it is none."""
+        """The ``Set-Cookie`` for a token that was pasted or posted; None where it is none.
+
+        Args:
+            token: the token, as it was pasted or posted.
+        """
         ...
 
     def sign_out(self, request: BrowserRequest) -> str | None:
-        """The ``Set-Cookie`` that ends the login of a browser; None where that is not ours to end."""
+        """The ``Set-Cookie`` that ends the login of a browser; None where that is not ours to end.
+
+        Args:
+            request: the request of the browser.
+        """
         ...
 
 
@@ -112,7 +124,11 @@ class LocalLogin:
         self._operator.renew_token()
 
     async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
-        """The user of this machine, where the request has the cookie."""
+        """The user of this machine, where the request has the cookie.
+
+        Args:
+            request: the request of the browser.
+        """
         found = self._operator.identify(request)
         if found is None:
             return None
@@ -125,11 +141,19 @@ class LocalLogin:
         )
 
     def sign_in(self, token: str) -> str | None:
-        """The cookie for whoever has the token."""
+        """The cookie for whoever has the token.
+
+        Args:
+            token: the token, as it was pasted or posted.
+        """
         return self._operator.sign_in(token)
 
     def sign_out(self, request: BrowserRequest | None = None) -> str | None:  # noqa: ARG002 - ConsoleIdentity's shape
-        """Take the cookie away; every browser that had it is signed out."""
+        """Take the cookie away; every browser that had it is signed out.
+
+        Args:
+            request: not used: all browsers are signed out.
+        """
         return self._operator.sign_out()
 
 
@@ -153,7 +177,11 @@ class ProxyLogin:
         self._key = Secret.random()
 
     async def identify(self, request: BrowserRequest) -> ConsoleVisitor | None:
-        """The user whom the proxy names."""
+        """The user whom the proxy names.
+
+        Args:
+            request: the request of the browser, with the headers of the proxy.
+        """
         found = self._users.find(request.address, request.headers)
         if not isinstance(found, User):
             return None
@@ -166,9 +194,17 @@ class ProxyLogin:
         )
 
     def sign_in(self, token: str) -> str | None:  # noqa: ARG002 - ConsoleIdentity's shape
-        """Nothing is pasted here."""
+        """Nothing is pasted here.
+
+        Args:
+            token: not used.
+        """
         return None
 
     def sign_out(self, request: BrowserRequest | None = None) -> str | None:  # noqa: ARG002 - ConsoleIdentity's shape
-        """The proxy keeps the login."""
+        """The proxy keeps the login.
+
+        Args:
+            request: not used.
+        """
         return None

@@ -94,6 +94,9 @@ def open_browser(url: str) -> Iterator[None]:
 
     The URL has a token, and the command lines of programs can be read by every user of a machine: so the
     browser is given a file that only this user can read, which leads there, and is gone afterwards.
+
+    Args:
+        url: the URL of the page, with its token.
     """
     import webbrowser
 

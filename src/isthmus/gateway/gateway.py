@@ -151,7 +151,11 @@ class Gateway:
         self.console, self.console_prefix = console, prefix
 
     def find_approval_page(self, id: str) -> str:
-        """The address of the page of an approval; empty where the gateway has no pages."""
+        """The address of the page of an approval; empty where the gateway has no pages.
+
+        Args:
+            id: the id of the question.
+        """
         return "" if self.pages is None else self.pages.find_address(id)
 
     def _has_people(self) -> bool:
@@ -167,6 +171,9 @@ class Gateway:
     def find_server(self, path: str) -> Server:
         """The server that stands at a path: ``/mcp``, ``/mcp/SERVER`` or ``/mcp/p/PROFILE``.
 
+        Args:
+            path: the path of the URL.
+
         Raises:
             UsageError: nothing stands there.
         """
@@ -176,7 +183,11 @@ class Gateway:
         return server
 
     def has_endpoint(self, path: str) -> bool:
-        """Whether something stands at a path now."""
+        """Whether something stands at a path now.
+
+        Args:
+            path: the path of the URL.
+        """
         return self._make_view(path) is not None
 
     def _make_view(self, path: str) -> tuple[GatewayView, str, str] | None:

@@ -25,6 +25,9 @@ Node: TypeAlias = Mapping[str, Any]
 class DocumentError(UsageError):
     """An OpenAPI document, or one of its operations, cannot be used.
 
+    Args:
+        message: what is wrong there.
+
     Attributes:
         pointer: the JSON pointer of the place in the document: ``#/paths/~1pets/get``.
     """

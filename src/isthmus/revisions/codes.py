@@ -18,7 +18,11 @@ FORBIDDEN_CODE = -31403
 
 
 def resource_not_found_code(revision: Revision) -> int:
-    """The code that ``resources/read`` of an unknown URI is refused with."""
+    """The code that ``resources/read`` of an unknown URI is refused with.
+
+    Args:
+        revision: the revision of the request.
+    """
     # spec 2026-07-28 server/resources#error-handling: a MUST; -32002 must no longer be sent
     return -32602 if revision.era is Era.MODERN else -32002
 
@@ -66,5 +70,8 @@ def http_status(code: int) -> int:
     200 where the specification demands no other: an error that a feature raised (-32603 and the
     codes of applications among them) is an answer that HTTP delivered. A 5xx would have proxies
     retry the call, or put a page of their own in place of the body.
+
+    Args:
+        code: the JSON-RPC error code.
     """
     return _STATUS_BY_CODE.get(code, 200)

@@ -277,6 +277,10 @@ def project(value: T, revision: Revision) -> T:
     What the revision cannot say is said differently where that is possible, see
     ``REWRITES``. Raw JSON and plain data are left alone. Doing it twice is
     doing it once.
+
+    Args:
+        value: what is to be sent: a struct, or anything else, which is left alone.
+        revision: the revision of the connection.
     """
     cut = _SENDING[revision][type(value)]
     return value if cut is None else cut(value)
@@ -298,6 +302,10 @@ def accept(value: T, revision: Revision) -> T:
     """``value`` without the members that ``revision`` does not have.
 
     For what comes in: nobody can use a member that their revision lacks.
+
+    Args:
+        value: what came in: a struct, or anything else, which is left alone.
+        revision: the revision of the connection.
     """
     cut = _RECEIVING[revision][type(value)]
     return value if cut is None else cut(value)

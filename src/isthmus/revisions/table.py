@@ -67,22 +67,38 @@ class Revision(msgspec.Struct, frozen=True, eq=False, repr_omit_defaults=True):
     extended_members: Mapping[type, frozenset[str]] = msgspec.field(default_factory=dict)
 
     def has(self, feature: Feature) -> bool:
-        """Whether its wire can do this."""
+        """Whether its wire can do this.
+
+        Args:
+            feature: the feature.
+        """
         return feature in self.features
 
     def allows(self, sender: Sender, method: str) -> bool:
         """Whether that side may send that method, request or notification.
 
         One of an extension's counts: whether both sides have the extension is for others to say.
+
+        Args:
+            sender: the side that sends: ``"client"`` or ``"server"``.
+            method: the method's name.
         """
         return method in self.methods[sender] or method in self.extended_methods.get(sender, ())
 
     def knows(self, shape: type) -> bool:
-        """Whether it has this struct of :mod:`isthmus.wire`."""
+        """Whether it has this struct of :mod:`isthmus.wire`.
+
+        Args:
+            shape: the struct's class.
+        """
         return shape in self.members
 
     def visible_members(self, shape: type[msgspec.Struct]) -> Collection[str]:
-        """The members of a struct that may travel: all of them where no table names it."""
+        """The members of a struct that may travel: all of them where no table names it.
+
+        Args:
+            shape: the struct's class.
+        """
         known = self.members.get(shape)
         if known is None:
             return shape.__struct_fields__

@@ -122,7 +122,11 @@ class Extension:
         return decorate
 
     def use(self, middleware: M, /) -> M:
-        """Put ``middleware`` around all that a server serves to clients that declared the extension."""
+        """Put ``middleware`` around all that a server serves to clients that declared the extension.
+
+        Args:
+            middleware: the layer: an object with hooks, or an async function.
+        """
         self.middleware.append(middleware)
         return middleware
 

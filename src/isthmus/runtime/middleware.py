@@ -27,8 +27,10 @@ Handler: TypeAlias = Callable[[Any, Inbound], Awaitable[Wire | Raw]]
 """``async (params, inbound) -> result``; a ``Raw`` is a finished result for that revision."""
 
 CallNext: TypeAlias = Callable[[Inbound], Awaitable[Wire | Raw]]
+"""Goes on to the next layer, and in the end to the handler; gives the result."""
 
 Middleware: TypeAlias = Callable[[Inbound, CallNext], Awaitable[Wire | Raw]]
+"""A layer around the handlers of all methods; it sees requests and results as they travel."""
 
 
 def compose(handler: Handler, layers: Sequence[Any], method: str = "") -> Handler:

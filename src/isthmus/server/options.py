@@ -230,7 +230,27 @@ class PromptOptions(TypedDict, total=False):
 
 
 class ServerSettings(TypedDict, total=False):
-    """Options of ``Server.configure``, for a server that does not serve yet; see ``Server``."""
+    """Options of ``Server.configure``, for a server that does not serve yet; see ``Server``.
+
+    Attributes:
+        instructions: how to use the server, for a model to read.
+        secret: 16 random bytes or more that questions and cursors are sealed with; a list to
+            rotate: the first one seals, all of them open.
+        debug: let clients see the text of unexpected exceptions; False by default.
+        page_size: the most items in a page of a list; None, the default, puts all in one.
+        max_rounds: how often a call that returns questions may do so; 10 by default.
+        state_ttl: seconds in which a question must be answered (since 2026-07-28); an hour by
+            default.
+        limits: how much one caller may ask for, and how much anything from outside may be.
+        sanitise: how tool output is made safe to show; None leaves it as it is.
+        redact: what is taken out of log messages; None sends them as they are.
+        ping_every: seconds from one ping of a session's client to the next (up to 2025-11-25);
+            None, the default, does not ping.
+        ping_misses: how many pings in a row without an answer mean that the client is gone; 3 by
+            default.
+        store: what several processes that serve under one address share: a URL, or a
+            :class:`~isthmus.store.store.Store`; None for one process.
+    """
 
     instructions: str | None
     secret: bytes | Sequence[bytes] | None
@@ -261,7 +281,47 @@ class RouteOptions(TypedDict, total=False):
 
 
 class HttpOptions(TypedDict, total=False):
-    """Options of an HTTP endpoint; see ``isthmus.transports.http.app.HttpApp``."""
+    """Options of an HTTP endpoint; see ``isthmus.transports.http.app.HttpApp``.
+
+    Attributes:
+        path: where the endpoint is; the root of the mount is it, too; ``/mcp`` by default.
+        public_url: where the world reaches this server; its host is then the one accepted.
+        allowed_hosts: further names of this server; ``"*"`` for all. Without this and ``public_url``, requests over
+            loopback must name this machine, others may name any.
+        allowed_origins: pages elsewhere that may call this server; ``"*"`` for all.
+        body_limit: the most bytes a request's body may have; 4 MiB by default.
+        head_limit: the most bytes a request's head may have, where one of our own connections reads it (``isthmus
+            run``); 32 KiB by default.
+        target_limit: the most bytes its first line may have, with method and path; 8 KiB by default.
+        session_idle: seconds without a request or an open stream until a session's memory is given back; its client
+            finds it as it was. One that would lose something ends instead: without a ``store``, a log level or
+            subscriptions; half an hour by default.
+        session_life: seconds from its beginning that a session's id is good for; a day by default.
+        max_sessions: the most sessions in memory; the idlest gives way to a new one; 10000 by default.
+        heartbeat: seconds between comments on an open stream; a client that takes none of four in a row counts as
+            gone; 15 by default.
+        stateless: up to 2025-11-25, open no sessions: each POST stands alone; False by default.
+        stream_answers: answer legacy requests with a stream even where JSON would do; False by default.
+        upload_budget: the most bytes that bodies may take together while they come, at least ``body_limit``; beyond
+            it 503; 256 MiB by default.
+        body_timeout: seconds a request's body may take; 60 by default.
+        body_idle: seconds that a body may take from one piece to the next; 15 by default.
+        retry: seconds that a client is asked to wait before it comes back for the rest of a stream that was let go
+            of; 1 by default.
+        stream_log: keeps what was said on streams, for clients that come back at this node; by default the store of
+            the nodes does, for clients that come back anywhere, or memory where there is none.
+        sse: where clients of 2024-11-05 listen, or None not to serve them; ``/sse`` by default.
+        messages: where clients of 2024-11-05 send their messages; ``/messages`` by default.
+        websocket: take WebSockets, too, in all revisions; False by default.
+        health: the path that says that the process lives, or None. Like ``ready`` it is open to everybody, and
+            tells nothing else; ``/health`` by default.
+        ready: the path that says whether new clients are welcome: not while it starts or drains, nor while its
+            store is away; ``/ready`` by default.
+        drain: seconds that calls in flight get to finish once the server is told to stop; then they are answered by
+            an error; 1 by default.
+        drain_lead: seconds after a signal to stop in which only ``ready`` changes: balancers need some to notice; 0
+            by default.
+    """
 
     path: str
     public_url: str | None

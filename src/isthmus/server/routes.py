@@ -75,6 +75,9 @@ class RouteRequest(msgspec.Struct, frozen=True, gc=True):
     def json(self, type: Any = Any) -> Any:
         """The body as JSON, read as a type.
 
+        Args:
+            type: the type to read it as; plain data by default.
+
         Raises:
             msgspec.DecodeError: it is none, or does not fit.
         """

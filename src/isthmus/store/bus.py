@@ -53,6 +53,9 @@ class Bus(Protocol):
     def on_gap(self, callback: Callable[[], None]) -> Unsubscribe:
         """Call ``callback`` whenever messages may have been lost, once they arrive again.
 
+        Args:
+            callback: called without arguments.
+
         Returns:
             Ends that when it is called.
         """
@@ -106,7 +109,11 @@ class MemoryBus:
         return unsubscribe
 
     def on_gap(self, callback: Callable[[], None]) -> Unsubscribe:
-        """Call ``callback`` when messages were lost; a bus in memory loses none by itself."""
+        """Call ``callback`` when messages were lost; a bus in memory loses none by itself.
+
+        Args:
+            callback: called without arguments.
+        """
         key = object()
         self._gaps[key] = callback
         return lambda: self._gaps.pop(key, None) and None

@@ -47,7 +47,11 @@ class KV(Protocol):
     """
 
     async def get(self, key: str) -> KVEntry | None:
-        """The entry under ``key``, or None."""
+        """The entry under ``key``, or None.
+
+        Args:
+            key: the key.
+        """
         ...
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:
@@ -153,7 +157,11 @@ class MemoryKV:
         return len(self._slots)
 
     async def get(self, key: str) -> KVEntry | None:
-        """The entry under ``key``, or None."""
+        """The entry under ``key``, or None.
+
+        Args:
+            key: the key.
+        """
         return self._live(key)
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> int:
@@ -229,7 +237,11 @@ class MemoryKV:
         return found
 
     def drop(self, prefix: str) -> None:
-        """Delete all whose keys begin with ``prefix``, at once."""
+        """Delete all whose keys begin with ``prefix``, at once.
+
+        Args:
+            prefix: the beginning of the keys.
+        """
         keys = self._keys
         start = at = bisect_left(keys, prefix)
         while at < len(keys) and keys[at].startswith(prefix):

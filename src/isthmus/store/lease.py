@@ -70,7 +70,11 @@ class Leases:
         return None if version is None else Lease(lease.name, lease.holder, version)
 
     async def release(self, lease: Lease) -> bool:
-        """End ``lease``; False where it had ended, or has another holder."""
+        """End ``lease``; False where it had ended, or has another holder.
+
+        Args:
+            lease: the lease.
+        """
         return await self._kv.delete(_make_key(lease.name), lease.version)
 
     async def find(self, name: str) -> Lease | None:
@@ -79,7 +83,12 @@ class Leases:
         return None if entry is None else Lease(name, _read_holder(entry), entry.version)
 
     async def list(self, prefix: str, limit: int) -> "list[Lease]":
-        """Up to ``limit`` leases whose names begin with ``prefix``, in order."""
+        """Up to ``limit`` leases whose names begin with ``prefix``, in order.
+
+        Args:
+            prefix: the beginning of the names.
+            limit: the most leases to give.
+        """
         entries = await self._kv.scan(_make_key(prefix), "", limit)
         return [
             Lease(_read_name(key), _read_holder(entry), entry.version) for key, entry in entries

@@ -76,7 +76,11 @@ class Log(Protocol):
         ...
 
     async def forget(self, stream: str) -> None:
-        """Drop ``stream`` and all its entries; nothing happens where there is none."""
+        """Drop ``stream`` and all its entries; nothing happens where there is none.
+
+        Args:
+            stream: the name of the stream.
+        """
         ...
 
 

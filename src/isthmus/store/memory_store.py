@@ -42,7 +42,11 @@ class MemoryStore:
         return known if known.rate == rate else known.share(rate)
 
     async def open(self, *, durable: bool = False) -> None:
-        """Do nothing: memory needs no opening; ``durable`` is not asked for where memory will do."""
+        """Do nothing: memory needs no opening; ``durable`` is not asked for where memory will do.
+
+        Args:
+            durable: not used: nothing outlives the process.
+        """
 
     async def close(self) -> None:
         """Do nothing: its contents outlive the nodes that use it."""

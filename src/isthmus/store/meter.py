@@ -96,13 +96,22 @@ class MemoryMeter:
         return len(self._full)
 
     def share(self, rate: Rate) -> "MemoryMeter":
-        """A meter at another rate that counts the same keys together with this one."""
+        """A meter at another rate that counts the same keys together with this one.
+
+        Args:
+            rate: the rate of the other meter.
+        """
         other = MemoryMeter(rate, most=self._most, clock=self._clock)
         other._full = self._full
         return other
 
     async def take(self, key: str, cost: float = 1.0) -> float:
-        """Take ``cost``; see :meth:`Meter.take`. More than a key can ever have is never given."""
+        """Take ``cost``; see :meth:`Meter.take`. More than a key can ever have is never given.
+
+        Args:
+            key: the key, such as a principal.
+            cost: the units to take.
+        """
         return self.spend(key, cost)
 
     def spend(self, key: str, cost: float = 1.0) -> float:

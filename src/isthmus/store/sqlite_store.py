@@ -118,7 +118,11 @@ class SqliteStore:
         return SqliteMeter(self._database, name, rate, self._clock)
 
     async def open(self, *, durable: bool = False) -> None:  # noqa: ARG002
-        """Open the file; ``durable`` changes nothing, as a file outlives the process that writes it."""
+        """Open the file; ``durable`` changes nothing, as a file outlives the process that writes it.
+
+        Args:
+            durable: whether what is stored must outlive the engine: a file does, in either case.
+        """
         await self._database.read(_touch)
 
     async def close(self) -> None:

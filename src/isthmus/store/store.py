@@ -20,23 +20,27 @@ __all__ = ["Store", "StoreUnavailable", "open_store"]
 
 
 class Store(Protocol):
-    """The state that processes share; that of one process is :class:`~isthmus.store.memory_store.MemoryStore`.
-
-    Attributes:
-        name: the store as messages call it: its URL without a password.
-        kv: values by key.
-        log: what was said on streams.
-        bus: messages to all who listen.
-    """
+    """The state that processes share; that of one process is :class:`~isthmus.store.memory_store.MemoryStore`."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102 - an attribute
+    def name(self) -> str:
+        """The store as messages call it: its URL without a password."""
+        ...
+
     @property
-    def kv(self) -> "KV": ...  # noqa: D102
+    def kv(self) -> "KV":
+        """Values by key."""
+        ...
+
     @property
-    def log(self) -> "Log": ...  # noqa: D102
+    def log(self) -> "Log":
+        """Log of what was said on streams."""
+        ...
+
     @property
-    def bus(self) -> "Bus": ...  # noqa: D102
+    def bus(self) -> "Bus":
+        """Messages to all who listen."""
+        ...
 
     def meter(self, name: str, rate: "Rate") -> "Meter":
         """A meter that all processes share.

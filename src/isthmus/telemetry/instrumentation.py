@@ -32,11 +32,19 @@ class Instrumentation:
         return f"Instrumentation({'over' if self._over else 'at work'})"
 
     def keep(self, traced: Any) -> None:
-        """Remove ``traced``, a layer that traces, when telemetry ends."""
+        """Remove ``traced``, a layer that traces, when telemetry ends.
+
+        Args:
+            traced: the layer that traces.
+        """
         self._traced.add(traced)
 
     def on_end(self, end: Callable[[], None]) -> None:
-        """Call a function at the end."""
+        """Call a function at the end.
+
+        Args:
+            end: called without arguments.
+        """
         self._ends.append(end)
 
     @property

@@ -36,6 +36,7 @@ TransportName: TypeAlias = Literal[
 # http+sse and websocket by uvicorn on a free port of the loopback; unix and tcp, which are sockets
 # in a new folder and on a free port.
 TRANSPORTS: tuple[TransportName, ...] = get_args(TransportName)
+"""Names of the transports that :func:`connect` knows."""
 
 Wrap: TypeAlias = Callable[[Channel], Channel]
 

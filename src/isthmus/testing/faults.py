@@ -64,11 +64,19 @@ class Faulty:
         return self._ready.pop(0)
 
     async def send(self, out: Outgoing) -> None:
-        """Hand a message to the good channel."""
+        """Hand a message to the good channel.
+
+        Args:
+            out: the message.
+        """
         await self._channel.send(out)
 
     def abandon(self, id: Id) -> bool:
-        """As the good channel."""
+        """As the good channel.
+
+        Args:
+            id: the id of the request.
+        """
         return self._channel.abandon(id)
 
     async def close(self) -> None:
@@ -83,12 +91,21 @@ class Faulty:
 
 
 def drop(*numbers: int) -> Fate:
-    """Lose the messages with these numbers; all of them where none are named."""
+    """Lose the messages with these numbers; all of them where none are named.
+
+    Args:
+        *numbers: the numbers of the messages, counted from 0.
+    """
     return lambda delivery, number: [] if not numbers or number in numbers else [delivery]
 
 
 def duplicate(delivery: Delivery, _number: int) -> Sequence[Delivery]:
-    """Deliver everything twice."""
+    """Deliver everything twice.
+
+    Args:
+        delivery: the message that arrived.
+        _number: its number, counted from 0.
+    """
     return [delivery, delivery]
 
 
@@ -106,7 +123,12 @@ def swap() -> Fate:
 
 
 def garble(*numbers: int, noise: bytes = b'{"jsonrpc": "2.0", "id"\xff') -> Fate:
-    """Put noise in the place of the messages with these numbers; of all where none are named."""
+    """Put noise in the place of the messages with these numbers; of all where none are named.
+
+    Args:
+        *numbers: the numbers of the messages, counted from 0.
+        noise: the bytes that are delivered; no JSON by default.
+    """
 
     def fate(delivery: Delivery, number: int) -> Sequence[Delivery]:
         spoilt = not numbers or number in numbers
@@ -116,7 +138,11 @@ def garble(*numbers: int, noise: bytes = b'{"jsonrpc": "2.0", "id"\xff') -> Fate
 
 
 def cut_after(count: int) -> Fate:
-    """End the channel after so many messages, as a side does that closes in good order."""
+    """End the channel after so many messages, as a side does that closes in good order.
+
+    Args:
+        count: the number of messages that still arrive.
+    """
 
     def fate(delivery: Delivery, number: int) -> Sequence[Delivery]:
         if number >= count:
@@ -127,7 +153,12 @@ def cut_after(count: int) -> Fate:
 
 
 def break_after(count: int, reason: str = "the line went dead") -> Fate:
-    """Break the channel after so many messages."""
+    """Break the channel after so many messages.
+
+    Args:
+        count: the number of messages that still arrive.
+        reason: the text of the ``ConnectionLost``.
+    """
 
     def fate(delivery: Delivery, number: int) -> Sequence[Delivery]:
         if number >= count:

@@ -103,6 +103,9 @@ class Person:
     async def open(self, url: str) -> None:
         """What a browser does with a URL: everything, and in the end the way back to the client.
 
+        Args:
+            url: the URL of the authorization request.
+
         Raises:
             RuntimeError: a page has nothing that one could do.
         """
@@ -111,6 +114,9 @@ class Person:
 
     def follow(self, url: str) -> str:
         """Open a URL and do what its pages want; the URL outside of there that one is sent to.
+
+        Args:
+            url: the URL to begin at.
 
         Raises:
             RuntimeError: a page has nothing that one could do; the message has its text.
@@ -131,7 +137,13 @@ class Person:
         raise RuntimeError(f"no end after {MAX_STEPS} pages, the last at {url}")
 
     def fill(self, url: str, status: int, page: str) -> tuple[str, str, str]:
-        """The request that the form of a page makes."""
+        """The request that the form of a page makes.
+
+        Args:
+            url: the URL of the page.
+            status: the HTTP status it came with.
+            page: the page, as HTML.
+        """
         from urllib.parse import urlencode, urljoin  # as above
 
         found = parse_forms(page)
@@ -157,7 +169,11 @@ class Person:
         return "GET", "", f"{target.split('?')[0]}?{urlencode(values)}"
 
     def choose_answer(self, form: HtmlForm) -> tuple[str, str, str] | None:
-        """The button that says what this person means, or None."""
+        """The button that says what this person means, or None.
+
+        Args:
+            form: the form.
+        """
         words = ACCEPT_WORDS if self.approve else DENY_WORDS
         for button in form.buttons:
             if any(text.lower().startswith(words) for text in button[1:]):
@@ -165,7 +181,13 @@ class Person:
         return None
 
     def request(self, method: str, url: str, body: str = "") -> tuple[int, str, str]:
-        """One request with the cookies of its origin: status, where it redirects to, its text."""
+        """One request with the cookies of its origin: status, where it redirects to, its text.
+
+        Args:
+            method: ``GET`` or ``POST``.
+            url: the URL.
+            body: the body of a POST, as a form encodes it; empty by default.
+        """
         import http.client  # as above
         from urllib.parse import urlsplit
 

@@ -21,7 +21,11 @@ class PromptReference(Wire, frozen=True, kw_only=True, tag_field="type", tag="re
 class ResourceTemplateReference(
     Wire, frozen=True, kw_only=True, tag_field="type", tag="ref/resource"
 ):
-    """A resource template whose variable is to be completed; ``uri`` is the template."""
+    """A resource template whose variable is to be completed; ``uri`` is the template.
+
+    Attributes:
+        uri: the URI template, as it is listed.
+    """
 
     uri: str
 
@@ -43,7 +47,11 @@ class CompletionArgument(Wire, frozen=True, kw_only=True):
 
 
 class CompletionContext(Wire, frozen=True, kw_only=True):
-    """The values that the other arguments have already (since 2025-06-18)."""
+    """The values that the other arguments have already (since 2025-06-18).
+
+    Attributes:
+        arguments: the values by the names of the arguments.
+    """
 
     arguments: dict[str, str] | UnsetType = UNSET
 
@@ -79,6 +87,10 @@ class Completion(Wire, frozen=True, kw_only=True):
 
 
 class CompleteResult(Result, frozen=True, kw_only=True):
-    """``completion/complete``: the suggested values."""
+    """``completion/complete``: the suggested values.
+
+    Attributes:
+        completion: the values that fit.
+    """
 
     completion: Completion

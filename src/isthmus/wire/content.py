@@ -26,6 +26,7 @@ class ImageContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="image
     """A picture; ``data`` is base64.
 
     Attributes:
+        data: the bytes of the picture, as base64.
         mime_type: the media type, where it is known.
         annotations: hints on its use: audience, priority, time of change.
         meta: further members, in ``_meta``.
@@ -41,6 +42,7 @@ class AudioContent(Wire, frozen=True, kw_only=True, tag_field="type", tag="audio
     """Sound; ``data`` is base64 (since 2025-03-26).
 
     Attributes:
+        data: the bytes of the sound, as base64.
         mime_type: the media type, where it is known.
         annotations: hints on its use: audience, priority, time of change.
         meta: further members, in ``_meta``.
@@ -56,6 +58,7 @@ class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resou
     """A resource that can be read at ``uri``; it need not be in any list (since 2025-06-18).
 
     Attributes:
+        uri: the URI of the resource.
         name: for programs.
         title: a name for people.
         description: an explanation for people and models.
@@ -87,6 +90,8 @@ class ResourceContents(Wire, frozen=True, kw_only=True):
     Attributes:
         uri: of what was read, which may lie below the URI that was asked for.
         mime_type: the media type, where it is known.
+        text: the text of a text resource.
+        blob: the bytes of any other resource, as base64.
         meta: further members, in ``_meta``.
     """
 
@@ -108,13 +113,21 @@ class _Kind(StructMeta):
 
 
 class TextResourceContents(ResourceContents, frozen=True, kw_only=True, metaclass=_Kind):
-    """Text read of a resource."""
+    """Text read of a resource.
+
+    Attributes:
+        text: the text.
+    """
 
     text: str
 
 
 class BlobResourceContents(ResourceContents, frozen=True, kw_only=True, metaclass=_Kind):
-    """Bytes read of a resource, as base64."""
+    """Bytes read of a resource, as base64.
+
+    Attributes:
+        blob: the bytes, as base64.
+    """
 
     blob: str
 
@@ -123,6 +136,7 @@ class EmbeddedResource(Wire, frozen=True, kw_only=True, tag_field="type", tag="r
     """A resource's contents inside a message.
 
     Attributes:
+        resource: the contents.
         annotations: hints on its use: audience, priority, time of change.
         meta: further members, in ``_meta``.
     """
@@ -146,6 +160,7 @@ if TYPE_CHECKING:
     ContentBlock: TypeAlias = (
         TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
     )
+    """A block of content of a tool's result or of a prompt."""
 else:
     # msgspec tells the members of a union apart by their tag, and an unknown one has none.
     ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource

@@ -38,6 +38,7 @@ class ElicitResult(Wire, frozen=True, kw_only=True):
 
     Attributes:
         action: ``"accept"``, ``"decline"`` or ``"cancel"`` (dismissed without a choice).
+        content: the values by the names of the fields, where a form was accepted.
         meta: further members, in ``_meta``.
     """
 
@@ -50,6 +51,7 @@ class StringSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for text.
 
     Attributes:
+        type: the JSON type.
         title: label of the field.
         description: help for the user.
         min_length: the least number of characters.
@@ -71,6 +73,7 @@ class NumberSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for a number; ``type`` is ``"number"`` or ``"integer"``.
 
     Attributes:
+        type: the JSON type: ``"number"``, or ``"integer"`` for whole ones.
         title: label of the field.
         description: help for the user.
         minimum: the least value.
@@ -90,6 +93,7 @@ class BooleanSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for yes or no, as a box to tick.
 
     Attributes:
+        type: the JSON type.
         title: label of the field.
         description: help for the user.
         default: the value that the form shows at first.
@@ -117,6 +121,7 @@ class UntitledSingleSelectEnumSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for one of several values, which have no titles.
 
     Attributes:
+        type: the JSON type.
         enum: the values to choose from.
         title: label of the field.
         description: help for the user.
@@ -134,6 +139,7 @@ class TitledSingleSelectEnumSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for one of several values that have titles.
 
     Attributes:
+        type: the JSON type.
         one_of: the choices.
         title: label of the field.
         description: help for the user.
@@ -151,6 +157,7 @@ class EnumItems(Wire, frozen=True, kw_only=True):
     """The values of a multiple choice.
 
     Attributes:
+        type: the JSON type.
         enum: the values to choose from.
     """
 
@@ -172,6 +179,7 @@ class UntitledMultiSelectEnumSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for any of several values, which have no titles.
 
     Attributes:
+        type: the JSON type.
         items: the choices.
         title: label of the field.
         description: help for the user.
@@ -193,6 +201,7 @@ class TitledMultiSelectEnumSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for any of several values that have titles.
 
     Attributes:
+        type: the JSON type.
         items: the choices.
         title: label of the field.
         description: help for the user.
@@ -214,6 +223,7 @@ class LegacyTitledEnumSchema(Wire, frozen=True, kw_only=True):
     """Schema of a form field for one of several values, with titles in a second list (2025-06-18).
 
     Attributes:
+        type: the JSON type.
         enum: the values.
         enum_names: their titles, in the same order.
         title: label of the field.

@@ -21,7 +21,12 @@ class RootsCapability(Wire, frozen=True, kw_only=True):
 
 
 class SamplingCapability(Wire, frozen=True, kw_only=True):
-    """The client can have a model write a message, maybe with context and with tools."""
+    """The client can have a model write a message, maybe with context and with tools.
+
+    Attributes:
+        context: present, as an empty object, where the context of servers can be included.
+        tools: present, as an empty object, where the model may ask for tools (since 2025-11-25).
+    """
 
     context: dict[str, Any] | UnsetType = UNSET
     tools: dict[str, Any] | UnsetType = UNSET

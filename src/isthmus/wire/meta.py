@@ -13,13 +13,21 @@ from isthmus.wire.notifications import LogLevel
 from isthmus.wire.struct import UNSET, Id, Meta, UnsetType, Wire
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
+"""The revision of a request: a member of ``_meta``."""
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+"""Name and version of the client: a member of ``_meta``."""
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+"""Capabilities of the client: a member of ``_meta``."""
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+"""The least severe level of log messages that the client wants: a member of ``_meta``."""
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+"""The id of the subscription that a notification belongs to: a member of ``_meta``."""
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+"""Name and version of the server: a member of ``_meta``."""
 RELATED_TASK = "io.modelcontextprotocol/related-task"
+"""The task that a message belongs to: a member of ``_meta``."""
 IMMEDIATE_RESPONSE = "io.modelcontextprotocol/model-immediate-response"
+"""A text that the model may have while a task runs: a member of ``_meta``."""
 
 
 class RequestMeta(Wire, frozen=True, kw_only=True):
@@ -54,6 +62,9 @@ class Envelope(Wire, frozen=True, kw_only=True):
 
     Attributes:
         meta: the reserved members of ``_meta``.
+        name: the tool or the prompt.
+        uri: the resource.
+        task_id: the task.
     """
 
     meta: RequestMeta | UnsetType = UNSET

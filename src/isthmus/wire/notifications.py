@@ -12,6 +12,7 @@ class CancelledParams(Wire, frozen=True, kw_only=True):
     ``request_id`` is optional in 2025-11-25 only (tasks are cancelled by ``tasks/cancel``).
 
     Attributes:
+        request_id: the id of the request.
         reason: the reason in words.
         meta: further members, in ``_meta``.
     """
@@ -55,6 +56,7 @@ class ResourceUpdatedParams(Wire, frozen=True, kw_only=True):
     ``uri`` may lie below the one that was subscribed to.
 
     Attributes:
+        uri: the URI of what changed.
         meta: further members, in ``_meta``.
     """
 
@@ -157,6 +159,7 @@ class SetLevelParams(Wire, frozen=True, kw_only=True):
     """``logging/setLevel``: the least severe level a session wants (up to 2025-11-25).
 
     Attributes:
+        level: the least severe level that the client wants.
         meta: further members, in ``_meta``.
     """
 
@@ -169,6 +172,7 @@ class LogMessageParams(Wire, frozen=True, kw_only=True):
 
     Attributes:
         level: the severity.
+        data: the message: a text, or any other JSON.
         logger: the source in the program.
         meta: further members, in ``_meta``.
     """

@@ -26,8 +26,10 @@ class Prompt(Wire, frozen=True, kw_only=True):
     """A prompt: its name and its arguments.
 
     Attributes:
+        name: for programs; ``prompts/get`` names it.
         title: a name for people.
         description: an explanation for people and models.
+        arguments: the arguments that it takes.
         icons: pictures for user interfaces.
         meta: further members, in ``_meta``.
     """
@@ -65,7 +67,12 @@ class ListPromptsParams(Wire, frozen=True, kw_only=True):
 
 
 class ListPromptsResult(CacheableResult, frozen=True, kw_only=True):
-    """One page of prompts; ``next_cursor`` is present where there are more."""
+    """One page of prompts; ``next_cursor`` is present where there are more.
+
+    Attributes:
+        prompts: the prompts of this page.
+        next_cursor: the cursor of the next page, where there is one.
+    """
 
     prompts: list[Prompt]
     next_cursor: str | UnsetType = UNSET
@@ -93,6 +100,7 @@ class GetPromptResult(Result, frozen=True, kw_only=True):
     """``prompts/get``: the messages of a prompt, with its arguments filled in.
 
     Attributes:
+        messages: the messages, in order.
         description: an explanation for people.
     """
 

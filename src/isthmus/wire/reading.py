@@ -71,6 +71,9 @@ def reader(shape: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
 
     It raises what msgspec's decoders raise: ``msgspec.ValidationError`` with the JSON path where
     the JSON does not fit, ``msgspec.DecodeError`` where it is none.
+
+    Args:
+        shape: the type to decode as.
     """
     fast = msgspec.json.Decoder(shape).decode
     known = _KNOWN_TAGS.get(shape)

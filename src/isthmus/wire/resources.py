@@ -15,6 +15,7 @@ class Resource(Wire, frozen=True, kw_only=True):
         title: a name for people.
         description: an explanation for people and models.
         mime_type: the media type, where it is known.
+        size: in bytes, before any base64, where it is known.
         annotations: hints on its use: audience, priority, time of change.
         icons: pictures for user interfaces.
         meta: further members, in ``_meta``.
@@ -35,6 +36,7 @@ class ResourceTemplate(Wire, frozen=True, kw_only=True):
     """A family of resources; ``uri_template`` is an RFC 6570 template.
 
     Attributes:
+        uri_template: the template of RFC 6570.
         name: for programs.
         title: a name for people.
         description: an explanation for people and models.
@@ -67,7 +69,12 @@ class ListResourcesParams(Wire, frozen=True, kw_only=True):
 
 
 class ListResourcesResult(CacheableResult, frozen=True, kw_only=True):
-    """One page of resources; ``next_cursor`` is present where there are more."""
+    """One page of resources; ``next_cursor`` is present where there are more.
+
+    Attributes:
+        resources: the resources of this page.
+        next_cursor: the cursor of the next page, where there is one.
+    """
 
     resources: list[Resource]
     next_cursor: str | UnsetType = UNSET
@@ -90,6 +97,7 @@ class ListResourceTemplatesResult(CacheableResult, frozen=True, kw_only=True):
 
     Attributes:
         resource_templates: the templates of this page.
+        next_cursor: the cursor of the next page, where there is one.
     """
 
     resource_templates: list[ResourceTemplate]
@@ -113,7 +121,11 @@ class ReadResourceParams(Wire, frozen=True, kw_only=True):
 
 
 class ReadResourceResult(CacheableResult, frozen=True, kw_only=True):
-    """The contents that were read; a directory-like resource has several."""
+    """The contents that were read; a directory-like resource has several.
+
+    Attributes:
+        contents: the contents: one, or several where the URI is of a folder.
+    """
 
     contents: list[ResourceContents]
 

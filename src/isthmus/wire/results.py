@@ -17,6 +17,8 @@ class Result(Wire, frozen=True, kw_only=True):
     handler leaves it out. A client treats its absence as ``"complete"``.
 
     Attributes:
+        result_type: ``"complete"``, ``"input_required"`` or another kind of result (since
+            2026-07-28).
         meta: further members, in ``_meta``.
     """
 

@@ -7,6 +7,7 @@ class Root(Wire, frozen=True, kw_only=True):
     """One place where a server may work; ``uri`` is a ``file://`` URI.
 
     Attributes:
+        uri: the place; a ``file://`` URI.
         name: for people.
         meta: further members, in ``_meta``.
     """
@@ -31,6 +32,7 @@ class ListRootsResult(Wire, frozen=True, kw_only=True):
 
     Attributes:
         roots: the places.
+        meta: further members, in ``_meta``, for revisions up to 2025-11-25.
     """
 
     roots: list[Root]

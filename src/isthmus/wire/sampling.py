@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         | ToolResultContent
         | UnknownContent
     )
+    """A block of content of a message to or from a model."""
 else:
     SamplingMessageContentBlock = (
         TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
@@ -69,6 +70,7 @@ class SamplingMessage(Wire, frozen=True, kw_only=True):
 
     Attributes:
         role: ``"user"`` or ``"assistant"``.
+        content: one block, or several since 2025-11-25.
         meta: further members, in ``_meta``.
     """
 
@@ -78,7 +80,11 @@ class SamplingMessage(Wire, frozen=True, kw_only=True):
 
 
 class ModelHint(Wire, frozen=True, kw_only=True):
-    """Part of a model's name."""
+    """Part of a model's name.
+
+    Attributes:
+        name: the part of the name, such as ``sonnet``.
+    """
 
     name: str | UnsetType = UNSET
 
@@ -87,6 +93,7 @@ class ModelPreferences(Wire, frozen=True, kw_only=True):
     """Preferences among models: hints in order, and three weights from 0 to 1.
 
     Attributes:
+        hints: models that the server would like, the best first.
         cost_priority: weight of a low price.
         speed_priority: weight of a fast answer.
         intelligence_priority: weight of ability.
@@ -149,6 +156,9 @@ class CreateMessageResult(Wire, frozen=True, kw_only=True):
     Attributes:
         role: ``"user"`` or ``"assistant"``.
         content: one block, or several since 2025-11-25.
+        model: the name of the model.
+        stop_reason: ``"endTurn"``, ``"stopSequence"``, ``"maxTokens"``, ``"toolUse"`` or the
+            provider's own word.
         meta: further members, in ``_meta``.
     """
 

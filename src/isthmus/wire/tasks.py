@@ -21,7 +21,11 @@ TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "faile
 
 
 class TaskMetadata(Wire, frozen=True, kw_only=True):
-    """Request to run as a task, kept for ``ttl`` milliseconds from its creation."""
+    """Request to run as a task, kept for ``ttl`` milliseconds from its creation.
+
+    Attributes:
+        ttl: milliseconds to keep it, from its creation.
+    """
 
     ttl: int | UnsetType = UNSET
 
@@ -62,6 +66,7 @@ class CreateTaskResult(Wire, frozen=True, kw_only=True):
     """The answer to a request that now runs as a task.
 
     Attributes:
+        task: the new task.
         meta: further members, in ``_meta``.
     """
 
@@ -123,6 +128,7 @@ class ListTasksResult(Wire, frozen=True, kw_only=True):
     """``tasks/list``: one page of tasks.
 
     Attributes:
+        tasks: the tasks of this page.
         next_cursor: for the next page; absent on the last one.
         meta: further members, in ``_meta``.
     """

@@ -79,7 +79,12 @@ class ListToolsParams(Wire, frozen=True, kw_only=True):
 
 
 class ListToolsResult(CacheableResult, frozen=True, kw_only=True):
-    """One page of tools; ``next_cursor`` is present where there are more."""
+    """One page of tools; ``next_cursor`` is present where there are more.
+
+    Attributes:
+        tools: the tools of this page.
+        next_cursor: the cursor of the next page, where there is one.
+    """
 
     tools: list[Tool]
     next_cursor: str | UnsetType = UNSET

@@ -354,7 +354,11 @@ class AuthorizationServer:
     # What was granted
 
     async def revoke(self, grant_id: str) -> bool:
-        """End the grant ``grant_id`` with all its tokens; False if it had ended."""
+        """End the grant ``grant_id`` with all its tokens; False if it had ended.
+
+        Args:
+            grant_id: the id of the grant.
+        """
         grant = await self.store.read(lambda records: records.grant(grant_id))
         done = await self.store.write(lambda records: records.revoke_grant(grant_id))
         self.forget()
@@ -380,7 +384,11 @@ class AuthorizationServer:
         return await self.keyring.published(self.store)
 
     async def known_client(self, client_id: str) -> bool:
-        """Whether the client ``client_id`` may still use its tokens: it was not removed."""
+        """Whether the client ``client_id`` may still use its tokens: it was not removed.
+
+        Args:
+            client_id: the id of the client.
+        """
         return await is_known_client(self.settings, self.store, client_id)
 
     async def _after_revocation(self) -> None:

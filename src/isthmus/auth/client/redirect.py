@@ -293,7 +293,11 @@ class ByHand:
         self._visit = visit
 
     async def open(self, before: str | None = None) -> "ByHand":  # noqa: ARG002 - nothing to choose
-        """Do nothing, as nothing has to be prepared; ``before`` is ignored."""
+        """Do nothing, as nothing has to be prepared; ``before`` is ignored.
+
+        Args:
+            before: the redirect URI of an earlier login; not used here.
+        """
         return self
 
     async def visit(self, url: str, state: Secret, show: ShowUrl) -> AuthorizationParams:  # noqa: ARG002 - as above

@@ -71,7 +71,11 @@ class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
     proxy: str | None = None
 
     def trusts(self, parts: UrlParts) -> bool:
-        """Whether the application itself named the place in ``parts`` of a URL."""
+        """Whether the application itself named the place in ``parts`` of a URL.
+
+        Args:
+            parts: the parts of the URL.
+        """
         return parts.origin in self.origins or (self.loopback and is_loopback(parts.host))
 
 

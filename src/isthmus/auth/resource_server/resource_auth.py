@@ -93,7 +93,11 @@ class ScopeModel:
         return required <= granted or required <= self.reached(granted)
 
     def reached(self, granted: frozenset[str]) -> frozenset[str]:
-        """The ``granted`` scopes with all scopes that they imply."""
+        """The ``granted`` scopes with all scopes that they imply.
+
+        Args:
+            granted: the scopes that a token has.
+        """
         if not self._implies:
             return granted
         found = self._reached.get(granted)
@@ -265,6 +269,9 @@ class ResourceAuth:
 
         Only what :meth:`admit` would let in is known here: one bearer token and no proof. A token that is
         bound to a key is left to it, since each request has a proof of its own.
+
+        Args:
+            headers: names, in lower case, and values of the request's headers.
         """
         if self._recall is None:
             return None
@@ -276,6 +283,9 @@ class ResourceAuth:
 
     async def admit(self, scope: Scope) -> Principal | Refusal | None:
         """Find the sender of a request, given as ASGI ``scope``, by its token; see ``Authorizer.admit``.
+
+        Args:
+            scope: the ASGI scope of the request.
 
         Returns:
             The principal; the refusal; or None for an anonymous request, where those are let in.

@@ -95,6 +95,9 @@ class TokenVerifier(Protocol):
 class VerifierUnavailable(AuthError):
     """Tokens cannot be verified now: the answer is 503, since 401 would start a login.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         retry_after: seconds until it is worth another try.
     """

@@ -199,7 +199,11 @@ class Nonces:
         self._life = life
 
     def current(self, now: float) -> str:
-        """The nonce to give out at the time ``now``, in seconds since the epoch (RFC 9449, section 8)."""
+        """The nonce to give out at the time ``now``, in seconds since the epoch (RFC 9449, section 8).
+
+        Args:
+            now: the time, in seconds since the epoch.
+        """
         return self._nonce(int(now // self._life))
 
     def accepts(self, nonce: str, now: float) -> bool:

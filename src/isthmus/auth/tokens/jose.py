@@ -268,7 +268,11 @@ class PrivateKey:
         return Secret(json.dumps(whole))
 
     def signature(self, data: bytes) -> bytes:
-        """The signature of ``data`` with this key, as JWS has it (RFC 7518)."""
+        """The signature of ``data`` with this key, as JWS has it (RFC 7518).
+
+        Args:
+            data: the bytes to sign.
+        """
         made: bytes = load_joserfc().algorithms[self.alg].sign(data, self._key)
         return made
 

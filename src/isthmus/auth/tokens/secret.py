@@ -44,7 +44,11 @@ class Secret:
 
     @classmethod
     def random(cls, size: int = 32) -> "Secret":
-        """A new secret of ``size`` random bytes, spelt in base64url."""
+        """A new secret of ``size`` random bytes, spelt in base64url.
+
+        Args:
+            size: the number of random bytes; 32 by default.
+        """
         return cls(secrets.token_urlsafe(size))
 
     def reveal(self) -> str:

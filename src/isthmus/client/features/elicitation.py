@@ -145,6 +145,9 @@ def concerns(url: str) -> list[str]:
 
     For handlers of questions with ``mode == "url"``: show the whole URL, make its host stand out,
     show these, and open it only when the user says so.
+
+    Args:
+        url: the whole URL of the page.
     """
     from urllib.parse import urlsplit  # not needed until a page is to be opened
 

@@ -151,6 +151,9 @@ class Conversation:
 
         Leaving the loop early, or :meth:`cancel`, stops the turn.
 
+        Args:
+            text: the user's words.
+
         Raises:
             UsageError: the turn before is not over.
         """
@@ -227,7 +230,11 @@ class Conversation:
         return f"{self.provider.name}/{self.model}"
 
     def enclose(self, messages: Sequence[SamplingMessage]) -> None:
-        """Attach ``messages``, a context that was built, to the user's next words."""
+        """Attach ``messages``, a context that was built, to the user's next words.
+
+        Args:
+            messages: the messages of the context, oldest first.
+        """
         for message in messages:
             self._attached += list_blocks(message.content)
 

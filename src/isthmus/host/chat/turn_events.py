@@ -41,6 +41,7 @@ class ToolAsked(Struct, frozen=True, kw_only=True, tag="tool_asked"):
         id: names the call in the events that follow.
         name: the tool, as the model was told of it.
         server: whose it is, and ``tool`` its name there; empty where there is no such tool.
+        tool: the name of the tool at its server; empty where there is no such tool.
         arguments: all of them.
     """
 
@@ -57,6 +58,7 @@ class ToolRunning(Struct, frozen=True, kw_only=True, tag="tool_running"):
     Attributes:
         id: of the call.
         progress: how far it has come.
+        total: how far it will come; None where the server does not know.
         message: the same in words.
     """
 
@@ -125,3 +127,4 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
 ConversationEvent: TypeAlias = (
     Text | Inserted | ToolAsked | ToolRunning | ToolDone | Question | Noted | Ended
 )
+"""An event of a turn of a conversation."""

@@ -89,6 +89,10 @@ class ConfigFile:
     def set(self, keys: tuple[str, ...], value: Any) -> None:
         """Set the value of a member; the member, and the objects around it, are made where missing.
 
+        Args:
+            keys: the names of the members on the way to it, the outermost first.
+            value: the new value, as plain data.
+
         Raises:
             ConfigError: the way to it leads through what is no object, it is written in a way that
                 cannot be changed without harm, or tomlkit is missing.
@@ -108,6 +112,9 @@ class ConfigFile:
 
     def remove(self, keys: tuple[str, ...]) -> None:
         """Remove a member; nothing happens where there is none.
+
+        Args:
+            keys: the names of the members on the way to it, the outermost first.
 
         Raises:
             ConfigError: it is written in a way that cannot be changed without harm, or tomlkit is
@@ -129,6 +136,10 @@ class ConfigFile:
     def add_item(self, keys: tuple[str, ...], item: Any) -> None:
         """Put an element at the end of an array of JSON, which is made where there is none.
 
+        Args:
+            keys: the names of the members on the way to the array, the outermost first.
+            item: the new element, as plain data.
+
         Raises:
             ConfigError: there is something else.
         """
@@ -140,7 +151,12 @@ class ConfigFile:
         self._accept(append_item(self._text, keys, item), wanted)
 
     def remove_item(self, keys: tuple[str, ...], index: int) -> None:
-        """Remove an element of an array of JSON."""
+        """Remove an element of an array of JSON.
+
+        Args:
+            keys: the names of the members on the way to the array, the outermost first.
+            index: the number of the element, from 0.
+        """
         value = self.document.value
         rest = [one for i, one in enumerate(get_part(value, keys)) if i != index]
         self._accept(remove_array_item(self._text, keys, index), _change_data(value, keys, rest))
@@ -171,6 +187,9 @@ class ConfigFile:
 
     def restore(self, data: bytes) -> None:
         """Have the bytes that it had once in place of all changes.
+
+        Args:
+            data: the contents of the whole file.
 
         Raises:
             ConfigError: they are no configuration.

@@ -101,7 +101,11 @@ def explain_refusal(path: str, home: str) -> str:
 
 
 def resolve_roots(entries: Sequence[RootEntry]) -> list[RootFolder]:
-    """Declared roots as they are now, each place once; looks at the disk."""
+    """Declared roots as they are now, each place once; looks at the disk.
+
+    Args:
+        entries: the roots of a configuration.
+    """
     home = resolve_folder("~")
     found: dict[object, RootFolder] = {}
     for entry in entries:

@@ -166,7 +166,12 @@ def _find_start_folder(place: str, home: str, binds: Mapping[str, bool]) -> str:
 def describe_sandbox(
     sandbox: Sandbox | None, roots: Sequence[GrantedFolder] = ()
 ) -> tuple[str, ...]:
-    """Describe a sandbox to a person, in lines; none where there is no sandbox."""
+    """Describe a sandbox to a person, in lines; none where there is no sandbox.
+
+    Args:
+        sandbox: the sandbox of a server; None for none.
+        roots: the folders that the server sees in it.
+    """
     if sandbox is None:
         return ()
     reach = "reaches the network" if sandbox.network else "has no network"

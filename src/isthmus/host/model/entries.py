@@ -53,6 +53,9 @@ class Advertise(Struct, frozen=True, kw_only=True, rename="camel"):
         sampling: the user's model; with ``sampling_tools`` also with tools, with
             ``sampling_context`` also with what servers have, as far as policy lets it be shared.
             None tells of those of a gateway's clients alone, False also keeps these back.
+        sampling_tools: whether ``sampling`` includes tools; None as for ``sampling``.
+        sampling_context: whether ``sampling`` includes the context of servers; None as for
+            ``sampling``.
         elicitation: the ways to ask the user.
         roots: where it may work.
         tasks: answers as tasks.

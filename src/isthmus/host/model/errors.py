@@ -59,6 +59,9 @@ class BadArguments(HostError, UsageError):
 class Denied(HostError):
     """A denied attempt: policy or a person said no, and nothing was done.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         rule: the rule of the policy that decided; empty where it was none.
         by: who decided: ``policy``, a surface, ``deadline``, or ``nobody`` where nobody was there.
@@ -107,6 +110,9 @@ class ApprovalPending(Denied):
 class UserDeclined(HostError):
     """A refused question: the server asked for something during the call, and a person refused.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         what: what was asked for, as an action: ``sampling.request``, for example.
     """
@@ -119,6 +125,9 @@ class UserDeclined(HostError):
 class OutcomeUnknown(HostError):
     """A call was sent, and its outcome is not known: no answer came. It is not sent again.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         call: the attempt's id, as it stands in the audit log.
     """
@@ -130,6 +139,9 @@ class OutcomeUnknown(HostError):
 
 class ServerUnavailable(HostError):
     """A server that cannot be reached; nothing was sent.
+
+    Args:
+        message: the text of the error.
 
     Attributes:
         server: its name.
@@ -190,6 +202,9 @@ class AccountRequired(AuthRequired):
 
 class Exhausted(HostError):
     """A limit was reached: too much at once, too often, or over a budget.
+
+    Args:
+        message: the text of the error.
 
     Attributes:
         retry_after: seconds until it may go through; None where waiting does not help.

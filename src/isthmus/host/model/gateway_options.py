@@ -126,7 +126,9 @@ class GatewayOptions(Struct, frozen=True, kw_only=True, rename="camel"):
         profiles: named subsets.
         console: the login of the console; None for the user of this machine, where the gateway's address
             is of this machine, and no console elsewhere.
-        approvals, parking, limits: see there.
+        approvals: how long calls wait for people to approve them.
+        parking: limits of calls that wait for their clients to come again with answers.
+        limits: limits of what clients may use.
     """
 
     name: str = "isthmus-gateway"

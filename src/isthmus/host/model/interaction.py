@@ -50,7 +50,12 @@ class ReadAsked(Struct, frozen=True, kw_only=True, tag="resource.read", omit_def
 
 
 class PromptAsked(Struct, frozen=True, kw_only=True, tag="prompt.get"):
-    """May this prompt be fetched, with these arguments (editable)?"""
+    """May this prompt be fetched, with these arguments (editable)?
+
+    Attributes:
+        name: the name of the prompt.
+        arguments: its arguments by name; editable.
+    """
 
     name: str
     arguments: Mapping[str, str]
@@ -81,6 +86,7 @@ class SamplingWritten(Struct, frozen=True, kw_only=True, tag="sampling.respond")
 
     Attributes:
         params: the request of the server.
+        result: what the model wrote.
         tokens_in: tokens that the model read.
         tokens_out: tokens that it wrote.
         cost: in micro-dollars; None where no price is known.
@@ -120,7 +126,11 @@ class PageAsked(Struct, frozen=True, kw_only=True, tag="elicit.url"):
 
 
 class RootsAsked(Struct, frozen=True, kw_only=True, tag="roots.expose"):
-    """May the server know of these folders, and work there? A shorter list is an edit."""
+    """May the server know of these folders, and work there? A shorter list is an edit.
+
+    Attributes:
+        roots: the roots that the server would be told of.
+    """
 
     roots: tuple[Root, ...]
 
@@ -306,6 +316,9 @@ class Approver(Protocol):
 
         It is cancelled when somebody else has answered, or the time is over: take it off the
         screen then.
+
+        Args:
+            interaction: the question.
         """
         ...
 

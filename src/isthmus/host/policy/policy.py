@@ -111,7 +111,11 @@ class Policy:
 
     @classmethod
     def of(cls, layers: Iterable[PolicyLayer]) -> "Policy":
-        """A policy of these layers."""
+        """A policy of these layers.
+
+        Args:
+            layers: layers of rules, such as those of the user and of a workspace.
+        """
         return cls(layers)
 
     @classmethod
@@ -149,7 +153,11 @@ class Policy:
 
     @classmethod
     def configured(cls, options: HostOptions) -> "Policy":
-        """The policy that ``options`` of a configuration name; as :meth:`load`, but it never fails."""
+        """The policy that ``options`` of a configuration name; as :meth:`load`, but it never fails.
+
+        Args:
+            options: the options of the host's configuration.
+        """
         named = options.policies
         user = named.get("command_line") or named.get("user") or options.policy
         return cls.load(

@@ -40,7 +40,11 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Delta(Struct, frozen=True):
-    """A piece of text of an answer."""
+    """A piece of text of an answer.
+
+    Attributes:
+        text: the text, to be added to what came before.
+    """
 
     text: str
 
@@ -114,9 +118,14 @@ class Provider(Protocol):
 class ProviderError(HostError):
     """A provider of models failed to answer.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         provider: its name.
         retry_after: seconds after which another try is worth it; None where nobody said so.
+        again: whether the same request may be sent again soon, as long as nothing of an answer has
+            come.
     """
 
     # whether the same request may be sent again soon, as long as nothing of an answer has come

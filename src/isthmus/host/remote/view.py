@@ -232,7 +232,11 @@ class HostView(ABC):
         await self.ask(request, NONE_TYPE)
 
     async def log_tail(self, server: str) -> Sequence[str]:
-        """The last lines that the process of ``server`` wrote to standard error."""
+        """The last lines that the process of ``server`` wrote to standard error.
+
+        Args:
+            server: the name of the server.
+        """
         return await self.ask(AskLog(id=self.number_request(), server=server), list[str])
 
     async def grants(self) -> Sequence[GrantLine]:
@@ -275,11 +279,19 @@ class HostView(ABC):
         return await self.ask(request, bool)
 
     async def audit_tail(self, count: int = 50) -> Sequence[AuditLine]:
-        """The last ``count`` rows of the audit log, the oldest first."""
+        """The last ``count`` rows of the audit log, the oldest first.
+
+        Args:
+            count: the most rows to give.
+        """
         return await self.ask(AskAudit(id=self.number_request(), count=count), list[AuditLine])
 
     async def explain(self, id: str) -> Sequence[str]:
-        """The reasons of the question ``id``, a line each; none where it is not asked any more."""
+        """The reasons of the question ``id``, a line each; none where it is not asked any more.
+
+        Args:
+            id: the id of the question.
+        """
         return await self.ask(AskExplain(id=self.number_request(), question=id), list[str])
 
     async def tools(self, server: str = "", *, principal: str = "") -> Sequence[ToolLine]:
@@ -373,6 +385,9 @@ class HostView(ABC):
     async def server_tools(self, server: str) -> Sequence[ToolState]:
         """The tools of a server, those kept from models included; empty where it has said none yet.
 
+        Args:
+            server: the name of the server.
+
         Raises:
             Unknown: there is none of this name.
         """
@@ -432,6 +447,9 @@ class HostView(ABC):
     async def server_address(self, server: str) -> ServerAddress:
         """The address of ``server``, without secrets.
 
+        Args:
+            server: the name of the server.
+
         Raises:
             Unknown: there is none of this name.
         """
@@ -451,7 +469,11 @@ class HostView(ABC):
         return await self.ask(AskAuditRows(id=self.number_request(), query=query), list[AuditLine])
 
     async def audit_row(self, seq: int) -> AuditLine | None:
-        """The row of the audit log with the number ``seq``; None where there is none."""
+        """The row of the audit log with the number ``seq``; None where there is none.
+
+        Args:
+            seq: the number of the row.
+        """
         # what reads the answer takes a union, which no type parameter can say
         kind: Any = AuditLine | None
         found: AuditLine | None = await self.ask(
@@ -460,7 +482,11 @@ class HostView(ABC):
         return found
 
     async def call_rows(self, call: str) -> Sequence[AuditLine]:
-        """The rows of the audit log of one ``call``, by its id, the oldest first."""
+        """The rows of the audit log of one ``call``, by its id, the oldest first.
+
+        Args:
+            call: the id of the call.
+        """
         return await self.ask(AskCallRows(id=self.number_request(), call=call), list[AuditLine])
 
     async def verify_audit(self) -> AuditVerdict:
@@ -470,11 +496,19 @@ class HostView(ABC):
     # Traffic
 
     async def traffic(self, query: TrafficQuery = NO_TRAFFIC_QUERY) -> Sequence[CallRecord]:
-        """Recorded calls that match ``query``, the newest first."""
+        """Recorded calls that match ``query``, the newest first.
+
+        Args:
+            query: which calls, and how many; the newest of all by default.
+        """
         return await self.ask(AskTraffic(id=self.number_request(), query=query), list[CallRecord])
 
     async def call_record(self, call: str) -> CallRecord | None:
-        """The recorded call with the id ``call``; None where there is none, or none any more."""
+        """The recorded call with the id ``call``; None where there is none, or none any more.
+
+        Args:
+            call: the id of the call.
+        """
         kind: Any = CallRecord | None
         found: CallRecord | None = await self.ask(
             AskCallRecord(id=self.number_request(), call=call), kind
@@ -482,11 +516,19 @@ class HostView(ABC):
         return found
 
     async def wire_messages(self, call: str) -> Sequence[WireMessage]:
-        """The messages of a recorded ``call``, by its id, in order; empty where they are kept no more."""
+        """The messages of a recorded ``call``, by its id, in order; empty where they are kept no more.
+
+        Args:
+            call: the id of the call.
+        """
         return await self.ask(AskMessages(id=self.number_request(), call=call), list[WireMessage])
 
     async def figures(self, minutes: int = 60) -> TrafficFigures:
-        """Figures of the traffic of the last ``minutes``."""
+        """Figures of the traffic of the last ``minutes``.
+
+        Args:
+            minutes: the length of the period, in minutes; an hour by default.
+        """
         return await self.ask(AskFigures(id=self.number_request(), minutes=minutes), TrafficFigures)
 
     # Policy

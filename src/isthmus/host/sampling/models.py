@@ -28,7 +28,13 @@ EXAMPLE_FILE = Path(__file__).with_name("models.example.toml")
 
 
 class Weights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Weights of cost, speed and intelligence where a server says nothing, from 0 to 1."""
+    """Weights of cost, speed and intelligence where a server says nothing, from 0 to 1.
+
+    Attributes:
+        cost: the weight of a low price.
+        speed: the weight of a fast answer.
+        intelligence: the weight of ability.
+    """
 
     cost: float = 0.3
     speed: float = 0.3
@@ -50,9 +56,11 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         context: tokens it can read and write together.
         max_output: tokens it can write at once.
         inputs: what it reads, and ``outputs`` what it writes.
+        outputs: the kinds of content that it writes.
         tools: whether it can ask for tools.
         structured: whether it can be made to obey a JSON schema.
         cost_in: dollars for a million tokens read; ``cost_out`` written; None where unknown.
+        cost_out: dollars for a million tokens written; None where unknown.
         tok_s: tokens it writes in a second; None where unknown.
         ttft_ms: milliseconds until the first one; None where unknown.
         intelligence: from 0 to 100, on whatever scale the user keeps; None where unknown.
@@ -179,6 +187,9 @@ class Models:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Models":
         """The models that the file at ``path`` lists, in TOML.
+
+        Args:
+            path: the catalog's file, in TOML.
 
         Raises:
             ConfigError: there is no such file, or it says what cannot be: with line and key.

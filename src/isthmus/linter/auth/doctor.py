@@ -86,11 +86,20 @@ class Hop(msgspec.Struct):
     faults: list[AuthFault] = []
 
     def judge(self, checks: Sequence[AuthCheck], seen: AuthObservation) -> None:
-        """Apply a table to what was seen."""
+        """Apply a table to what was seen.
+
+        Args:
+            checks: the checks of this hop.
+            seen: what was seen at it.
+        """
         self.settle(*find_faults(checks, seen))
 
     def settle(self, *faults: AuthFault) -> None:
-        """This is wrong here, or nothing is."""
+        """This is wrong here, or nothing is.
+
+        Args:
+            *faults: further faults of this hop.
+        """
         self.faults += faults
         severities = {fault.severity for fault in self.faults}
         for verdict in ("problem", "warning"):
@@ -100,7 +109,13 @@ class Hop(msgspec.Struct):
         self.verdict = "ok"
 
     def problem(self, said: str, clause: str, mend: str) -> None:
-        """This is wrong here."""
+        """This is wrong here.
+
+        Args:
+            said: what is wrong.
+            clause: the clause that says otherwise.
+            mend: what to do.
+        """
         self.settle(AuthFault("problem", said, clause, mend))
 
 

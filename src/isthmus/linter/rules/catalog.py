@@ -54,7 +54,12 @@ def _match_rules(name: str, rules: Mapping[str, LintRule]) -> set[str]:
 
 
 def judge(conversation: ObservedConversation, wanted: Collection[str]) -> Iterator[Finding]:
-    """Find what is wrong with a conversation."""
+    """Find what is wrong with a conversation.
+
+    Args:
+        conversation: the messages of both sides.
+        wanted: the ids of the rules to apply.
+    """
     yield from _judge_rules(CONVERSATION_RULES, conversation, wanted)
 
 

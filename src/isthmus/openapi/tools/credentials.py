@@ -67,6 +67,10 @@ def inbound_token(audience: str) -> InboundCredential:
 
     A token is for one resource. Passed on to another one, it would let that one act as the user, so
     the audience is checked when the server is made, and again with each call.
+
+    Args:
+        audience: the ``resource`` of the server's ``auth=ResourceAuth(…)``: the audience of the
+            caller's token.
     """
     return InboundCredential(audience)
 

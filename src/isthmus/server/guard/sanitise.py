@@ -96,11 +96,19 @@ class Sanitise(msgspec.Struct, frozen=True, kw_only=True):
         return self.result(await call_next(inbound))
 
     def result(self, result: R) -> R | CallToolResult:
-        """The result of a tool made safe; of anything else, itself."""
+        """The result of a tool made safe; of anything else, itself.
+
+        Args:
+            result: the result of a handler.
+        """
         return self._call_result(result) if isinstance(result, CallToolResult) else result
 
     def text(self, text: str) -> str:
-        """``text`` without control characters, as ``controls`` of these settings says."""
+        """``text`` without control characters, as ``controls`` of these settings says.
+
+        Args:
+            text: the text of a tool's output.
+        """
         if self.controls == "keep" or not has_controls(text):
             return text
         text = re.sub(TERMINAL_SEQUENCES, "", text)

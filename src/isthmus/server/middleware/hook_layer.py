@@ -90,6 +90,9 @@ class ServerParts:
         """Call ``watch`` with each change: the method of its notification, and the URI or None.
 
         It is called from any thread, and with an empty notification where changes were missed.
+
+        Args:
+            watch: gets the method of the notification, and the URI of the resource or None.
         """
         self._settings.changes.watchers.append(watch)
 

@@ -177,12 +177,20 @@ class MiddlewareContext(Generic[P]):
         return read
 
     def replace(self, params: P) -> "MiddlewareContext[P]":
-        """The same request with other ``params``, to give to ``call_next``."""
+        """The same request with other ``params``, to give to ``call_next``.
+
+        Args:
+            params: the other parameters.
+        """
         changed = structs.replace(self.inbound, params=Raw(encode(params)))
         return MiddlewareContext(params, changed, self.server)
 
     def with_arguments(self, **changed: Any) -> "MiddlewareContext[P]":
-        """The same request with the arguments in ``changed`` set to other values, to give to ``call_next``."""
+        """The same request with the arguments in ``changed`` set to other values, to give to ``call_next``.
+
+        Args:
+            **changed: the new values by the names of the arguments.
+        """
         given: Any = {**self.arguments, **changed}
         params: Any = self.params
         raw = isinstance(params, CallToolParams)
@@ -212,7 +220,11 @@ class Middleware:
     reads_results: ClassVar[bool] = True
 
     def attach(self, server: "ServerParts") -> None:
-        """Called when this is put in place on a server."""
+        """Called when this is put in place on a server.
+
+        Args:
+            server: the parts of the server that a middleware may use.
+        """
 
     async def on_message(self, ctx: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Handle every request and notification; as it stands, hand it on.

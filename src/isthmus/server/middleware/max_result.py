@@ -94,7 +94,11 @@ class MaxResult(Middleware):
         self._kv: KV = MemoryKV(max_kept, size=max_kept_bytes)
 
     def attach(self, server: "ServerParts") -> None:
-        """Use the server's store, and declare that there are resources."""
+        """Use the server's store, and declare that there are resources.
+
+        Args:
+            server: the parts of the server that a middleware may use.
+        """
         if server.kv is not None:
             self._kv = server.kv
         server.offer_resources()

@@ -159,6 +159,9 @@ class Caching(Middleware):
     def attach(self, server: "ServerParts") -> None:
         """Listen to changes on ``server``, which end kept results.
 
+        Args:
+            server: the parts of the server that a middleware may use.
+
         Raises:
             UsageError: it is in place on another server, whose results would be mixed with these.
         """

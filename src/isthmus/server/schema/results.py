@@ -65,9 +65,13 @@ class Media:
     """Bytes with a MIME type, made from bytes or from a file.
 
     Args:
+        mime_type: the MIME type of the bytes.
         data: the bytes themselves.
         path: a file to read them from, now; its ending tells the format.
         format: the usual file ending (``png``, ``wav``) or a whole MIME type.
+
+    Attributes:
+        FORMATS: the MIME types by the usual file endings.
 
     Raises:
         UsageError: neither or both of ``data`` and ``path`` were given, or no format is known.

@@ -335,17 +335,27 @@ class Limits:
     def address(self, address: str) -> None:
         """A request came from an address.
 
+        Args:
+            address: the IP address of the client.
+
         Raises:
             TooManyRequests: too often.
         """
         spend_or_refuse(self._addresses, address_block(address))
 
     def not_from(self, address: str) -> None:
-        """A request was made for others by one who is trusted to: it takes nothing from an address."""
+        """A request was made for others by one who is trusted to: it takes nothing from an address.
+
+        Args:
+            address: the IP address that was counted.
+        """
         self._addresses.spend(address_block(address), -1)
 
     def client(self, client_id: str) -> None:
         """Count a token request that names ``client_id`` as its client.
+
+        Args:
+            client_id: the id that the request names.
 
         Raises:
             TooManyRequests: too often.
@@ -356,11 +366,17 @@ class Limits:
         """Give back to ``client_id`` the count of a token request that was not its own, or gave nothing.
 
         It takes nothing from the client, whose name anybody knows: else anybody could use it up.
+
+        Args:
+            client_id: the id that was counted.
         """
         self._clients.spend(client_id[:512], -1)
 
     def registration(self, address: str) -> None:
         """A registration came from an address.
+
+        Args:
+            address: the IP address of the client.
 
         Raises:
             TooManyRequests: too often.

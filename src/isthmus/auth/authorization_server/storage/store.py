@@ -55,7 +55,11 @@ class AuthStore(Protocol):
         ...
 
     async def read(self, work: Callable[[Records], T]) -> T:
-        """Run ``work``, which changes nothing, with the records; as :meth:`write` otherwise."""
+        """Run ``work``, which changes nothing, with the records; as :meth:`write` otherwise.
+
+        Args:
+            work: gets the records to read; neither awaits nor keeps them.
+        """
         ...
 
     async def close(self) -> None:
@@ -104,11 +108,19 @@ class SQLiteAuthStore:
         return f"{type(self).__name__}({self.database.path!r})"
 
     async def write(self, work: Callable[[Records], T]) -> T:
-        """Run ``work`` with the records in one transaction; see :meth:`AuthStore.write`."""
+        """Run ``work`` with the records in one transaction; see :meth:`AuthStore.write`.
+
+        Args:
+            work: gets the records; neither awaits nor keeps them.
+        """
         return await self._translate_lock(self.database.write(partial(self._run_work, work)))
 
     async def read(self, work: Callable[[Records], T]) -> T:
-        """Run ``work`` with the records to read them; see :meth:`AuthStore.read`."""
+        """Run ``work`` with the records to read them; see :meth:`AuthStore.read`.
+
+        Args:
+            work: gets the records to read; neither awaits nor keeps them.
+        """
         return await self._translate_lock(self.database.read(partial(self._run_work, work)))
 
     async def close(self) -> None:

@@ -54,6 +54,9 @@ class UpstreamUnavailable(ToolError):
 class UpstreamFailed(ToolError):
     """An error answer of the API of a provider.
 
+    Args:
+        message: the text of the error.
+
     Attributes:
         status: its HTTP status.
     """

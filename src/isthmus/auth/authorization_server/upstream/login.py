@@ -83,6 +83,9 @@ class UpstreamLogin:
     def attach(self, authority: ApprovingServer) -> Mapping[str, AsgiApp]:
         """The page at which users come back to ``authority``; see ``Delegated.attach``.
 
+        Args:
+            authority: the authorization server whose users log in this way.
+
         Raises:
             UsageError: it is attached to another authorization server.
         """
@@ -119,7 +122,11 @@ class UpstreamLogin:
         return LoginRefused(text=ELSEWHERE_TEXT)
 
     async def get(self, user_id: str) -> User | None:
-        """The user ``user_id``, if it is one of this provider's; None otherwise."""
+        """The user ``user_id``, if it is one of this provider's; None otherwise.
+
+        Args:
+            user_id: the id that the authorization server knows the user by.
+        """
         if not user_id.startswith((f"{self.source.issuer}|", f"{self.source.name}|")):
             return None
         if self._allow is None or self._attachment is None:

@@ -335,6 +335,9 @@ class Provider:
     async def renew(self, tokens: UpstreamTokens) -> UpstreamTokens:
         """The next tokens after some, by their refresh token.
 
+        Args:
+            tokens: the tokens to renew, with a refresh token.
+
         Raises:
             UpstreamDenied: the user has to log in again.
             UpstreamUnavailable: the provider gives no usable answer.
@@ -348,6 +351,9 @@ class Provider:
 
     async def revoke(self, tokens: UpstreamTokens) -> None:
         """Take tokens back there (RFC 7009), as far as the provider offers that.
+
+        Args:
+            tokens: the tokens to take back.
 
         Raises:
             UpstreamUnavailable: the provider gives no usable answer.
@@ -364,6 +370,9 @@ class Provider:
 
     async def introspect(self, tokens: UpstreamTokens) -> bool | None:
         """Whether the provider still honours ``tokens`` (RFC 7662); None where it cannot be asked.
+
+        Args:
+            tokens: the tokens to ask about; the access token is sent.
 
         Raises:
             UpstreamUnavailable: the provider gives no usable answer.
@@ -397,7 +406,11 @@ class Provider:
             raise self.unavailable(error) from None
 
     def keys(self, endpoints: Endpoints) -> Jwks:
-        """The keys for ID tokens, from the JWKS of ``endpoints``."""
+        """The keys for ID tokens, from the JWKS of ``endpoints``.
+
+        Args:
+            endpoints: the endpoints of the provider.
+        """
         url = endpoints.jwks or ""
         if self._keys is None or self._keys[0] != url:
             self._keys = url, Jwks(url, self.network)
@@ -408,7 +421,11 @@ class Provider:
         await self.network.close()
 
     def unavailable(self, error: Exception) -> UpstreamUnavailable:
-        """The exception for a provider that gives no usable answer; the reason, ``error``, goes to the log."""
+        """The exception for a provider that gives no usable answer; the reason, ``error``, goes to the log.
+
+        Args:
+            error: what went wrong; it is logged, and users do not see it.
+        """
         import logging  # for what rarely happens
 
         logging.getLogger("isthmus.auth").warning(

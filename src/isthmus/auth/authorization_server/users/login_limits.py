@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """A rate: so many tries in so many seconds."""
+    """A rate: so many tries in so many seconds.
+
+    Attributes:
+        tries: the number of tries.
+        seconds: the period that they are counted in, in seconds.
+    """
 
     tries: int
     seconds: float

@@ -78,7 +78,11 @@ class PasswordUsers:
     # What a UserBackend does
 
     async def begin(self, request: LoginRequest) -> LoginPage:  # noqa: ARG002 - all get the same
-        """The page with the form for a name and a password; ``request`` is the login that begins."""
+        """The page with the form for a name and a password; ``request`` is the login that begins.
+
+        Args:
+            request: the login that begins.
+        """
         return LoginPage()
 
     async def submit(
@@ -108,13 +112,21 @@ class PasswordUsers:
         return user or LoginPage(notice=WRONG_LOGIN_TEXT, account=account, status=403)
 
     async def get(self, user_id: str) -> User | None:
-        """The user ``user_id`` as they are now; None if there is none."""
+        """The user ``user_id`` as they are now; None if there is none.
+
+        Args:
+            user_id: the id of the user.
+        """
         return await asyncio.to_thread(self.find, user_id)
 
     # What the command line does, which may take its time
 
     def find(self, user_id: str) -> User | None:
-        """The user ``user_id``, or None; blocks for as long as the disk does."""
+        """The user ``user_id``, or None; blocks for as long as the disk does.
+
+        Args:
+            user_id: the id of the user.
+        """
         with self._open_rows() as rows:
             row = rows.execute("SELECT id, name, disabled FROM user WHERE id = ?", (user_id,))
             found = row.fetchone()
@@ -155,7 +167,11 @@ class PasswordUsers:
         return user
 
     def disable(self, user_id: str) -> bool:
-        """Keep the user ``user_id`` from logging in, and end what they granted; False if there is none."""
+        """Keep the user ``user_id`` from logging in, and end what they granted; False if there is none.
+
+        Args:
+            user_id: the id of the user.
+        """
         with self._open_rows() as rows:
             done = rows.execute("UPDATE user SET disabled = 1 WHERE id = ?", (user_id,))
             return done.rowcount > 0

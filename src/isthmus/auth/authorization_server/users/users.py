@@ -126,7 +126,11 @@ class UserBackend(Protocol):
         ...
 
     async def get(self, user_id: str) -> User | None:
-        """The user ``user_id`` as they are now; None if there is none."""
+        """The user ``user_id`` as they are now; None if there is none.
+
+        Args:
+            user_id: the id of the user.
+        """
         ...
 
 
@@ -228,7 +232,11 @@ class HeaderUsers:
         self._warned = False
 
     async def begin(self, request: LoginRequest) -> User | LoginRefused:
-        """The user that the proxy names in ``request``; read for every page, as the proxy keeps the login."""
+        """The user that the proxy names in ``request``; read for every page, as the proxy keeps the login.
+
+        Args:
+            request: the login that begins, with the headers of the proxy.
+        """
         return self.find(request.address, request.headers)
 
     def find(self, address: str, headers: Mapping[str, str]) -> User | LoginRefused:
@@ -267,7 +275,11 @@ class HeaderUsers:
         return await self.begin(request)
 
     async def get(self, user_id: str) -> User | None:
-        """The user ``user_id``, or None; the proxy alone knows whether it is still one."""
+        """The user ``user_id``, or None; the proxy alone knows whether it is still one.
+
+        Args:
+            user_id: the id of the user.
+        """
         return User(id=user_id)
 
     def _trusts(self, address: str) -> bool:

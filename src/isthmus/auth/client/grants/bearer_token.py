@@ -61,7 +61,11 @@ class BearerToken:
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """The token that requests to ``url`` carry just now; see ``Authorization``."""
+        """The token that requests to ``url`` carry just now; see ``Authorization``.
+
+        Args:
+            url: the URL of the MCP endpoint.
+        """
         return self.sessions.context(url)
 
     def _warn_of_plain_http(self, url: str) -> None:

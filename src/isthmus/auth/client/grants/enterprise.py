@@ -109,7 +109,11 @@ class EnterpriseManaged:
         return self._client.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """The token that requests to ``url`` carry just now; see ``Authorization``."""
+        """The token that requests to ``url`` carry just now; see ``Authorization``.
+
+        Args:
+            url: the URL of the MCP endpoint.
+        """
         return self._client.sessions.context(url)
 
     async def _ask(self, attempt: TokenAttempt) -> TokenResponse:

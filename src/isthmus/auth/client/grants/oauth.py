@@ -133,7 +133,11 @@ class OAuth:
         return self.sessions.over(url, requests)
 
     def context(self, url: str) -> object:
-        """The token that requests to ``url`` carry just now; see ``Authorization``."""
+        """The token that requests to ``url`` carry just now; see ``Authorization``.
+
+        Args:
+            url: the URL of the MCP endpoint.
+        """
         return self.sessions.context(url)
 
     def document(self) -> dict[str, Any]:

@@ -85,6 +85,9 @@ class FileTokenStore:
     async def get(self, key: Key) -> Record | None:
         """The record under ``key``; None where there is none.
 
+        Args:
+            key: the server and the client that the record is of.
+
         Raises:
             StoreBroken: the file, or this record, is not as it was written.
         """
@@ -113,6 +116,9 @@ class FileTokenStore:
     async def delete(self, key: Key) -> None:
         """Delete the record under ``key``; nothing happens where there is none.
 
+        Args:
+            key: the server and the client that the record is of.
+
         Raises:
             StoreBroken, StoreBusy: as :meth:`put`.
         """
@@ -134,6 +140,9 @@ class FileTokenStore:
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
         """Keep everybody else who shares the file from renewing what is under a key.
+
+        Args:
+            key: the server and the client that the record is of.
 
         Raises:
             StoreBusy: somebody else holds it for longer than this store waits.

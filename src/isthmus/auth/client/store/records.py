@@ -124,7 +124,11 @@ class TokenStore(Protocol):
     """Store of tokens and registrations for a client; programs that share it have the same records."""
 
     async def get(self, key: Key) -> Record | None:
-        """The record under ``key``; None where there is none."""
+        """The record under ``key``; None where there is none.
+
+        Args:
+            key: the server and the client that the record is of.
+        """
         ...
 
     async def put(self, key: Key, record: Record) -> None:
@@ -137,7 +141,11 @@ class TokenStore(Protocol):
         ...
 
     async def delete(self, key: Key) -> None:
-        """Delete the record under ``key``; nothing happens where there is none."""
+        """Delete the record under ``key``; nothing happens where there is none.
+
+        Args:
+            key: the server and the client that the record is of.
+        """
         ...
 
     async def keys(self) -> list[Key]:
@@ -149,6 +157,9 @@ class TokenStore(Protocol):
 
         It is held while a refresh token is used, and never while the user or an MCP server is
         waited for.
+
+        Args:
+            key: the server and the client that the record is of.
         """
         ...
 
@@ -165,7 +176,11 @@ class MemoryTokenStore:
         self._locks: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, key: Key) -> Record | None:
-        """The record under ``key``; None where there is none."""
+        """The record under ``key``; None where there is none.
+
+        Args:
+            key: the server and the client that the record is of.
+        """
         return self._records.get(key)
 
     async def put(self, key: Key, record: Record) -> None:
@@ -178,7 +193,11 @@ class MemoryTokenStore:
         self._records[key] = record
 
     async def delete(self, key: Key) -> None:
-        """Delete the record under ``key``; nothing happens where there is none."""
+        """Delete the record under ``key``; nothing happens where there is none.
+
+        Args:
+            key: the server and the client that the record is of.
+        """
         self._records.pop(key, None)
 
     async def keys(self) -> list[Key]:
@@ -187,7 +206,11 @@ class MemoryTokenStore:
 
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
-        """Let renewals under ``key`` take turns."""
+        """Let renewals under ``key`` take turns.
+
+        Args:
+            key: the server and the client that the record is of.
+        """
         lock = self._locks.setdefault(key, asyncio.Lock())  # there while somebody holds it
         async with lock:
             yield
