@@ -14,13 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import peers
 from distributions import ROOT, build_distributions, export_commit
 
 SKIPPED = 77
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 FOLDERS = ("core", "wire", "revisions", "runtime", "server", "client", "tasks", "interaction")
 MARKS = "not interop and not browser and not redis and not balancers and not hypothesis"
-INSTALL_TIMEOUT_S = 600
 TEST_TIMEOUT_S = 900
 # what their modules import; other tools of development have not every version's wheel
 TEST_REQUIREMENTS = (
@@ -72,11 +72,17 @@ def run(*words: str, timeout: float, **environment: str) -> bool:
 
 def try_interpreter(interpreter: str, wheel: Path, folder: Path) -> bool:
     """Install the wheel for an interpreter, and run the tests; whether they pass."""
-    if not run(interpreter, "-m", "venv", str(folder), timeout=INSTALL_TIMEOUT_S):
-        return False
     python = str(folder / "bin" / "python")
-    pip = (python, "-m", "pip", "install", "--quiet", "--constraint", "constraints.txt")
-    if not run(*pip, f"{wheel}[all]", *TEST_REQUIREMENTS, timeout=INSTALL_TIMEOUT_S):
+    requirements = [
+        "--constraint",
+        str(ROOT / "constraints.txt"),
+        f"{wheel}[all]",
+        *TEST_REQUIREMENTS,
+    ]
+    try:
+        peers.install_with_uv(folder, requirements, interpreter)
+    except peers.Unavailable as why:
+        print(why)
         return False
     if not run(python, "-c", IMPORT_ALL, timeout=TEST_TIMEOUT_S):
         return False

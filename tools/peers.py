@@ -124,7 +124,7 @@ def python(name: str) -> Path:
             _run([sys.executable, "-m", "venv", str(folder)])
             _run([str(interpreter), "-m", "pip", "install", "-q", *PYTHON[name]])
         else:  # compiled, because tests and benchmarks wait for the first start
-            _install_with_uv(folder, ["--compile-bytecode", *PYTHON[name]])
+            install_with_uv(folder, ["--compile-bytecode", *PYTHON[name]])
 
     _once(folder, install)
     return interpreter
@@ -145,7 +145,7 @@ def environment(name: str, requirements: list[str], paths: Sequence[Path] = ()) 
     interpreter = folder / "bin" / "python"
 
     def install(folder: Path) -> None:
-        _install_with_uv(folder, requirements)
+        install_with_uv(folder, requirements)
         (site,) = folder.glob("lib/python*/site-packages")
         lines = "".join(f"{path}\n" for path in paths)
         (site / "beside.pth").write_text(lines, encoding="utf-8")
@@ -154,12 +154,22 @@ def environment(name: str, requirements: list[str], paths: Sequence[Path] = ()) 
     return interpreter
 
 
-def _install_with_uv(folder: Path, arguments: list[str]) -> None:
+def install_with_uv(folder: Path, arguments: list[str], interpreter: str = sys.executable) -> None:
+    """Make an environment in a folder, and install in it.
+
+    Args:
+        folder: of the environment.
+        arguments: requirements and options, as ``uv pip install`` takes them.
+        interpreter: the Python that it is made from.
+
+    Raises:
+        Unavailable: it could not be made; the message says why.
+    """
     program = str(python("uv").parent / "uv")
     bundle = ssl.get_default_verify_paths().cafile
     trust = {} if bundle is None else {"SSL_CERT_FILE": bundle}
     env = {**trust, **os.environ, "UV_CACHE_DIR": str(PEERS / "uv-cache")}
-    _run([program, "venv", "-q", "--python", sys.executable, str(folder)], env=env)
+    _run([program, "venv", "-q", "--python", interpreter, str(folder)], env=env)
     into = ["--python", str(folder / "bin" / "python")]
     _run([program, "pip", "install", "-q", *into, *arguments], env=env)
 
