@@ -33,7 +33,7 @@ async def test_a_question_is_denied_with_a_reason(page, served):
     """Ours: the caller is told why."""
     call, id = await served.ask()
     await open_card(page, served, id)
-    await page.get_by_label("Why (for a no)").fill("too dear")
+    await page.get_by_label("Reason (if you deny)").fill("too dear")
     await press_button(page, "Deny")
     with pytest.raises(IsthmusError, match="too dear"):
         await call
@@ -89,7 +89,7 @@ async def test_several_are_answered_together(page, served):
     second, _ = await served.ask(what="milk")
     await page.goto(f"{served.url}/inbox/{id}")
     async with page.expect_navigation():
-        await page.get_by_role("link", name="All 2 of this kind together").click()
+        await page.get_by_role("link", name="Answer all 2 of this kind together").click()
     await page.wait_for_timeout(QUIET_MS)
     await press_button(page, "Allow these 2, once each")
     assert {"bought tea", "bought milk"} == {(await first).text, (await second).text}
@@ -134,7 +134,7 @@ async def test_a_server_is_added_and_removed(page, served):
     await press_button(page, "Add")
     assert "extra" in {one.name for one in served.host.view.servers()}
     await page.goto(f"{served.url}/servers/extra")
-    await page.get_by_text("Take it out of the configuration").click()
+    await page.get_by_text("Remove the server from the configuration").click()
     await page.locator("main").get_by_role("button", name="Remove").click()
     await page.wait_for_load_state()
     assert "extra" not in {one.name for one in served.host.view.servers()}
@@ -179,8 +179,8 @@ async def test_a_policy_is_tried_and_replayed(page, served):
     await press_button(page, "What would happen?")
     assert "nobody empties the shop" in await read_main(page)
     await page.goto(f"{served.url}/access/policy")
-    await page.get_by_label("A policy file").fill("locked-down")
-    await press_button(page, "Hold it against the past")
+    await page.get_by_label("Policy file").fill("locked-down")
+    await press_button(page, "Test it on past calls")
     assert "deny" in await read_main(page)
 
 

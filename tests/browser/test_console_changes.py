@@ -60,7 +60,7 @@ async def test_a_changed_tool_is_released(tab, tmp_path):
         await tab.page.get_by_role("link", name="find", exact=True).click()
         await tab.page.locator("#quarantine").wait_for()
         assert "send it" in await tab.page.locator(".diff").inner_text()
-        await press_button(tab.page, "Release it as it is now")
+        await press_button(tab.page, "Release this definition")
         assert "quarantined" not in await read_main(tab.page)
         assert "tea" == (await served.host.call("shelf__find", {"words": "tea"})).text
 
@@ -91,7 +91,7 @@ async def test_an_account_is_connected_and_forgotten(tab, tmp_path):
         async with serve_in_browser(make) as (url, _):
             await tab.page.goto(f"{url}/console/access/accounts")
             await press_button(tab.page, "connect")
-            link = tab.page.get_by_role("link", name="Go on to the login of crm")
+            link = tab.page.get_by_role("link", name="Continue to the login of crm")
             assert (await link.get_attribute("href")).startswith("https://gateway.example/")
             await town.connect(principal=ADA)
             await tab.page.goto(f"{url}/console/access/accounts")
@@ -107,10 +107,10 @@ async def test_several_servers_are_added(page, served):
     pasted = {"mcpServers": {name: {"url": f"https://127.0.0.1:1/{name}"} for name in names}}
     await page.goto(f"{served.url}/servers")
     await page.get_by_text("Add a server").click()
-    await page.get_by_label("A piece of an mcp.json").fill("{")
+    await page.get_by_label("Part of an mcp.json").fill("{")
     await press_button(page, "Add all")
     assert "this is not JSON" in await read_main(page)
-    await page.get_by_label("A piece of an mcp.json").fill(json.dumps(pasted))
+    await page.get_by_label("Part of an mcp.json").fill(json.dumps(pasted))
     await press_button(page, "Add all")
     assert names <= {one.name for one in served.host.view.servers()}
     for name in names:
@@ -153,7 +153,7 @@ async def test_a_grant_is_narrowed(page, served):
     await served.host.view.decide(id, decision)
     await call
     await page.goto(f"{served.url}/access/grants")
-    await page.locator("select[name=narrower]").select_option(label="once more")
+    await page.locator("select[name=narrower]").select_option(label="one more use")
     await page.get_by_role("button", name="Narrow: ").click()
     await page.wait_for_load_state()
     (grant,) = await served.host.view.grants()

@@ -35,16 +35,16 @@ async def write_draft(page, served, id):
     await page.goto(f"{served.url}/inbox/{id}")
     await page.get_by_text("Edit", exact=True).click()
     await page.locator("#edited").fill('{"what": "green tea"}')
-    await page.get_by_label("Why (for a no)").fill("too dear")
+    await page.get_by_label("Reason (if you deny)").fill("too dear")
 
 
 async def check_draft(page):
     """The new card stands there with the draft beside it."""
     text = await page.locator("main").inner_text()
     assert "gin" in text
-    assert "your draft, against what is asked now" in text.lower()
+    assert "your draft, compared with the question as it is now" in text.lower()
     assert '{"what": "green tea"}' == (await page.locator("#edited").input_value()).strip()
-    assert "too dear" == await page.get_by_label("Why (for a no)").input_value()
+    assert "too dear" == await page.get_by_label("Reason (if you deny)").input_value()
 
 
 async def test_a_draft_survives_a_form_that_is_refused(page, served, change):

@@ -157,7 +157,7 @@ async def test_a_question_is_denied_by_a_key(page, served):
     await stop_clock(page)
     call, id = await served.ask(what="tea")
     await open_page(page, f"{served.url}/inbox/{id}")
-    await page.get_by_label("Why (for a no)").focus()
+    await page.get_by_label("Reason (if you deny)").focus()
     await page.keyboard.type("too dear")
     await page.keyboard.press("Escape")
     await answer_by(page, "d")

@@ -83,7 +83,7 @@ async def test_a_card_that_was_answered_elsewhere_says_so(signed_in, served):
     call, id = await served.ask(what="tea")
     await page.goto(f"{served.url}/inbox/{id}")
     call.cancel()
-    await page.locator("main", has_text="This does not wait any more").wait_for()
+    await page.locator("main", has_text="This question is closed").wait_for()
     assert 0 == await page.locator("main form").count()
 
 
@@ -101,7 +101,7 @@ async def test_what_happens_before_the_stream_is_open_is_seen(signed_in, served)
     call.cancel()
     await run_until(lambda: not served.host.view.pending())
     await held.continue_()
-    await page.locator("main", has_text="This does not wait any more").wait_for()
+    await page.locator("main", has_text="This question is closed").wait_for()
 
 
 async def test_a_stream_that_is_answered_with_an_error_is_opened_again(signed_in, served):
@@ -142,7 +142,7 @@ async def test_what_was_opened_and_closed_stays_so_when_a_page_changes(signed_in
     page = signed_in.page
     await served.host.view.tools("shop")
     await page.goto(f"{served.url}/servers/shop")
-    await page.get_by_text("Take it out of the configuration").click()
+    await page.get_by_text("Remove the server from the configuration").click()
     remove = page.locator("main").get_by_role("button", name="Remove")
     await remove.wait_for()
     await page.evaluate(LOADED)
@@ -158,10 +158,10 @@ async def test_a_draft_outlives_what_else_happens(signed_in, served):
     page = signed_in.page
     _, id = await served.ask(what="tea")
     await page.goto(f"{served.url}/inbox/{id}")
-    await page.get_by_label("Why (for a no)").fill("too d")
+    await page.get_by_label("Reason (if you deny)").fill("too d")
     await served.ask(what="milk")
     await wait_count(page, 2)
-    assert "too d" == await page.get_by_label("Why (for a no)").input_value()
+    assert "too d" == await page.get_by_label("Reason (if you deny)").input_value()
 
 
 @pytest.mark.parametrize("way", ["pointer", "enter", "letter"])
@@ -200,7 +200,7 @@ async def test_a_click_after_a_quick_text_counts(signed_in, served):
     await page.goto(f"{served.url}/inbox/{id}")
     await page.locator("html[data-scripts]").wait_for(state="attached")
     await page.clock.run_for(1000)
-    await page.get_by_label("Why (for a no)").press_sequentially("too dear")
+    await page.get_by_label("Reason (if you deny)").press_sequentially("too dear")
     await page.clock.run_for(1000)
     async with page.expect_navigation():
         await page.get_by_role("button", name="Deny", exact=True).click()
@@ -218,7 +218,7 @@ async def test_keys_of_a_text_answer_nothing(signed_in, served):
     await page.clock.run_for(1000)
     for key in "quad":
         await page.keyboard.press(key)
-    await page.locator("#said", has_text="Keys that follow each other").wait_for()
+    await page.locator("#said", has_text="This key came too soon after another").wait_for()
     assert not call.done()
 
 
@@ -235,8 +235,8 @@ async def test_notifications_come_to_who_has_asked_for_them(signed_in, served):
     await served.ask(what="tea")
     await wait_count(page, 1)
     assert [] == told
-    await page.get_by_role("button", name="Notify me of what waits").click()
+    await page.get_by_role("button", name="Notify me").click()
     await served.ask("bank__transfer", euros=5)
     await run_until(lambda: len(told) > 1)
     assert ["asked", "isthmus: 2 waiting, 1 of high risk"] == told
-    assert 0 == await page.get_by_role("button", name="Notify me of what waits").count()
+    assert 0 == await page.get_by_role("button", name="Notify me").count()

@@ -38,7 +38,9 @@ async def test_empty_pages_say_so():
         ]
 
     for page, text in zip(
-        pages, ("Nobody has asked", "Nothing was allowed for longer", "No server here"), strict=True
+        pages,
+        ("No principal has made a call", "nothing was allowed for longer", "No server here"),
+        strict=True,
     ):
         assert page.status == 200
         assert text in page.text
@@ -182,7 +184,7 @@ async def test_a_policy_is_held_against_the_past():
         empty = await watched.browser.submit(page, f"{POLICY}/replay", text=" ", since="1d")
 
     assert "1 of them differently" in changed.text
-    assert "were decided anew" in named.text
+    assert "were decided again" in named.text
     assert broken.status == empty.status == 400
 
 
@@ -206,7 +208,7 @@ async def test_a_promoted_policy_is_written_where_the_box_is_ticked(tmp_path):
         page = await watched.browser.get(POLICY)
         kept = await watched.browser.submit(page, f"{POLICY}/promote", keep="yes")
 
-    assert f"{path} names it as policy" in kept.text
+    assert f"{path} now names it as policy" in kept.text
     assert {"policy": "locked-down"} == json.loads(path.read_text())["host"]
 
 

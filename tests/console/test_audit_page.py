@@ -40,7 +40,7 @@ async def test_a_row_shows_the_rows_of_its_call():
     assert "Rows of the same call" in row.text
     assert "outcome" in row.text
     assert "x<U+200B>y" in row.text
-    assert "hash before" in row.text
+    assert "hash of the row before" in row.text
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ async def test_a_search_narrows_the_rows(query, seen):
 
     table = answer.body.partition("Search of the audit log")[2]
     assert (">look" in table) is seen
-    assert ("No row is like that" in table) is not seen
+    assert ("No row matches" in table) is not seen
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ async def test_a_server_over_http_is_examined_by_a_form():
         answer = await watched.browser.submit(page, f"{DOCTOR}/far")
         listed = await watched.browser.get(DOCTOR)
 
-    assert "It was not examined yet" in page.text
-    for word in ("address", "connection", "opening", "it says it is far 2", "Nothing is wrong"):
+    assert "The server was not examined yet" in page.text
+    for word in ("address", "connection", "opening", "it says it is far 2", "Every step works"):
         assert word in answer.text
     assert "Run again" in answer.text
     assert f"isthmus check {url}/mcp" in answer.text
@@ -41,7 +41,7 @@ async def test_the_first_failing_step_stands_above_the_others():
         one = await watched.browser.get(f"{DOCTOR}/far")
 
     assert "opening" in answer.text
-    assert "The way ends at" in one.text
+    assert "The first step that fails is" in one.text
     assert "HTTP 500" in one.text
 
 
@@ -53,7 +53,7 @@ async def test_a_server_in_the_process_is_told_from_what_its_host_knows():
         answer = await watched.browser.submit(page, f"{DOCTOR}/shop")
 
     assert "speaks 2026-07-28" in answer.text
-    assert "Nothing is wrong" in answer.text
+    assert "Every step works" in answer.text
 
 
 async def test_an_unknown_server_is_not_found():

@@ -140,7 +140,7 @@ async def test_what_has_changed_since_it_was_shown_is_not_decided():
         status, _, text = await asked.browser.send(
             "POST", path, {**form["fields"], "verdict": "allow"}
         )
-        assert (409, True) == (status, "not what you were shown" in text)
+        assert (409, True) == (status, "changed after it was shown" in text)
         assert not call.done()
 
 
@@ -183,7 +183,7 @@ async def test_a_draft_is_kept_when_its_card_has_changed():
         assert 409 == status
         assert "what has changed" in text
         assert "gin" in text
-        assert "your draft, against what is asked now" in text
+        assert "your draft, compared with the question as it is now" in text
         again = next(f for f in parse_forms(text) if f["action"] == path)
         assert '{"what": "green tea"}' == again["fields"]["edited"].strip()
         assert "too dear" == again["fields"]["reason"]
@@ -285,7 +285,7 @@ async def test_what_somebody_else_has_taken_is_taken_over_first():
         await asked.host.view.take_question(path.rpartition("/")[2], ADA)
         fields = {**form["fields"], "edited": '{"what": "green tea"}', "verdict": "allow"}
         status, _, text = await asked.browser.send("POST", path, fields)
-        assert (409, True) == (status, "terminal has taken this to answer it" in text)
+        assert (409, True) == (status, "terminal has taken this question" in text)
         assert not call.done()
         again = next(f for f in parse_forms(text) if f["action"] == path)
         assert "Take over" in text

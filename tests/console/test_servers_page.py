@@ -42,7 +42,12 @@ async def test_one_server_shows_its_tools_calls_and_words():
         answer = await watched.browser.get(SHOP)
 
     assert answer.status == 200
-    for word in ("Tools (6)", "Look at something", "Nobody has checked", "It wrote nothing"):
+    for word in (
+        "Tools (6)",
+        "Look at something",
+        "nobody has checked",
+        "The server wrote nothing",
+    ):
         assert word in answer.text
     assert LOOK in answer.page.links
 
@@ -125,9 +130,9 @@ async def test_a_tool_that_fails_shows_its_own_words():
         page = await watched.open_tool("sell")
         denied = await watched.browser.submit(page, sell, ("what", "try"), **{"argument-0": "x"})
 
-    assert "says of itself that it failed" in failed.text
+    assert "the tool reported an error" in failed.text
     assert "<script>alert(1)" in failed.text
-    assert "It was not done" in denied.text
+    assert "The call was not completed" in denied.text
     assert "nobody sells here" in denied.text
 
 
@@ -150,7 +155,7 @@ async def test_a_call_under_way_is_stopped_by_a_form():
     async with WatchedHost() as watched:
         page = await watched.open_tool("hang")
         answer = await watched.browser.submit(page, hang, ("what", "try"))
-        assert "It is under way" in answer.text
+        assert "The call is running" in answer.text
         await watched.browser.submit(answer, hang, ("what", "stop"))
         await run_until(lambda: "cut" in watched.cut)
 

@@ -32,7 +32,7 @@ async def test_it_is_served_on_this_machine():
         port = int(console.login_address.split(":")[2].partition("/")[0])
         assert "#" in console.login_address
         first, text = await fetch(port, "/console/login")
-        assert (True, True) == ("200" in first, "Token that was printed" in text)
+        assert (True, True) == ("200" in first, "Printed token" in text)
         assert "421" in (await fetch(port, "/console/login", "evil.example"))[0]
 
 

@@ -84,7 +84,7 @@ def test_a_filled_form_means_arguments():
         ("count", "true", "not a whole number"),
         ("count", "1" * 5000, "not a whole number"),
         ("count", "0", "minimum"),
-        ("count", "", "wants a value"),
+        ("count", "", "requires a value"),
         ("ratio", "NaN,", "not a number"),
         ("force", "perhaps", "yes or no"),
         ("mode", "3", "in the list"),

@@ -253,7 +253,7 @@ class Console:
             return
         cookie = self.identity.sign_in(request.fields.get("token", "").strip().lstrip("#"))
         if cookie is None:
-            page = self._make_login_page("That is not the token that was printed.")
+            page = self._make_login_page("This token is wrong: use the one that was printed.")
             await send_response(send, 403, [HTML, NO_STORE, *SAFETY_HEADERS], page)
             return
         await self._redirect(send, PageRedirect(f"{self._prefix}/", (cookie,)))
@@ -317,7 +317,7 @@ class Console:
     async def _serve_events(self, asked: ConsoleRequest, receive: Receive, send: Send) -> None:
         """Tell a tab what has changed, until it is closed."""
         if asked.browser.method != "GET":
-            raise RequestRefused("Live updates are read by GET.", status=405)
+            raise RequestRefused("Live updates need a GET request.", status=405)
         if not self.live.has_room(asked.visitor.session):
             raise RequestRefused("Too many tabs are open.", status=503)
         may_hear = await self._find_filter(asked)

@@ -42,10 +42,10 @@ MAX_SESSIONS = 10_000
 MAX_PENDING_LOGINS = 10_000
 TARGET = re.compile(r"/[A-Za-z0-9._~%!$&'()*+,;=:@-]*")
 
-BEGIN_AGAIN_TEXT = "This login was not begun in this browser, or took too long. Sign in again."
+BEGIN_AGAIN_TEXT = "This browser did not begin the login, or it took too long. Sign in again."
 NOT_YOURS_TEXT = "The login was not accepted: {reason} Sign in again."
-NO_USER_TEXT = "The token of the login is of no user of this console."
-NO_ISSUER_TEXT = "The login is not possible now: {reason}"
+NO_USER_TEXT = "The token of this login belongs to no user of this console."
+NO_ISSUER_TEXT = "Sign-in is not possible now: {reason}"
 
 
 class BegunLogin(Struct, frozen=True):

@@ -53,9 +53,9 @@ class ConsoleGuard:
         host = headers.get("host", "").lower()
         # spec 2026-07-28 basic/transports/streamable-http#security-endpoint: against DNS rebinding
         if host not in self._hosts:
-            raise RequestRefused("This console has another name.", status=421)
+            raise RequestRefused("The console is not served under this host name.", status=421)
         if headers.get("sec-fetch-dest", "") in FRAME_TARGETS:
-            raise RequestRefused("The console is shown in no frame.", status=403)
+            raise RequestRefused("The console cannot be shown in a frame.", status=403)
         site = headers.get("sec-fetch-site", "none")
         scheme = self.origin.partition("://")[0]
         own = {self.origin, f"{scheme}://{host}"}
@@ -65,4 +65,4 @@ class ConsoleGuard:
             raise RequestRefused("This form came from another page.", status=403)
         # Links lead here from other sites, as clients are; nothing else of theirs does.
         if not from_us and headers.get("sec-fetch-mode", "navigate") != "navigate":
-            raise RequestRefused("Other sites may link to the console, and no more.", status=403)
+            raise RequestRefused("Other sites can only link to the console.", status=403)

@@ -128,7 +128,7 @@ def make_page(request: ConsoleRequest, reply: PageReply, count: int) -> bytes:
         reply.title,
         find_theme(request),
         request.prefix,
-        element("a", {"class": "skip", "href": "#main"}, "Skip to the page"),
+        element("a", {"class": "skip", "href": "#main"}, "Skip to the content"),
         _make_header(request, reply.section, count),
         main,
         count=count,
@@ -208,7 +208,7 @@ def make_login_page(prefix: str, notice: str) -> bytes:
     form = element(
         "form",
         {"method": "post", "action": f"{prefix}/login", "id": "login", "class": "login"},
-        element("label", {"for": "token"}, "Token that was printed, after #"),
+        element("label", {"for": "token"}, "Printed token, after #"),
         element(
             "input",
             {

@@ -157,7 +157,7 @@ class ConsoleRequest(Struct, frozen=True, kw_only=True):
         about = f"{self.link(*self.segments)} {self.fields.get('version', '')}"
         if not self.tokens.take(self.fields.get("form", ""), self.visitor.session, about):
             raise RequestRefused(
-                "This form was used, or is too old. Open the page again.", status=403
+                "This form was used already, or is too old. Open the page again.", status=403
             )
 
 

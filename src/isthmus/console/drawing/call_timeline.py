@@ -38,7 +38,7 @@ STEP_WORDS = {
 def draw_timeline(record: CallRecord) -> Markup:
     """The steps of a call, each with its time since the attempt and a bar of how long it took."""
     if not record.steps:
-        return draw_empty("Nothing was seen of its course: it was over before anybody watched.")
+        return draw_empty("No steps were recorded: the call ended before anybody watched.")
     begin = record.steps[0].at
     end = max(record.steps[-1].at, begin + (record.seconds or 0.0))
     rows = [
@@ -92,7 +92,7 @@ def draw_conversation(record: CallRecord, messages: Sequence[WireMessage]) -> Ma
     """The wire messages of a call between its client, this host and its server."""
     if not messages:
         return draw_empty(
-            "No messages are kept of this call: those of the last 200 calls are, while somebody watches."
+            "No messages were kept of this call. While somebody watches, those of the last 200 calls are."
         )
     begin = messages[0].at
     return element(

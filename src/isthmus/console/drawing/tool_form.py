@@ -198,7 +198,7 @@ def _read_fields(
             if field.required and field.kind in {"text", "long"} and "enum" not in field.schema:
                 arguments[field.name] = text
             elif field.required:
-                faults[field.key] = "the tool wants a value here"
+                faults[field.key] = "the tool requires a value here"
             continue
         try:
             arguments[field.name] = _read_value(field, text)
@@ -228,7 +228,7 @@ def _read_value(field: ToolField, text: str) -> Any:
                 return json.loads(text)
             except (ValueError, RecursionError) as error:
                 raise ValueError(
-                    f'this is not JSON: {error}; a text stands in quotes: "text"'
+                    f'this is not JSON: {error}; put a text in quotes: "text"'
                 ) from None
 
 
@@ -316,7 +316,7 @@ def draw_tool_form_fields(
         text = filled.get(field.key, "")
         fault = faults.get(field.key, "")
         if not fault and show_invisible(text) != text:
-            fault = "marks that cannot be seen are written as <U+…> here now: use JSON for them"
+            fault = "invisible characters are shown as <U+…> here: write them as JSON below"
         yield _draw_field(field, text, fault)
     text, fault = filled.get(JSON_FIELD, ""), faults.get(JSON_FIELD, "")
     label = "All arguments as one JSON object" if fields else "Arguments as one JSON object"
@@ -359,7 +359,7 @@ def _describe_wants(field: ToolField) -> str:
     schema = field.schema
     kind = "choice" if field.kind == "choice" else str(schema.get("type", "any"))
     if field.kind == "lines":
-        kind = "texts, one a line"
+        kind = "texts, one per line"
     elif field.kind == "json":
         kind = f"{kind}, as JSON"
     words = [kind, "required" if field.required else "optional"]

@@ -33,11 +33,11 @@ def draw_result(result: ToolResult, seconds: float) -> Markup:
         {"class": "result-head"},
         verdict,
         f" after {format_seconds(seconds)}",
-        " - the tool says of itself that it failed" if result.is_error else "",
+        " - the tool reported an error" if result.is_error else "",
     )
     parts = list(_draw_parts(result))
-    body = parts or [draw_empty("It gave nothing back.")]
-    whole = draw_fold("The whole result as it came", draw_value(msgspec.to_builtins(result.wire)))
+    body = parts or [draw_empty("The tool returned nothing.")]
+    whole = draw_fold("Whole result", draw_value(msgspec.to_builtins(result.wire)))
     return element("div", {"class": "result"}, head, *body, whole)
 
 

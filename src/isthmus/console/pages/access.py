@@ -26,7 +26,7 @@ PRINCIPAL_COLUMNS = (
     TableColumn("principal", "name"),
     TableColumn("clients"),
     TableColumn("sessions", "number"),
-    TableColumn("in flight", "number"),
+    TableColumn("running", "number"),
     TableColumn("calls", "number"),
     TableColumn("last", "at"),
     TableColumn("do", "do"),
@@ -99,7 +99,7 @@ async def show_principals(request: ConsoleRequest) -> ConsoleReply:
         draw_section(
             "Principals", draw_principals(request, await view.principals()), key="principals"
         ),
-        draw_section("Runs under way", draw_runs(request, await view.runs()), key="runs"),
+        draw_section("Active runs", draw_runs(request, await view.runs()), key="runs"),
         draw_section("Profiles", draw_profiles(await view.profiles()), key="profiles"),
     )
     return PageReply(title="Access", body=body, section="access")
@@ -130,7 +130,7 @@ def draw_principals(request: ConsoleRequest, principals: Sequence[PrincipalLine]
             ]
             for one in principals
         ],
-        empty="Nobody has asked for anything yet.",
+        empty="No principal has made a call yet.",
     )
 
 
@@ -148,7 +148,7 @@ def draw_profiles(profiles: Sequence[ProfileLine]) -> Markup:
             ]
             for one in profiles
         ],
-        empty="There are no profiles: every client sees what policy lets it see.",
+        empty="There are no profiles: every client sees what the policy allows.",
     )
 
 
@@ -169,7 +169,7 @@ def draw_runs(request: ConsoleRequest, runs: Sequence[RunLine]) -> Markup:
             ]
             for one in runs
         ],
-        empty="No run is under way.",
+        empty="No run is active.",
     )
 
 
@@ -178,7 +178,7 @@ async def stop_run(request: ConsoleRequest) -> ConsoleReply:
     if not await request.view.stop_run(
         request.parameters["run"], by=name_actor(request.visitor.name)
     ):
-        return make_missing("There is no such run under way.")
+        return make_missing("There is no such active run.")
     return PageRedirect(request.link("access"))
 
 
@@ -214,7 +214,7 @@ async def show_grants(request: ConsoleRequest) -> PageReply:
         said = element(
             "p",
             {"class": "note"},
-            f"Those of {principal}. ",
+            f"Grants of {principal}. ",
             draw_link(request.link("access", "grants"), "All"),
         )
     lasting = [one for one in grants if not one.ended]
@@ -236,7 +236,7 @@ def draw_grants(request: ConsoleRequest, grants: Sequence[GrantLine]) -> Markup:
         "Grants",
         GRANT_COLUMNS,
         [_list_grant_cells(request, one) for one in grants],
-        empty="Nothing was allowed for longer than once.",
+        empty="There are no grants: nothing was allowed for longer than once.",
     )
 
 
@@ -275,7 +275,7 @@ def _list_narrowings(one: GrantLine, now: float) -> list[tuple[str, str]]:
         if one.until is None or now + seconds < one.until
     ]
     if one.uses is None or one.uses > 1:
-        found.append((ONE_USE, "once more"))
+        found.append((ONE_USE, "one more use"))
     if one.scope in OUTLIVING_SCOPES:
         found.append((SESSION, "until the host ends"))
     return found
@@ -308,7 +308,7 @@ async def change_grant(request: ConsoleRequest) -> ConsoleReply:
     found = next((one for one in await request.view.grants() if one.id == id), None)
     own = found is not None and (visitor.operator or found.principal == visitor.principal)
     if not own or not await _change_grant(request, id, name_actor(visitor.name)):
-        return make_missing("There is no such grant any more.")
+        return make_missing("This grant no longer exists.")
     return PageRedirect(request.link("access", "grants"))
 
 
@@ -323,7 +323,7 @@ async def _change_grant(request: ConsoleRequest, id: str, by: str) -> bool:
         return await request.view.narrow_grant(id, uses=1, by=by)
     if way == SESSION:
         return await request.view.narrow_grant(id, scope="session", by=by)
-    raise RequestRefused("Choose what this page offers.")
+    raise RequestRefused("Choose one of the actions on this page.")
 
 
 # Accounts
@@ -343,7 +343,7 @@ async def show_accounts(request: ConsoleRequest) -> PageReply:
         draw_section(
             "Accounts",
             draw_accounts(request, accounts),
-            note="The login of each person at the servers behind. Tokens are kept encrypted, and no page shows them.",
+            note="The logins of each user at the servers. Tokens are stored encrypted, and no page shows them.",
         ),
     )
     return PageReply(title="Accounts", body=body, section="access")
@@ -355,7 +355,7 @@ def draw_accounts(request: ConsoleRequest, accounts: Sequence[AccountLine]) -> M
         "Accounts",
         ACCOUNT_COLUMNS,
         [_list_account_cells(request, one) for one in accounts],
-        empty="No server here wants an account of yours.",
+        empty="No server here needs an account of yours.",
     )
 
 
@@ -404,7 +404,7 @@ async def change_account(request: ConsoleRequest) -> ConsoleReply:
                 status=409,
                 section="access",
             )
-        go = draw_link(url, f"Go on to the login of {server}")
+        go = draw_link(url, f"Continue to the login of {server}")
         return PageReply(title="Connect an account", body=element("p", {}, go), section="access")
     if what == "forget" and await request.view.forget_account(
         server, principal, by=name_actor(request.visitor.name)

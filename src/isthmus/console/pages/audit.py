@@ -51,9 +51,9 @@ ROW_COLUMNS = (
     TableColumn("took", "number"),
 )
 VERDICT_WORDS = {
-    "proved": "Every row is there, as it was written: the chain and its head agree.",
-    "unproved": "The chain holds together, and nothing outside of it says that its end is the end.",
-    "broken": "The chain is broken: rows were changed or taken out.",
+    "proved": "All rows are there and unchanged: the chain and its head agree.",
+    "unproved": "No row was changed, but nothing outside the log confirms which row is the last one.",
+    "broken": "The chain is broken: rows were changed or removed.",
 }
 VERDICT_LOOKS = {"proved": "good", "unproved": "warn", "broken": "bad"}
 
@@ -107,14 +107,14 @@ def _read_moment(text: str) -> float | None:
             return time.mktime(time.strptime(text.strip()[:30], form))
         except (ValueError, OverflowError):
             continue
-    raise ValueError(f"{text[:30]!r} is no time: write 2026-11-21T08:00")
+    raise ValueError(f"{text[:30]!r} is not a time: write 2026-11-21T08:00")
 
 
 def _read_number(text: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
-        raise ValueError(f"{text[:30]!r} is no number of a row")
+        raise ValueError(f"{text[:30]!r} is not the number of a row")
     return int(text)
 
 
@@ -142,7 +142,7 @@ def draw_rows(request: ConsoleRequest, rows: Sequence[AuditLine]) -> Markup:
         "Rows of the audit log, newest first",
         ROW_COLUMNS,
         [_list_cells(request, row) for row in rows],
-        empty="No row is like that.",
+        empty="No row matches.",
     )
 
 
@@ -190,7 +190,7 @@ def _draw_pager(request: ConsoleRequest, rows: Sequence[AuditLine]) -> Markup:
 
 def _draw_export(request: ConsoleRequest) -> Markup:
     link = request.link("audit", "export", **_list_filters(request))
-    note = f" one JSON object a line, newest first, {MAX_EXPORT_ROWS:,} rows at most."
+    note = f" one JSON object per line, newest first, at most {MAX_EXPORT_ROWS:,} rows."
     return element(
         "p",
         {"class": "note"},
@@ -229,7 +229,7 @@ async def _encode_rows(request: ConsoleRequest, query: AuditQuery) -> AsyncGener
 
 def _draw_chain_form(request: ConsoleRequest) -> Markup:
     button = element("button", {"type": "submit"}, "Verify the chain")
-    note = element("span", {"class": "note"}, "Each row holds the hash of the one before it.")
+    note = element("span", {"class": "note"}, "Each row contains the hash of the row before it.")
     return request.make_form(request.link("audit", "verify"), button, note, attributes=INLINE)
 
 
@@ -300,7 +300,7 @@ def draw_row(request: ConsoleRequest, row: AuditLine, beside: Sequence[AuditLine
     return element(
         "div",
         {},
-        element("nav", {"class": "pager", "aria-label": "Rows beside this one"}, older, newer),
+        element("nav", {"class": "pager", "aria-label": "Neighbouring rows"}, older, newer),
         draw_facts(facts),
         draw_section("Arguments", draw_value(row.arguments))
         if row.arguments is not None
@@ -322,14 +322,14 @@ ROW_WORDS = {
     "object": "what",
     "principal": "for",
     "approver": "decided by",
-    "assurance": "sure by",
-    "wait": "a person took",
+    "assurance": "assurance",
+    "wait": "time to decide",
     "era": "revision",
     "arguments_hash": "digest of arguments",
     "result_hash": "digest of result",
     "result_bytes": "size of result",
     "policy": "policy version",
-    "prev": "hash before",
+    "prev": "hash of the row before",
 }
 
 

@@ -37,7 +37,7 @@ async def show_batch(request: ConsoleRequest) -> ConsoleReply:
         for card in [make_card(one)]
     ]
     body = join_markup(
-        element("h2", {"class": "unseen"}, "How they differ"),
+        element("h2", {"class": "unseen"}, "Differences"),
         make_lines_markup(compare_arguments(several)),
         _make_answers(request, several),
         cards,
@@ -73,7 +73,7 @@ def _make_answers(request: ConsoleRequest, several: list[Interaction]) -> Markup
         element(
             "button",
             {"type": "submit", "name": "verdict", "value": "deny", "data-key": "d"},
-            "Deny all of them",
+            "Deny all",
         ),
         attributes={"class": "answer", "data-guard": "answer"},
     )
@@ -90,7 +90,7 @@ async def decide_batch(request: ConsoleRequest) -> ConsoleReply:
     if verdict == "allow":
         meant = [one for one in meant if can_allow(one, rank_visitor(request, one))]
     if not meant:
-        raise RequestRefused("None of those that were shown waits any more.", status=409)
+        raise RequestRefused("None of these questions waits any longer.", status=409)
     for one in meant:
         decision = make_decision(request, one, verdict, GrantChoice("once", "once"))
         await request.view.decide(one.id, decision)

@@ -36,7 +36,7 @@ async def show_call(request: ConsoleRequest) -> PageReply:
     record = await find_call(request)
     if record is None:
         return make_missing(
-            "There is no such call, or it is kept no longer: the audit log has it still."
+            "There is no such call, or it is no longer kept here: search the audit log."
         )
     wire = NOTHING
     if request.fields.get("wire"):
@@ -67,7 +67,7 @@ async def stop_call(request: ConsoleRequest) -> ConsoleReply:
     if await find_call(request) is None:
         return make_missing("There is no such call.")
     if not await request.view.stop_call(id, by=name_actor(request.visitor.name)):
-        notice = draw_notice("It is over already: nothing was stopped.")
+        notice = draw_notice("The call has ended already: nothing was stopped.")
         return PageReply(title="Not stopped", body=notice, status=409, section="traffic")
     return PageRedirect(request.link("traffic", id))
 
@@ -94,8 +94,8 @@ def draw_call(request: ConsoleRequest, record: CallRecord, wire: Markup) -> Mark
             draw_value(record.arguments) if record.arguments else draw_empty("It has none."),
         ),
         draw_section("Conversation", wire or _draw_wire_link(request, record), key="wire"),
-        draw_section("Do it again", _draw_copy(record), key="copy"),
-        draw_section("Make a rule of it", _draw_rules(request, record), key="rule"),
+        draw_section("Repeat the call", _draw_copy(record), key="copy"),
+        draw_section("Make a rule", _draw_rules(request, record), key="rule"),
     )
 
 
@@ -105,7 +105,7 @@ def _draw_head(request: ConsoleRequest, record: CallRecord) -> Markup:
         button = element("button", {"type": "submit", "class": "danger"}, "Stop it")
         stop = request.make_form(request.link("traffic", record.id), button, attributes=INLINE)
     waiting = [
-        draw_link(request.link("inbox", one), "The question that it waits for")
+        draw_link(request.link("inbox", one), "Question that the call waits for")
         for one in record.questions
         if record.outcome == "running"
     ]
@@ -129,15 +129,15 @@ def _draw_head(request: ConsoleRequest, record: CallRecord) -> Markup:
             ),
             ("action", record.action),
             ("for", record.principal),
-            ("asked by", record.asker),
+            ("asker", record.asker),
             ("client", client),
-            ("came by", record.origin),
-            ("upstream speaks", record.revision),
+            ("came through", record.origin),
+            ("server speaks", record.revision),
             ("decided", decided),
             ("because", record.reason),
             ("waits", element("span", {}, waiting) if waiting else ""),
             ("tokens", f"{record.tokens:,}" if record.tokens else ""),
-            ("audit", draw_link(request.link("audit", call=record.id), "its rows")),
+            ("audit", draw_link(request.link("audit", call=record.id), "rows of this call")),
         ]
     )
     return element("div", {}, error, facts, stop)
@@ -152,12 +152,12 @@ def _draw_wire_link(request: ConsoleRequest, record: CallRecord) -> Markup:
 
 def _draw_copy(record: CallRecord) -> Markup:
     if record.action != "tool.call":
-        return draw_empty("Only calls of tools are made again by a command.")
+        return draw_empty("Only tool calls can be repeated by a command.")
     arguments = record.arguments if isinstance(record.arguments, dict) else {}
     line = write_call_line(make_name(record.server, record.object), arguments)
     note = ""
     if "[redacted]" in line:
-        note = "What was secret is not kept: put it in place of [redacted]."
+        note = "Secrets are not kept: write them in place of [redacted]."
     said = element("p", {"class": "note"}, note) if note else NOTHING
     return element("div", {}, draw_command("command", line), said)
 
@@ -174,7 +174,7 @@ def _draw_rules(request: ConsoleRequest, record: CallRecord) -> Markup:
             principal=record.principal,
             arguments=arguments,
         )
-        button = element("button", {"type": "submit"}, "Hold it against the past")
+        button = element("button", {"type": "submit"}, "Test it on past calls")
         form = request.make_form(
             request.link("access", "policy", "replay"),
             element("input", {"type": "hidden", "name": "text", "value": Verbatim(text)}),
@@ -186,6 +186,6 @@ def _draw_rules(request: ConsoleRequest, record: CallRecord) -> Markup:
     note = element(
         "p",
         {"class": "note"},
-        "Take out the conditions that shall not matter, and put it into your policy file.",
+        "Remove the conditions that should not matter, and add the rule to your policy file.",
     )
     return element("div", {}, note, *offers)

@@ -182,7 +182,7 @@ def list_local_steps(status: ServerStatus, argv: Sequence[str]) -> list[ReachSte
         )
         if status.state not in {"ready", "degraded", "draining"}:
             return [program]
-        program = ReachStep(name="program", found=(f"{argv[0]}, found by the host alone",))
+        program = ReachStep(name="program", found=(f"{argv[0]} (found by the host only)",))
     else:
         program = ReachStep(name="program", found=(path,))
     process = ReachStep(name="process", found=(f"process {status.pid}",))
@@ -261,25 +261,28 @@ def _draw_verdict(request: ConsoleRequest, name: str, found: Examination | None)
         if found is None:
             return NOTHING
         again = draw_link(request.link("doctor", name), "Look again")
-        return element("p", {"class": "notice", "role": "status"}, "It is being examined. ", again)
+        return element(
+            "p", {"class": "notice", "role": "status"}, "The examination is running. ", again
+        )
     failure = find_first_failure(found.steps)
     if failure is None:
-        return draw_notice("Nothing is wrong on the way to it.", "good")
+        return draw_notice("Every step works.", "good")
     return draw_notice(
-        f"The way ends at “{failure.name}”: {failure.faults[0] if failure.faults else ''}", "bad"
+        f"The first step that fails is “{failure.name}”: {failure.faults[0] if failure.faults else ''}",
+        "bad",
     )
 
 
 def _draw_steps(found: Examination | None) -> Markup:
     if found is None or not found.steps:
-        return NOTHING if found else draw_empty("It was not examined yet.")
+        return NOTHING if found else draw_empty("The server was not examined yet.")
     return element("ol", {"class": "steps"}, *map(_draw_step, found.steps))
 
 
 def _draw_step(step: ReachStep) -> Markup:
     parts = [element("p", {"class": "found"}, one) for one in step.found]
     parts += [element("p", {"class": "fault"}, one) for one in step.faults]
-    parts += [element("p", {"class": "mend"}, f"To mend it: {one}") for one in step.mend]
+    parts += [element("p", {"class": "mend"}, f"To fix it: {one}") for one in step.mend]
     return element(
         "li",
         {"class": f"reach reach-{step.verdict}"},
@@ -299,7 +302,5 @@ def _draw_step(step: ReachStep) -> Markup:
 def _draw_more(status: ServerStatus, address: ServerAddress) -> Markup:
     """The command that holds a server against every clause of the specification."""
     line = shlex.join(["isthmus", "check", address.url or status.name])
-    note = (
-        "At a terminal, beside its mcp.json: every clause of the specification, in every revision."
-    )
+    note = "Run this in a terminal, beside the mcp.json. It checks every clause of the specification, in every revision."
     return draw_section("More", draw_command("command", line), note=note)

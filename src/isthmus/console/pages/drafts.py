@@ -20,8 +20,8 @@ from isthmus.console.pages.form_fields import carry_blanks
 from isthmus.host.model.interaction import FormAsked, Interaction
 
 MAX_SHOWN_QUESTIONS = 200  # of all visitors of a console, for the differences alone
-SAME_TEXT = "It reads as before: its time, or what policy says of it, has changed."
-LEFT_TEXT = "What you had written"
+SAME_TEXT = "The text is the same. The time left or the policy's decision has changed."
+LEFT_TEXT = "Your draft"
 
 
 class Attempted(Struct, frozen=True):
@@ -143,7 +143,7 @@ def _compare_draft(one: Interaction, text: str | None) -> Iterator[StyledLine]:
     if text is None:
         return
     asked = to_editor_json(list_editable(one)).strip().split("\n")
-    yield head_line("your draft, against what is asked now")
+    yield head_line("your draft, compared with the question as it is now")
     yield from diff_texts(asked, text.strip().replace("\r\n", "\n").split("\n"))
 
 

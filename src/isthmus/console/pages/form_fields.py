@@ -107,7 +107,7 @@ def _read_blank(blank: FormField, name: str, fields: Mapping[str, str]) -> Any:
     if not text.strip() and not blank.required:
         return None
     if not text.strip():
-        raise ValueError("an answer is needed here")
+        raise ValueError("an answer is required here")
     return blank.read(text)
 
 

@@ -66,17 +66,15 @@ COLUMNS = (
     TableColumn("question", "wide"), TableColumn("for", "who"),
 )  # fmt: skip
 RISKS = {"low": "low", "medium": "medium", "high": "high"}
-SURE_TEXTS = {True: "Yes, allow this (high risk)", False: "Yes, if it is for always"}
-GONE_TEXT = "This does not wait any more: it was answered, or its time is over."
-CHANGED_TEXT = "This is not what you were shown. Nothing was decided; look at it again."
-MOVED_TEXT = "This has changed since it was shown. What you have written is kept."
+SURE_TEXTS = {True: "Yes, allow this (high risk)", False: "Yes, allow always (if chosen)"}
+GONE_TEXT = "This question is closed: it was answered, or its time is over."
+CHANGED_TEXT = "This question changed after it was shown. Nothing was decided: read it again."
+MOVED_TEXT = "This question changed after it was shown. Your draft is kept."
 KEEP = "keep"  # of a form that decides nothing: its draft is taken to the card as it is now
-TWICE_TEXT = "High risk: tick the box beside Allow as well. Nothing was decided."
-ALWAYS_TEXT = "A yes for always wants the box beside Allow, too. Nothing was decided."
-WEAK_TEXT = "The rule wants a surer yes than this login gives. It can be denied here."
-LACK_TEXT = (
-    "Your yes does not count: the rule wants a second person, or a surer sign-in. It still waits."
-)
+TWICE_TEXT = "High risk: also tick the box beside Allow. Nothing was decided."
+ALWAYS_TEXT = "To allow always, also tick the box beside Allow. Nothing was decided."
+WEAK_TEXT = "The rule requires a stronger login than yours. You can only deny the call."
+LACK_TEXT = "Your approval does not count: the rule requires a second person or a stronger login. The question still waits."
 DONE_TEXTS = {"allow": "Allowed.", "deny": "Denied.", "cancel": "Cancelled."}
 
 
@@ -148,7 +146,7 @@ async def show_inbox(request: ConsoleRequest) -> ConsoleReply:
 
 def _make_list(request: ConsoleRequest, found: Sequence[Interaction]) -> Markup:
     rows = [_make_row(request, one, found) for one in found]
-    return draw_table("What waits", COLUMNS, rows, empty="Nothing waits.")
+    return draw_table("Waiting questions", COLUMNS, rows, empty="Nothing waits.")
 
 
 def _make_row(
@@ -256,13 +254,13 @@ async def make_card_page(
         element(
             "div",
             {"class": "card-lines"},
-            element("h2", {"class": "unseen"}, "What is asked"),
+            element("h2", {"class": "unseen"}, "Question in detail"),
             make_changes(one, attempted),
             make_lines_markup(card.lines),
             element(
                 "details",
                 {"id": "why"},
-                element("summary", {}, "Why: the whole decision of the policy"),
+                element("summary", {}, "Why: the whole policy decision"),
                 make_lines_markup(explain_trace(one.trace)),
                 [element("p", {}, line) for line in more],
             ),
@@ -293,7 +291,7 @@ def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempte
             element(
                 "a",
                 {"href": request.link("inbox", one.id, "batch"), "data-key": "g"},
-                f"All {alike} of this kind together",
+                f"Answer all {alike} of this kind together",
             ),
         )
         if alike > 1
@@ -331,7 +329,7 @@ def _list_editing_parts(one: Interaction, attempted: Attempted) -> Iterator[Mark
             "details",
             {"class": "edit", "open": attempted.text is not None},
             element("summary", {"data-key": "e"}, "Edit"),
-            element("label", {"for": "edited"}, "As JSON; what stands here is what is allowed"),
+            element("label", {"for": "edited"}, "As JSON; exactly this is allowed"),
             element(
                 "textarea",
                 {"id": "edited", "name": "edited", "rows": 12, "spellcheck": "false"},
@@ -412,7 +410,7 @@ def make_reason(attempted: Attempted) -> Markup:
     return element(
         "p",
         {},
-        element("label", {"for": "reason"}, "Why (for a no)"),
+        element("label", {"for": "reason"}, "Reason (if you deny)"),
         element("input", reason),
     )
 
@@ -478,7 +476,7 @@ def read_verdict(fields: Mapping[str, str], one: Interaction) -> Verdict:
             return "deny"
         case "cancel" if one.attempt.action.startswith("elicit."):
             return "cancel"
-    raise RequestRefused("Choose what this page offers.")
+    raise RequestRefused("Choose one of the actions on this page.")
 
 
 def read_yes(
@@ -493,7 +491,7 @@ def read_yes(
     choice = GrantChoice("once", "once")
     if number:
         if not number.isdecimal() or len(number) > 3 or int(number) >= len(choices):
-            raise RequestRefused("Choose what this page offers.")
+            raise RequestRefused("Choose one of the actions on this page.")
         choice = choices[int(number)]
     if error:
         return Attempted(f"Nothing was decided: {error}.", text, fields)

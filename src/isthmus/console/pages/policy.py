@@ -59,10 +59,10 @@ SINCE_SECONDS = {"1h": 3600.0, "1d": 86400.0, "7d": 7 * 86400.0, "30d": 30 * 864
 
 
 PROMOTED_TEXT = (
-    "The shadow policy is in force now, until the configuration is read again or the host ends: no file was "
-    "written."
+    "The shadow policy is in force until the configuration is read again or the host ends. No file was "
+    "changed."
 )
-KEPT_TEXT = "The shadow policy is in force now, and {file} names it as policy: it lasts."
+KEPT_TEXT = "The shadow policy is in force, and {file} now names it as policy."
 
 
 async def show_policy(request: ConsoleRequest) -> PageReply:
@@ -84,13 +84,13 @@ async def _make_page(
             "Dry run",
             _draw_attempt_form(request, faults or {}),
             key="try",
-            note="What would be decided about an attempt, by which rule and why. Nothing is done.",
+            note="Shows how an attempt would be decided, by which rule and why. Nothing is called.",
         ),
         draw_section(
             "Replay",
             _draw_replay_form(request, faults or {}),
             key="replay",
-            note="What another policy would have said to the attempts in the audit log. Nothing is done.",
+            note="Shows how another policy would have decided the attempts in the audit log. Nothing is called.",
         ),
     )
     return PageReply(title="Policy", body=body, status=400 if faults else 200, section="access")
@@ -98,7 +98,7 @@ async def _make_page(
 
 def _draw_layers(request: ConsoleRequest, layers: Sequence[PolicyLayerLine]) -> list[Markup]:
     return [_draw_layer(request, layer) for layer in layers] or [
-        draw_empty("There are no rules: every attempt is asked about.")
+        draw_empty("There are no rules: a person is asked about every attempt.")
     ]
 
 
@@ -122,9 +122,7 @@ def _draw_layer(request: ConsoleRequest, layer: PolicyLayerLine) -> Markup:
     promote = NOTHING
     if layer.layer == "shadow":
         keep = element("input", {"type": "checkbox", "id": "keep", "name": "keep", "value": "yes"})
-        label = element(
-            "label", {"for": "keep"}, "Write it into the configuration, so that it lasts"
-        )
+        label = element("label", {"for": "keep"}, "Write it into the configuration")
         button = element("button", {"type": "submit", "class": "danger"}, "Put it in force")
         promote = draw_fold(
             "Let this shadow policy decide from now on",
@@ -215,10 +213,10 @@ def draw_answer(answer: PolicyAnswer) -> Markup:
             ]
         ),
         draw_table(
-            "Rules that fit",
+            "Matching rules",
             MATCH_COLUMNS,
             [[draw_code(one.rule), one.layer, draw_badge(one.effect)] for one in answer.matches],
-            empty="No rule fits: a person is asked.",
+            empty="No rule matches: a person is asked.",
         ),
     )
 
@@ -232,14 +230,14 @@ def _draw_replay_form(request: ConsoleRequest, faults: Mapping[str, str]) -> Mar
         request.link("access", "policy", "replay"),
         draw_field(
             "text",
-            "A policy file, or the name of one that comes with isthmus",
+            "Policy file, or the name of a built-in policy",
             fields.get("text", ""),
             rows=8,
             fault=faults.get("text", ""),
             hint="developer, or [[rule]] tables as in a policy file",
         ),
         draw_choice("since", "Attempts of", SINCE_SPANS, fields.get("since", "7d")),
-        element("button", {"type": "submit", "class": "main"}, "Hold it against the past"),
+        element("button", {"type": "submit", "class": "main"}, "Test it on past calls"),
         attributes={"class": "stack"},
     )
 
@@ -262,7 +260,7 @@ async def replay_text(request: ConsoleRequest) -> PageReply:
 def draw_report(report: ReplayReport) -> Markup:
     """What would be different, the most frequent first."""
     said = draw_notice(
-        f"{report.attempts:,} attempts were decided anew; {report.changed:,} of them differently."
+        f"{report.attempts:,} attempts were decided again, {report.changed:,} of them differently."
     )
     table = draw_table(
         "What would be different",
@@ -277,7 +275,7 @@ def draw_report(report: ReplayReport) -> Markup:
             ]
             for one in report.changes
         ],
-        empty="Every attempt would be decided as it was.",
+        empty="Every attempt would be decided as before.",
     )
     return element("div", {"class": "answer", "id": "answer"}, said, table)
 
@@ -300,7 +298,7 @@ def draw_promotion(done: PromotionOutcome) -> Markup:
         "div",
         {"class": "answer", "id": "answer"},
         draw_notice(PROMOTED_TEXT),
-        draw_notice(f"It was not written: {done.reason}.", "bad") if done.reason else NOTHING,
-        element("p", {}, f"To make it last, put this {where}:") if done.paste else NOTHING,
+        draw_notice(f"No file was changed: {done.reason}.", "bad") if done.reason else NOTHING,
+        element("p", {}, f"To keep it in force, put this {where}:") if done.paste else NOTHING,
         draw_block(done.paste) if done.paste else NOTHING,
     )

@@ -38,7 +38,7 @@ SERVER_COLUMNS = (
     TableColumn("tools", "number"),
     TableColumn("resources", "number"),
     TableColumn("prompts", "number"),
-    TableColumn("in flight", "number"),
+    TableColumn("running", "number"),
     TableColumn("restarts", "number"),
     TableColumn("since", "number"),
     TableColumn("where", "where"),
@@ -47,22 +47,20 @@ SERVER_COLUMNS = (
 TOOL_COLUMNS = (
     TableColumn("tool", "name"),
     TableColumn("state"),
-    TableColumn("says it"),
+    TableColumn("annotations"),
     TableColumn("description", "wide"),
     TableColumn("fingerprint", "digest"),
 )
 ACTIONS: tuple[ServerDo, ...] = get_args(ServerDo)
 RUNNING_STATES = frozenset({"ready", "degraded", "connecting", "draining"})
 LATEST_CALLS = 10
-TRUSTED_NOTE = "What this server says about its tools counts."
-UNTRUSTED_NOTE = (
-    "Nobody has checked what this server says about its tools: its claims do not count."
-)
+TRUSTED_NOTE = "The annotations of this server's tools are trusted."
+UNTRUSTED_NOTE = "The annotations of this server's tools are not trusted: nobody has checked them."
 HINTS = (
-    ("read_only_hint", True, "only reads"),
-    ("destructive_hint", True, "destroys"),
-    ("idempotent_hint", True, "may be repeated"),
-    ("open_world_hint", True, "reaches out"),
+    ("read_only_hint", True, "read-only"),
+    ("destructive_hint", True, "destructive"),
+    ("idempotent_hint", True, "idempotent"),
+    ("open_world_hint", True, "open world"),
 )
 
 
@@ -174,7 +172,7 @@ async def show_server(request: ConsoleRequest) -> PageReply:
         draw_server(request, status),
         _draw_tools_part(request, status, tools, unknown),
         draw_section("Latest calls", calls, key="calls"),
-        draw_section("What it wrote", _draw_log(tail), key="log"),
+        draw_section("Standard error", _draw_log(tail), key="log"),
         draw_section("Remove it", _draw_removal(request, status), key="remove"),
     )
     return PageReply(title=name, body=body, section="servers", live=(f"server:{name}",))
@@ -209,7 +207,7 @@ def _draw_tools_part(
 
 def _draw_log(tail: Sequence[str]) -> Markup:
     if not tail:
-        return draw_empty("It wrote nothing to standard error.")
+        return draw_empty("The server wrote nothing to standard error.")
     return draw_block("\n".join(tail), "log")
 
 
@@ -253,18 +251,18 @@ def _draw_status(status: ServerStatus) -> Markup:
     )
     facts = [
         ("where", draw_code(status.where)),
-        ("says it is", status.said),
+        ("calls itself", status.said),
         ("speaks", status.revision),
         ("has", has),
-        ("calls under way", str(status.in_flight)),
+        ("running calls", str(status.in_flight)),
         ("connections", str(status.connections or "")),
-        ("started again", f"{status.restarts} times" if status.restarts else ""),
-        ("broke the rules", f"{status.strikes} times" if status.strikes else ""),
+        ("restarted", f"{status.restarts} times" if status.restarts else ""),
+        ("violations", f"{status.strikes} times" if status.strikes else ""),
         ("trust", status.trust),
         ("process", str(status.pid or "")),
         ("since", draw_time(status.since)),
         ("next attempt", draw_time(status.retry_at)),
-        ("written in", draw_code(status.source)),
+        ("configured in", draw_code(status.source)),
     ]
     return element("div", {}, error, draw_facts(facts))
 
@@ -276,7 +274,7 @@ def _draw_removal(request: ConsoleRequest, status: ServerStatus) -> Markup:
         f"Remove {status.name}",
     )
     form = request.make_form(request.link("servers", status.name), button)
-    return draw_fold("Take it out of the configuration; a running server ends", form)
+    return draw_fold("Remove the server from the configuration, and stop it", form)
 
 
 def draw_tools(request: ConsoleRequest, server: str, tools: Sequence[ToolState]) -> Markup:
@@ -286,7 +284,7 @@ def draw_tools(request: ConsoleRequest, server: str, tools: Sequence[ToolState])
         f"Tools of {server}",
         TOOL_COLUMNS,
         [_list_tool_cells(request, server, one) for one in ordered],
-        empty="It has no tools, or was not asked yet.",
+        empty="The server has no tools, or was not asked for them yet.",
     )
 
 
@@ -338,7 +336,7 @@ async def change_server(request: ConsoleRequest) -> ConsoleReply:
         back = draw_link(request.link("servers", name), f"Back to {name}")
         body = element("div", {}, notice, back)
         return PageReply(title=name, body=body, status=409, section="servers")
-    notice = draw_notice("Choose what this page offers.", "bad")
+    notice = draw_notice("Choose one of the actions on this page.", "bad")
     return PageReply(title="Not done", body=notice, status=400, section="servers")
 
 
@@ -463,7 +461,7 @@ def draw_add_forms(
             filled.get("pairs", ""),
             rows=3,
             fault=faults.get("pairs", ""),
-            hint="NAME=VALUE, one a line. Write secrets as ${NAME}, and keep them where the host finds them.",
+            hint="NAME=VALUE, one per line. Write secrets as ${NAME}, and set these variables for the host.",
         ),
         element("button", {"type": "submit", "class": "main"}, "Add"),
         attributes={"class": "stack"},
@@ -472,7 +470,7 @@ def draw_add_forms(
         request.link("servers"),
         draw_field(
             "pasted",
-            "A piece of an mcp.json",
+            "Part of an mcp.json",
             filled.get("pasted", ""),
             rows=8,
             fault=faults.get("pasted", ""),
@@ -484,7 +482,7 @@ def draw_add_forms(
     note = element(
         "p",
         {"class": "note"},
-        "The first start of a program, and the first connection to an address, are asked about in the Inbox.",
+        "The Inbox asks before the first start of a program and the first connection to an address.",
     )
     both = element("div", {"class": "columns"}, single, pasted)
     return draw_fold("Add a server", note, both, opened=opened, key="add")

@@ -9,8 +9,8 @@ from isthmus.console.requests import ConsoleRequest
 from isthmus.host.model.interaction import Interaction, QuestionTaker
 
 TAKE, FREE = "take", "free"  # verdicts of a form that decide nothing
-TAKEN_TEXT = "{} has taken this to answer it. Nothing was decided; take it over first."
-OWN_TEXT = "You have taken this: others see that."
+TAKEN_TEXT = "{} has taken this question. Nothing was decided: take it over first."
+OWN_TEXT = "You have taken this question; others see that."
 
 
 def make_taker(request: ConsoleRequest) -> QuestionTaker:

@@ -45,7 +45,9 @@ from isthmus.errors import IsthmusError
 from isthmus.host.catalog.names import make_name
 from isthmus.host.model.view import ToolState
 
-NO_TOOL_TEXT = "There is no such tool, or its server was not asked for its tools yet: start it."
+NO_TOOL_TEXT = (
+    "There is no such tool, or its server was not asked for its tools yet: start the server."
+)
 DIFF_LOOKS = {"+": "added", "-": "removed"}
 
 
@@ -95,7 +97,9 @@ async def _release_tool(request: ConsoleRequest, found: ToolState) -> ConsoleRep
     body = element(
         "div",
         {},
-        draw_notice("Nothing was released: its definition is another one now. Look again.", "bad"),
+        draw_notice(
+            "Nothing was released: the definition has changed again. Read it first.", "bad"
+        ),
         draw_tool(request, found, {}, {}),
     )
     return PageReply(title=found.tool.name, body=body, status=409, section="servers")
@@ -189,10 +193,10 @@ def _draw_state(request: ConsoleRequest, found: ToolState) -> Markup:
     facts = draw_facts(
         [
             ("server", draw_link(request.link("servers", server), server)),
-            ("name here", draw_code(make_name(server, found.tool.name))),
+            ("name in this host", draw_code(make_name(server, found.tool.name))),
             ("title", found.tool.title or ""),
             ("state", draw_badge(found.state)),
-            ("says it", draw_claims(found)),
+            ("annotations", draw_claims(found)),
             ("fingerprint", element("code", {"class": "digest"}, found.fingerprint)),
         ]
     )
@@ -202,7 +206,7 @@ def _draw_state(request: ConsoleRequest, found: ToolState) -> Markup:
     button = element(
         "button",
         {"type": "submit", "name": "what", "value": "release", "class": "danger"},
-        "Release it as it is now",
+        "Release this definition",
     )
     return element(
         "div",
@@ -211,7 +215,7 @@ def _draw_state(request: ConsoleRequest, found: ToolState) -> Markup:
         draw_section(
             "Quarantine",
             draw_notice(
-                "Its definition has changed since it was allowed. It is not called until somebody releases it.",
+                "The definition of this tool has changed since it was allowed. Nobody can call the tool until it is released.",
                 "bad",
             ),
             draw_diff(found.diff),
@@ -224,7 +228,7 @@ def _draw_state(request: ConsoleRequest, found: ToolState) -> Markup:
 def draw_diff(lines: Sequence[str]) -> Markup:
     """The lines of a diff: a sign before each, and a colour besides."""
     if not lines:
-        return draw_empty("Nobody knows what it was before.")
+        return draw_empty("The earlier definition is unknown.")
     drawn = [
         element(
             "span", {"class": f"line line-{DIFF_LOOKS.get(line.lstrip()[:1], 'same')}"}, line + "\n"
@@ -281,7 +285,7 @@ def _draw_try(request: ConsoleRequest, made: ToolTry) -> Markup:
     elif made.result is not None:
         told.append(draw_result(made.result, made.seconds))
     else:
-        told.append(draw_notice(f"It was not done: {made.error}", "bad"))
+        told.append(draw_notice(f"The call was not completed: {made.error}", "bad"))
     return draw_section("Result", *told, key="result")
 
 
@@ -291,11 +295,14 @@ def _draw_waiting(request: ConsoleRequest, made: ToolTry) -> Markup:
     stop = element("button", {"type": "submit", "name": "what", "value": "stop"}, "Stop it")
     again = draw_link(make_tool_path(request, made.id) + "#result", "Look again")
     if asked is None:
-        said = draw_notice("It is under way.")
+        said = draw_notice("The call is running.")
     else:
-        link = draw_link(request.link("inbox", asked.id), "Decide it in the Inbox")
+        link = draw_link(request.link("inbox", asked.id), "Decide in the Inbox")
         said = element(
-            "p", {"class": "notice notice-warn", "role": "status"}, "It waits for approval. ", link
+            "p",
+            {"class": "notice notice-warn", "role": "status"},
+            "The call waits for approval. ",
+            link,
         )
     return element(
         "div",

@@ -91,7 +91,7 @@ def draw_calls(request: ConsoleRequest, query: TrafficQuery, calls: Sequence[Cal
         "Calls, newest first",
         CALL_COLUMNS,
         [_list_cells(request, one) for one in calls],
-        empty="No call was seen yet. Calls are noted from the moment on that somebody watches.",
+        empty="No calls yet. Calls are recorded while somebody watches.",
     )
     older = NOTHING
     if len(calls) == query.count:

@@ -46,7 +46,7 @@ export function begin() {
       if (isReady()) return;
       event.preventDefault();
       event.stopPropagation();
-      say("This has only just appeared: look at it, then answer again.");
+      say("This has just appeared: read it, then answer again.");
     },
     true,
   );

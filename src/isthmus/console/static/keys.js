@@ -16,7 +16,7 @@ function press(key) {
   const button = find(key);
   if (!button) return;
   if (!isReady()) {
-    say("Keys that follow each other answer nothing: wait a moment, then press the key again.");
+    say("This key came too soon after another: wait a moment, then press it again.");
     return;
   }
   button.click();
@@ -25,7 +25,7 @@ function press(key) {
 function arm() {
   if (!find("A") || !isReady()) return;
   armed = true;
-  say("Press y to allow it; any other key takes that back.");
+  say("Press y to allow it; any other key cancels.");
 }
 
 function confirm() {
@@ -38,7 +38,7 @@ function allowForSession() {
   const select = document.getElementById("remember");
   const option = select?.querySelector('[data-scope="session"]');
   if (!option) {
-    say("This is not remembered for a session.");
+    say("This answer cannot be remembered for a session.");
     return;
   }
   select.value = option.value;

@@ -7,7 +7,7 @@ const topics = () => (document.body.dataset.live ?? "").split(" ").filter(Boolea
 // What waits is shown at once; a page of calls under load is fetched once in a while.
 const pause = () => (topics().includes("inbox") ? 0 : 1000);
 const UNREACHED_TEXT =
-  "This page has changed, and your draft cannot be taken along: copy it, then open the page again.";
+  "This page has changed, and your draft cannot be kept: copy it, then open the page again.";
 const RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 let loading = false;

@@ -11,7 +11,7 @@ function offer() {
   if (!place || !("Notification" in window) || Notification.permission !== "default") return;
   const button = document.createElement("button");
   button.type = "button";
-  button.textContent = "Notify me of what waits";
+  button.textContent = "Notify me";
   button.addEventListener("click", async () => {
     await Notification.requestPermission();
     button.remove();

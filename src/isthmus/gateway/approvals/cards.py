@@ -78,7 +78,7 @@ def make_card_markup(asked: Interaction, action: str, token: str) -> Markup:
             element("input", {"type": "hidden", "name": "form", "value": token}),
             _make_editor(asked),
             _make_yes(asked),
-            element("label", {"for": "reason"}, "Why (for a no)"),
+            element("label", {"for": "reason"}, "Reason (if you deny)"),
             element("input", {"id": "reason", "name": "reason"}),
             element("button", {"type": "submit", "name": "verdict", "value": "deny"}, "Deny"),
         ),
@@ -93,14 +93,14 @@ def _make_editor(asked: Interaction) -> Markup | None:
     if not text or len(text) > MAX_EDITABLE_CHARS:
         return None
     return join_markup(
-        element("label", {"for": "arguments"}, "Arguments as they are; you may edit them"),
+        element("label", {"for": "arguments"}, "Arguments; you may edit them"),
         element("textarea", {"id": "arguments", "name": "arguments", "rows": 12}, text),
     )
 
 
 def _make_yes(asked: Interaction) -> Markup:
     if not can_allow(asked):
-        text = "This is answered at a terminal of the host; it can be denied here."
+        text = "Answer this question in a terminal of the host. Here you can only deny it."
         return element("p", {}, text)
     return element(
         "button",

@@ -139,7 +139,9 @@ class ApprovalPages:
             return
         cookie = self.operator.sign_in(request.fields.get("token", "").strip().lstrip("#"))
         if cookie is None:
-            await self._show_login(send, 403, "That is not the token that the gateway printed.")
+            await self._show_login(
+                send, 403, "This token is wrong: use the one that the gateway printed."
+            )
             return
         headers = [(b"location", APPROVALS_PATH.encode()), (b"set-cookie", cookie.encode())]
         await send_response(send, 303, [*headers, (b"cache-control", b"no-store")])
@@ -180,11 +182,11 @@ class ApprovalPages:
         fields = request.fields
         if not self._tokens.take(fields.get("form", ""), who.session, asked.id):
             raise RequestRefused(
-                "This form was used, or is too old. Open the page again.", status=403
+                "This form was used already, or is too old. Open the page again.", status=403
             )
         verdict = {"allow": "allow", "deny": "deny"}.get(fields.get("verdict", ""))
         if verdict is None or (verdict == "allow" and not can_allow(asked)):
-            raise RequestRefused("Choose what this page offers.")
+            raise RequestRefused("Choose one of the actions on this page.")
         edited = read_edit(asked, fields.get("arguments", "")) if verdict == "allow" else UNSET
         others = who.principal != asked.attempt.owner
         decision = Decision(
@@ -200,10 +202,10 @@ class ApprovalPages:
                 send, 200, "Decided", ["Allowed." if verdict == "allow" else "Denied."]
             )
         elif self._host.core.broker.find(asked.id) is not None:
-            text = "Your yes does not count: the rule wants a second person, or a surer sign-in."
+            text = "Your approval does not count: the rule requires a second person or a stronger login."
             await self._send(send, 403, "Not decided", [text])
         else:
-            await self._send(send, 409, "Decided before", ["Somebody else was first."])
+            await self._send(send, 409, "Decided before", ["Somebody else has decided already."])
 
     async def _send(
         self,
@@ -236,7 +238,7 @@ def read_edit(asked: Interaction, text: str) -> object:
     except ValueError:
         edited = None
     if not isinstance(edited, dict):
-        raise RequestRefused("The arguments are no JSON object: nothing was decided.")
+        raise RequestRefused("The arguments are not a JSON object. Nothing was decided.")
     return UNSET if edited == dict(asked.payload.arguments) else edited
 
 
@@ -244,10 +246,10 @@ def describe_end(row: "ApprovalRow") -> str:
     """The state of an approval that waits for nobody's decision, in a sentence."""
     if row.state == "decided" and row.decision is not None:
         if row.decision.verdict == "allow":
-            return "It is allowed, and waits for its client to call again."
-        return "It is denied."
+            return "The call is allowed. It runs when its client calls again."
+        return "The call was denied."
     return {
-        "used": "It was allowed, and its call is under way.",
-        "over": "It is over.",
-        "unknown": "It was allowed, and nobody can tell whether its call happened.",
-    }.get(row.state, "It waits.")
+        "used": "The call was allowed, and is running.",
+        "over": "The approval has ended.",
+        "unknown": "The call was allowed, but it is unknown whether it happened.",
+    }.get(row.state, "The call waits for a decision.")
