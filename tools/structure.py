@@ -9,7 +9,7 @@ import re
 import statistics
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -113,8 +113,10 @@ def find_riddles(trees: dict[str, ast.Module]) -> list[str]:
     ]
 
 
-def find_constant_docstrings(trees: dict[str, ast.Module]) -> list[str]:
-    """Module-level constants, in capitals, that a docstring follows."""
+def find_constant_docstrings(
+    trees: dict[str, ast.Module], public: Collection[str] = ()
+) -> list[str]:
+    """Module-level constants, in capitals, that a docstring follows; public ones need it in the reference."""
     found = []
     for module, tree in trees.items():
         for node, after in zip(tree.body, tree.body[1:], strict=False):
@@ -126,7 +128,12 @@ def find_constant_docstrings(trees: dict[str, ast.Module]) -> list[str]:
                 else []
             )
             names = [t.id for t in targets if isinstance(t, ast.Name) and t.id.isupper()]
-            if names and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            if (
+                isinstance(after, ast.Expr)
+                and names
+                and names[0] not in public
+                and isinstance(after.value, ast.Constant)
+            ):
                 found.append(f"{module}:{names[0]}")
     return found
 

@@ -8,7 +8,7 @@ import griffe
 from griffe import Attribute, Class, Function, Module, Object, Parameter
 
 from docsite.docstrings import convert_cell, convert_sections, read_first_sentence, write_rows
-from docsite.facades import FACADE_PAGES, find_facade_page, write_facade
+from docsite.facades import FACADE_PAGES, list_facade_names, write_facade
 from docsite.meanings import COMMON, OWN
 from docsite.signatures import (
     Linker,
@@ -65,8 +65,6 @@ class Reference:
         listed = (root / "tests" / "architecture" / "exports.txt").read_text().split()
         self.modules: dict[str, list[Name]] = {}
         self.names: dict[str, Name] = {}
-        self.facades: dict[str, list[str]] = {}
-        """Names of the modules that stand in for those of other libraries."""
         for path in sorted(listed, key=lambda path: path.count(".")):
             if not path.endswith("__"):
                 self._add(path)
@@ -75,9 +73,6 @@ class Reference:
 
     def _add(self, path: str) -> None:
         module, _, name = path.rpartition(".")
-        if find_facade_page(module):
-            self.facades.setdefault(module, []).append(name)
-            return
         here = self.modules.setdefault(module, [])
         member = self.package[f"{path.removeprefix('isthmus.')}"]
         try:
@@ -138,7 +133,7 @@ def make_api_pages(root: Path) -> dict[str, str]:
     compat = reference.find_module("isthmus.compat")
     for package in FACADE_PAGES:
         link = reference.link_from(f"{package}.md")
-        page = write_facade(package, compat, reference.facades, link)
+        page = write_facade(reference.find_module(package), compat, link)
         pages[f"{FOLDER}/{package}.md"] = page
     for path, page in OWN_PAGES.items():
         name = next(one for one in reference.names.values() if one.path == path)
@@ -170,11 +165,7 @@ def write_index(reference: Reference) -> str:
         rows.append((f"[`{module}`]({module}.md)", about, str(len(names))))
     for package in FACADE_PAGES:
         about = read_first_sentence(reference.find_module(package).docstring, link)
-        count = sum(
-            len(names)
-            for module, names in reference.facades.items()
-            if find_facade_page(module) == package
-        )
+        count = sum(map(len, list_facade_names(reference.find_module(package)).values()))
         rows.append((f"[`{package}`]({package}.md)", about, str(count)))
     parts.append(write_rows(("Module", "About", "Names"), rows))
     return "\n".join(parts)

@@ -1,6 +1,7 @@
 """Pages of the façades of other libraries: tables of names, whose documentation is that library's own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from importlib import import_module
 
 from griffe import Module, Object
 
@@ -8,39 +9,38 @@ from docsite.docstrings import convert_sections, read_first_sentence, write_rows
 from docsite.signatures import Linker
 
 FACADE_PAGES = ("isthmus.compat.mcp", "isthmus.compat.fastmcp")
-"""Packages that have one page each, with the names of the packages below them."""
+"""Packages that have one page each, with the names of the modules below them."""
 
 
-def find_facade_page(module: str) -> str | None:
-    """The package on whose page the names of a module stand, if it is one of a façade."""
-    for package in FACADE_PAGES:
-        if module == package or module.startswith(f"{package}."):
-            return package
-    return None
+def list_facade_names(facade: Module) -> dict[str, list[str]]:
+    """The names of each package of a façade that has an ``__all__``.
+
+    It is read where it is made: most are the keys of a table, which the source does not list.
+    """
+    return {
+        module.path: sorted(import_module(module.path).__all__, key=str.lower)
+        for module in walk_modules(facade)
+        if module.is_init_module and "__all__" in module.members
+    }
 
 
-def write_facade(
-    package: str, compat: Module, modules: Mapping[str, Sequence[str]], link: Linker
-) -> str:
+def write_facade(facade: Module, compat: Module, link: Linker) -> str:
     """The page of a façade: what it is, and a table of the names of each of its modules.
 
     Args:
-        package: path of the façade.
-        compat: ``isthmus.compat``, where the names are defined.
-        modules: the names of every public module.
+        facade: the package.
+        compat: ``isthmus.compat``, with what façades share.
         link: addresses of what is documented.
     """
-    facade = compat[package.removeprefix("isthmus.compat.")]
-    parts = [f"# {package} {{#module}}\n"]
+    parts = [f"# {facade.path} {{#module}}\n"]
     if facade.docstring:
         parts.append(convert_sections(facade.docstring, link)[0] + "\n")
-    for module, names in modules.items():
-        if find_facade_page(module) != package:
-            continue
+    for module, names in list_facade_names(facade).items():
         parts.append(f"## `{module}` {{#{module}}}\n")
         rows = [
             (f"`{name}`", read_first_sentence(found.docstring, link) if found else "")
-            for name in sorted(names, key=str.lower)
+            for name in names
+            if not name.startswith("__")
             for found in [find_definition(facade, compat, name)]
         ]
         parts.append(write_rows(("Name", "About"), rows))
@@ -60,4 +60,5 @@ def walk_modules(module: Module) -> Iterator[Module]:
     """A module and all that are below it."""
     yield module
     for inner in module.modules.values():
-        yield from walk_modules(inner)
+        if not inner.is_alias:
+            yield from walk_modules(inner)
