@@ -4,8 +4,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.routing import Mount
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
 
 from isthmus import Client
 from isthmus.compat.fastmcp import FastMCP as FastMcp
@@ -13,6 +13,7 @@ from isthmus.compat.mcp.http import StreamableHTTPSessionManager
 from isthmus.compat.mcp.lowlevel import Server as LowLevel
 from isthmus.compat.mcp.mcpserver import FastMCP as Mcp1Server
 from isthmus.compat.mcp.mcpserver import MCPServer
+from isthmus.compat.mcp.sse import SseServerTransport
 from isthmus.compat.types import TextContent, Tool
 from support.http.uvicorn_server import serve_uvicorn
 
@@ -99,9 +100,8 @@ async def test_an_app_can_be_mounted_with_its_session_manager(revision):
         assert "3" == (await client.call_tool("add", {"a": 1, "b": 2})).text
 
 
-@pytest.mark.parametrize("revision", REVISIONS[1:])
-async def test_a_session_manager_serves_a_low_level_server(revision):
-    """As in the official SDK's example of a low-level server over HTTP."""
+def make_low_level_server():
+    """A low-level server of mcp 1 with one tool."""
     server = LowLevel("low")
 
     @server.list_tools()
@@ -112,6 +112,13 @@ async def test_a_session_manager_serves_a_low_level_server(revision):
     async def call_tool(name, arguments):
         return [TextContent(type="text", text=f"{name} {arguments}")]
 
+    return server
+
+
+@pytest.mark.parametrize("revision", REVISIONS[1:])
+async def test_a_session_manager_serves_a_low_level_server(revision):
+    """As in the official SDK's example of a low-level server over HTTP."""
+    server = make_low_level_server()
     manager = StreamableHTTPSessionManager(app=server, stateless=True)
 
     @asynccontextmanager
@@ -125,3 +132,71 @@ async def test_a_session_manager_serves_a_low_level_server(revision):
         Client(f"http://127.0.0.1:{port}/mcp/", revision=revision) as client,
     ):
         assert "echo {'x': 1}" == (await client.call_tool("echo", {"x": 1})).text
+
+
+def make_sse_app(server, transport):
+    """The app of the official SDK's examples of 2024: GET /sse, and POST below /messages/."""
+
+    async def connect(request):
+        async with transport.connect_sse(request.scope, request.receive, request._send) as streams:
+            await server.run(*streams, server.create_initialization_options())
+        return Response()
+
+    return Starlette(
+        routes=[
+            Route("/sse", connect, methods=["GET"]),
+            Mount("/messages/", app=transport.handle_post_message),
+        ]
+    )
+
+
+@pytest.mark.parametrize("mounted", ["", "/shop"])
+async def test_a_transport_of_2024_serves_each_client_of_a_low_level_server(mounted):
+    """As in the official SDK's example, at the root and below a mount: two clients, each with its session."""
+    entered = []
+
+    @asynccontextmanager
+    async def lifespan(_server):
+        entered.append(1)
+        yield {}
+
+    server = make_low_level_server()
+    server.lifespan = lifespan
+    app = make_sse_app(server, SseServerTransport("/messages/"))
+    if mounted:
+        app = Starlette(routes=[Mount(mounted, app)])
+    async with serve_uvicorn(app, "auto") as port:
+        url = f"http://127.0.0.1:{port}{mounted}/sse"
+        async with (
+            Client(url, revision="2024-11-05") as one,
+            Client(url, revision="2024-11-05") as other,
+        ):
+            assert "echo {'x': 1}" == (await one.call_tool("echo", {"x": 1})).text
+            assert "echo {'x': 2}" == (await other.call_tool("echo", {"x": 2})).text
+    assert entered == [1]
+
+
+async def test_a_message_for_no_stream_of_the_transport_of_2024_is_refused():
+    """As their library has it: 404."""
+    import aiohttp
+
+    app = make_sse_app(make_low_level_server(), SseServerTransport("/messages/"))
+    async with (
+        serve_uvicorn(app, "auto") as port,
+        aiohttp.ClientSession() as session,
+        session.post(f"http://127.0.0.1:{port}/messages/?session_id=gone", json={}) as response,
+    ):
+        assert response.status == 404
+
+
+async def test_the_server_below_a_server_of_mcp_1_is_served_by_the_transport_of_2024():
+    """As programs do that have FastMCP's tools in an app of their own: ``server._mcp_server.run(…)``."""
+    inner = make_server("mcp 1")._mcp_server
+    inner.version = "7"
+    app = make_sse_app(inner, SseServerTransport("/messages/"))
+    async with (
+        serve_uvicorn(app, "auto") as port,
+        Client(f"http://127.0.0.1:{port}/sse", revision="2024-11-05") as client,
+    ):
+        assert client.info.version == "7"
+        assert "3" == (await client.call_tool("add", {"a": 1, "b": 2})).text

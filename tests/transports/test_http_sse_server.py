@@ -347,7 +347,7 @@ async def test_the_paths_can_be_chosen_and_the_transport_left_out():
     """Ours: who serves nobody that old need not have it."""
     target = HttpApp(make_router(), sse="old/events", messages="/old/post/")
     visitor = await Visitor(target, "/old/events/").arrive()
-    assert visitor.endpoint.startswith("/old/post?session_id=")
+    assert visitor.endpoint.startswith("/old/post/?session_id=")
     await target.close()
 
     without = HttpApp(make_router(), sse=None)

@@ -93,7 +93,7 @@ MOVED = {
     "mcp.server.elicitation": "isthmus.compat.mcp.context",
     "mcp.server.transport_security": "isthmus.compat.mcp.http",
     "mcp.server.streamable_http_manager": "isthmus.compat.mcp.http",
-    "mcp.server.sse": "isthmus.compat.mcp.http",
+    "mcp.server.sse": "isthmus.compat.mcp.sse",
     "mcp.shared": "isthmus.compat.mcp",
     "mcp.shared.exceptions": "isthmus.compat.exceptions",
     "mcp.shared.memory": "isthmus.compat.mcp.client.memory",

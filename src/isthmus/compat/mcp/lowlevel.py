@@ -273,9 +273,9 @@ class Server(Backend):
         raise_exceptions: bool = False,
         stateless: bool = False,
     ) -> None:
-        """Serve on standard input and output, or where the command line has it listen."""
-        del read_stream, write_stream, raise_exceptions, stateless
-        await run_placed_async(self.make_isthmus_server(initialization_options), "stdio", {})
+        """Serve on standard input and output, or where the command line has it listen; or a client's stream."""
+        del write_stream, raise_exceptions, stateless
+        await run_streams(self, read_stream, initialization_options)
 
     def streamable_http_app(
         self,
@@ -433,6 +433,17 @@ class Server(Backend):
             return fn
 
         return decorate
+
+
+async def run_streams(
+    server: Any, stream: Any, options: InitializationOptions | None = None
+) -> None:
+    """Serve the client of a stream, or standard input and output as the command line has them."""
+    serve = getattr(stream, "serve", None)  # of SseServerTransport
+    if serve is not None:
+        await serve(server, options)
+    else:
+        await run_placed_async(server.make_isthmus_server(options), "stdio", {})
 
 
 def find_library_version() -> str:

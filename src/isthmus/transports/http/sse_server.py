@@ -198,7 +198,7 @@ class SseServer:
         self.admission = None if admission is None else admission.for_sse()
         self.listening = "/" + listening.strip("/")
         self.paths = frozenset({self.listening, "/" + posting.strip("/")})
-        self._posting = "/" + posting.strip("/")
+        self._posting = "/" + posting.lstrip("/")  # mounts of others want the slash at its end
         self._router = router
         self._node = node
         self._mail = None if node.mailbox is None else _make_mail(node, self)
