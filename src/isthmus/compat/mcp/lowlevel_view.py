@@ -2,8 +2,15 @@
 
 from typing import Any
 
-from isthmus.compat.mcp.lowlevel import InitializationOptions
-from isthmus.compat.placement import run_placed_async
+from isthmus.compat.mcp.lowlevel import InitializationOptions, run_streams
+
+
+def _forward(name: str) -> Any:
+    """An attribute that is the high-level server's; 1.x has no other place to set a version."""
+    return property(
+        lambda self: getattr(self._server, name),
+        lambda self, value: setattr(self._server, name, value),
+    )
 
 
 class LowLevelView:
@@ -16,12 +23,13 @@ class LowLevelView:
     def __init__(self, server: Any) -> None:
         self._server = server
 
-    name = property(lambda self: self._server.name)
-    version = property(lambda self: self._server.version)
-    instructions = property(lambda self: self._server.instructions)
+    name = _forward("name")
+    version = _forward("version")
+    instructions = _forward("instructions")
 
-    def make_isthmus_server(self) -> Any:
+    def make_isthmus_server(self, options: Any = None) -> Any:
         """The isthmus server that serves it."""
+        del options  # the high-level server says what they say
         return self._server.make_isthmus_server()
 
     def create_initialization_options(self, *_: Any, **__: Any) -> InitializationOptions:
@@ -29,9 +37,10 @@ class LowLevelView:
         server = self._server
         return InitializationOptions(server.name, server.version, None, server.instructions)
 
-    async def run(self, *_: Any, **__: Any) -> None:
-        """Serve on standard input and output, or where the command line has it listen."""
-        await run_placed_async(self.make_isthmus_server(), "stdio", {})
+    async def run(self, read_stream: Any, write_stream: Any, *_: Any, **__: Any) -> None:
+        """Serve on standard input and output, or where the command line has it listen; or a client's stream."""
+        del write_stream
+        await run_streams(self, read_stream)
 
     def __getattr__(self, attribute: str) -> Any:
         """Say what to do instead.

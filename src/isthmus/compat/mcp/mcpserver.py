@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -25,11 +26,9 @@ from isthmus.compat.exceptions import (
 from isthmus.compat.functions import FunctionTool, get_function_name
 from isthmus.compat.mcp.context import Context
 from isthmus.compat.mcp.lowlevel import (
-    InitializationOptions,
     ReadResourceContents,
     find_library_version,
     make_contents,
-    run_streams,
 )
 from isthmus.compat.mcp.prompts import Prompt
 from isthmus.compat.mcp.resolve import ResolverRun, find_resolved
@@ -189,14 +188,17 @@ class MCPServer(Backend):
 
         return make_authorizer(*given)
 
-    @property
+    @cached_property
     def _lowlevel_server(self) -> Any:
         """The low-level server below, for programs that reach for it."""
         from isthmus.compat.mcp.lowlevel_view import LowLevelView
 
         return LowLevelView(self)
 
-    _mcp_server = _lowlevel_server  # as 1.x calls it
+    @property
+    def _mcp_server(self) -> Any:
+        """The low-level server, as 1.x calls it."""
+        return self._lowlevel_server
 
     def _change(self, method: str, change: tuple[str, str | None]) -> None:
         self._lists.pop(method, None)
@@ -570,11 +572,6 @@ class MCPServer(Backend):
         del mount_path
         run_placed(self.make_isthmus_server(), transport, self._read_options(transport, options))
 
-    @property
-    def _lowlevel_server(self) -> "InnerServer":
-        """The low-level server, for programs that look inside."""
-        return InnerServer(self)
-
     async def run_stdio_async(self) -> None:
         """Serve on standard input and output, or where the command line has it listen."""
         await run_placed_async(self.make_isthmus_server(), "stdio", {})
@@ -620,43 +617,6 @@ class MCPServer(Backend):
         return SessionManager(self._app)
 
 
-class InnerServer:
-    """The low-level server inside of a server with decorators, for programs that serve it themselves.
-
-    Its attributes are those of the server around it.
-
-    Args:
-        outer: the server around it.
-    """
-
-    def __init__(self, outer: MCPServer) -> None:
-        object.__setattr__(self, "_outer", outer)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._outer, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._outer, name, value)
-
-    def create_initialization_options(
-        self, notification_options: Any = None, experimental_capabilities: Any = None, **_: Any
-    ) -> InitializationOptions:
-        """What the server says of itself."""
-        del notification_options, experimental_capabilities
-        outer = self._outer
-        return InitializationOptions(outer.name, outer.version, instructions=outer.instructions)
-
-    def make_isthmus_server(self, options: Any = None) -> Any:
-        """The isthmus server that serves this one."""
-        del options  # they say what the server says by itself
-        return self._outer.make_isthmus_server()
-
-    async def run(self, read_stream: Any, write_stream: Any, *options: Any, **given: Any) -> None:
-        """Serve on standard input and output, or where the command line has it listen; or a client's stream."""
-        del write_stream, options, given
-        await run_streams(self, read_stream)
-
-
 class FastMCP(MCPServer):
     """A server of ``mcp`` 1.x."""
 
@@ -684,11 +644,6 @@ class FastMCP(MCPServer):
             **given,
         )
         self.experimental = {}
-
-    @property
-    def _mcp_server(self) -> InnerServer:
-        """The low-level server, for programs that look inside."""
-        return InnerServer(self)
 
 
 def list_one(item: Any) -> Any:

@@ -81,7 +81,7 @@ def make_prompt_arguments(function: OfferedFunction) -> list[PromptArgument]:
     for name, told in schema.get("properties", {}).items():
         description = told.get("description")
         annotation = function.signature.parameters[name].annotation
-        if annotation is not function.signature.empty and annotation not in (str, "str"):
+        if annotation is not function.signature.empty and annotation is not str:
             described = json.dumps(
                 TypeAdapter(function.hints.get(name, annotation)).json_schema(),
                 separators=(",", ":"),
