@@ -192,3 +192,64 @@ async def test_a_resolver_asks_before_the_tool_runs(revision):
         (tool,) = await client.list_tools()
         assert [*tool.input_schema["properties"]] == ["path"]
         assert (await client.call_tool("delete", {"path": "a"})).text == "a True"
+
+
+@pytest.mark.parametrize("gives", ["the result", "content alone"])
+async def test_the_call_tool_of_a_subclass_serves_calls(gives):
+    """Façade: a program that overrides MCPServer.call_tool sees every call, and its errors."""
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    class Polite(MCPServer):
+        async def call_tool(self, name, arguments, context=None):
+            try:
+                result = await super().call_tool(name, arguments, context)
+            except ToolError as error:
+                raise ToolError(f"sorry: {error}") from None
+            return result if gives == "the result" else result.content
+
+    server = Polite("polite")
+
+    @server.tool()
+    def add(a: int, b: int = 2) -> int:
+        return a + b
+
+    async with Client(server.make_isthmus_server()) as client:
+        added = await client.call_tool("add", {"a": 1})
+        assert added.text == "3"
+        assert added.structured == ({"result": 3} if gives == "the result" else None)
+        unknown = await client.call_tool("nothing")
+        assert unknown.is_error
+        assert unknown.text == "sorry: Unknown tool: nothing"
+
+
+async def test_programs_reach_for_a_tool_and_replace_the_model_of_its_arguments():
+    """Façade: _tool_manager and fn_metadata.arg_model, which programs use to word their own errors."""
+    from mcp.server.mcpserver import MCPServer
+
+    server = MCPServer("private")
+
+    @server.tool(structured_output=False)
+    def add(a: int, b: int = 2) -> str:
+        return str(a + b)
+
+    class Replaced:
+        @classmethod
+        def model_validate(cls, given):
+            return cls()
+
+        def model_dump_one_level(self):
+            return {"a": 40, "b": 2}
+
+    tool = server._tool_manager.get_tool("add")
+    assert server._tool_manager.get_tool("nothing") is None
+    assert [tool] == server._tool_manager.list_tools()
+    assert {"a", "b"} == set(tool.fn_metadata.arg_model.model_fields)
+    tool.fn_metadata.arg_model = Replaced
+    tool.parameters.pop("title")
+    async with Client(server._lowlevel_server.make_isthmus_server()) as client:
+        (listed,) = await client.list_tools()
+        assert "title" not in listed.input_schema
+        assert (await client.call_tool("add", {"a": 1})).text == "42"
+    with pytest.raises(AttributeError, match=r"no 'request_handlers' in isthmus"):
+        _ = server._lowlevel_server.request_handlers

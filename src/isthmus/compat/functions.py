@@ -71,7 +71,7 @@ class FunctionTool:
             if field.annotation is not str
             for key in (name, field.alias or name)
         }
-        self._validate = self.model.model_validate
+        self._validate: Callable[[Any], Any] = self.model.model_validate
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
@@ -95,9 +95,22 @@ class FunctionTool:
             if type(value) is str and key in self._parsed:
                 given[key] = parse_json_text(value)
         bound = self._validate(given)
+        if not isinstance(bound, BaseModel):  # of a model that a program put in place
+            replaced: dict[str, Any] = bound.model_dump_one_level()
+            return replaced
         if self._renamed:
             return {alias: getattr(bound, name) for name, alias in self._names.items()}
         return {name: getattr(bound, name) for name in self._names}
+
+    @property
+    def arg_model(self) -> Any:
+        """The model of the arguments, as ``mcp`` calls it; a program may put another one in its place."""
+        return self.model
+
+    @arg_model.setter
+    def arg_model(self, model: Any) -> None:
+        self.model = model
+        self._validate = model.model_validate
 
     async def call(self, bound: dict[str, Any], context: Any, run_in_thread: RunInThread) -> Any:
         """Call the function with bound arguments, and the context where it takes one."""

@@ -1,5 +1,6 @@
-"""Low-level server below an ``MCPServer``, as far as programs reach for it: to name it, to serve it, to connect to it."""
+"""Private parts of an ``MCPServer``, as far as programs reach for them: the low-level server, and the tools."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from isthmus.compat.mcp.lowlevel import InitializationOptions, run_streams
@@ -52,3 +53,30 @@ class LowLevelView:
             f"the low-level server of an MCPServer has no {attribute!r} in isthmus: use the methods of "
             "MCPServer, see docs/guide/compat.md"
         )
+
+
+class ToolManagerView:
+    """Tools of a high-level server, to look at: ``server._tool_manager``.
+
+    Args:
+        server: the high-level server.
+        tools: its tools by name.
+    """
+
+    def __init__(self, server: Any, tools: Mapping[str, Any]) -> None:
+        self._server = server
+        self._tools = tools
+
+    def get_tool(self, name: str) -> Any:
+        """A tool by its name, or None."""
+        return self._tools.get(name)
+
+    def list_tools(self) -> list[Any]:
+        """All tools."""
+        return list(self._tools.values())
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Any = None, **_: Any
+    ) -> Any:
+        """Call a tool."""
+        return await self._server.call_tool(name, arguments, context)

@@ -23,12 +23,13 @@ from isthmus.compat.exceptions import (
     UnexpectedToolError,
     UrlElicitationRequiredError,
 )
-from isthmus.compat.functions import FunctionTool, get_function_name
+from isthmus.compat.functions import FunctionTool, decode_arguments, get_function_name
 from isthmus.compat.mcp.context import Context
 from isthmus.compat.mcp.lowlevel import (
     ReadResourceContents,
     find_library_version,
     make_contents,
+    split_result,
 )
 from isthmus.compat.mcp.prompts import Prompt
 from isthmus.compat.mcp.resolve import ResolverRun, find_resolved
@@ -37,7 +38,9 @@ from isthmus.compat.outputs import dump_wire
 from isthmus.compat.placement import run_placed, run_placed_async
 from isthmus.compat.session import REQUEST, ForeignRequest
 from isthmus.wire import (
+    CallToolParams,
     CallToolResult,
+    InputRequiredResult,
     PromptsCapability,
     ResourcesCapability,
     ServerCapabilities,
@@ -105,6 +108,11 @@ class Tool:
     def from_function(cls, fn: Callable[..., Any], **given: Any) -> "Tool":
         """The tool of a function."""
         return cls(fn, **given)
+
+    @property
+    def fn_metadata(self) -> FunctionTool:
+        """The tool's function: ``fn_metadata.arg_model`` is the model of its arguments."""
+        return self.function
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
@@ -199,6 +207,13 @@ class MCPServer(Backend):
     def _mcp_server(self) -> Any:
         """The low-level server, as 1.x calls it."""
         return self._lowlevel_server
+
+    @property
+    def _tool_manager(self) -> Any:
+        """The tools, for programs that reach for them."""
+        from isthmus.compat.mcp.lowlevel_view import ToolManagerView
+
+        return ToolManagerView(self, self._tools)
 
     def _change(self, method: str, change: tuple[str, str | None]) -> None:
         self._lists.pop(method, None)
@@ -402,8 +417,11 @@ class MCPServer(Backend):
                 return types.EmptyResult()
 
     async def _serve_call(self, params: Any, request: ForeignRequest) -> Any:
+        context = Context(request, self)
         try:
-            return await self.run_tool(params.name, params.arguments, Context(request, self))
+            if type(self).call_tool is not MCPServer.call_tool:  # a subclass has its own
+                return await call_overridden(self, params, context)
+            return await self.run_tool(params.name, params.arguments, context)
         except (MCPError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -496,6 +514,8 @@ class MCPServer(Backend):
             ToolError: there is none of this name, its arguments do not fit, or it failed.
         """
         result = await self.run_tool(name, arguments, context or self.get_context())
+        if isinstance(result, InputRequiredResult):
+            return types.InputRequiredResult.model_validate_json(encode(result))
         return types.CallToolResult.model_validate_json(encode(result))
 
     async def read_resource(self, uri: Any, context: Context | None = None) -> Any:
@@ -652,3 +672,13 @@ def list_one(item: Any) -> Any:
 
 
 __all__ = ["Context", "FastMCP", "MCPServer", "Resource", "Tool"]
+
+
+async def call_overridden(server: MCPServer, params: CallToolParams, context: Context) -> Any:
+    """The result of a call by the ``call_tool`` of a subclass, which may give content alone, as in 1.x."""
+    arguments = {} if params.arguments is UNSET else decode_arguments(params.arguments)
+    given = await server.call_tool(params.name, arguments, context)
+    if isinstance(given, types.CallToolResult | types.InputRequiredResult):
+        return given
+    content, structured = split_result(given)
+    return types.CallToolResult(content=content, structured_content=structured)
