@@ -335,6 +335,14 @@ SNIPPETS = {
 }
 
 
+def test_an_annotated_server_becomes_native(tmp_path):
+    """The annotation is the name of the class, which changes with it; an alias stays."""
+    made = migrate(tmp_path, 'from fastmcp import FastMCP as F\n\napp: F = F(name="it")\n')
+    assert made == 'from isthmus import Server as F\n\napp: F = F(name="it", sanitise=None)\n'
+    made = migrate(tmp_path, 'from fastmcp import FastMCP\n\napp: FastMCP = FastMCP("it",)\n')
+    assert made == 'from isthmus import Server\n\napp: Server = Server("it", sanitise=None,)\n'
+
+
 def migrate(folder, text, *, native=True):
     """The new text of a program that is alone in its folder."""
     path = folder / "server.py"
@@ -452,7 +460,7 @@ STAYING = [
     ),
     (
         FASTMCP,
-        "def g(a: str) -> int:\n    return int(a)  # here\n\n@mcp.tool\ndef f(a: str) -> int:\n    return g(a)",
+        "def g(a: str) -> int:\n    return int(a)\n\n@mcp.tool\ndef f(a: str) -> int:\n    return g(a)  # here",
         "what may be raised",
     ),
     (
@@ -475,6 +483,7 @@ STAYING = [
     (FASTMCP, "@wraps\n@mcp.tool  # here\ndef f() -> int:\n    return 1", "other decorators"),
     (FASTMCP, "def f() -> int:\n    return 1\n\nmcp.add_tool(f)  # here", "this use of mcp"),
     (FASTMCP, "run(mcp)  # here", "this use of mcp"),
+    (FASTMCP, "other: object = FastMCP('other')  # here", "this type of the server"),
     (FASTMCP, "def f(mcp):  # here\n    pass", "this use of mcp"),
     (FASTMCP, "class Server:  # here\n    pass", "something else that is called Server"),
     (FASTMCP, "from flask import Server  # here", "also imported from elsewhere"),

@@ -63,12 +63,43 @@ def make_program(draw):
     return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
 
 
-def migrate(text):
+NATIVE_STATEMENTS = st.sampled_from(
+    [
+        "from mcp.server.fastmcp import FastMCP, Context",
+        "from fastmcp import FastMCP as F",
+        'app = FastMCP("a")',
+        'app = F("a",  # kept\n    instructions="ä")',
+        "@app.tool()\ndef add(a: int) -> int:\n    return a + 1",
+        "@app.tool(  # kept\n    'b',\n)\nasync def tell(ctx: Context) -> str:\n    await ctx.info('x')\n    return 'x'",
+        "@app.tool()\ndef break_it(a: str) -> int:\n\treturn int(a)",
+        "if True:\n    app.run('streamable-http')",
+        "print(app)",
+        "import os",
+    ]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(NATIVE_STATEMENTS, max_size=8), make_program(), st.sampled_from(["\n", "\r\n"]))
+def test_a_second_run_to_native_changes_nothing(statements, program, newline):
+    """The native step is done once, whatever becomes native; and what is native parses."""
+    head = ["from mcp.server.fastmcp import FastMCP, Context", 'app = FastMCP("a")']
+    for text in (
+        newline.join("\n".join(["from fastmcp import FastMCP as F", *statements]).split("\n")),
+        newline.join("\n".join([*head, *statements]).split("\n")),
+        program,
+    ):
+        once = migrate(text, native=True)
+        ast.parse(once)
+        assert migrate(once, native=True) == once
+
+
+def migrate(text, *, native=False):
     """The new text of a program that is alone in its folder."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "server.py")
         path.write_bytes(text.encode())
-        migration = migrate_project(Path(folder))
+        migration = migrate_project(Path(folder), native=native)
         migration.write()
         return path.read_bytes().decode()
 

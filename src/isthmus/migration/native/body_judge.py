@@ -12,6 +12,7 @@ import libcst as cst
 
 from isthmus.migration.edits import Span, TextEdits
 from isthmus.migration.native.module_text import (
+    FacadeReason,
     ModuleText,
     is_number_literal,
     read_text_literal,
@@ -233,7 +234,10 @@ class BodyJudge:
         outer = self._context, self._receivers
         self._context, self._receivers = None, self._list_receivers(function)
         self._entered.append(name.value)
-        self._visit(function.body, guarded=False)
+        try:
+            self._visit(function.body, guarded=False)
+        except FacadeReason as reason:  # it can be caught where the function is called
+            raise self._module.refuse(name, str(reason)) from reason
         self._entered.pop()
         self._context, self._receivers = outer
 

@@ -121,7 +121,7 @@ class _Groups:
     def _check_import(self, each: ProjectImport) -> None:
         """See that what is taken from a module may change with it."""
         judgement = self._judgements.get(each.home)
-        if judgement is None:
+        if judgement is None or not judgement.uses_facade:
             return
         words: str | None = None
         if each.name is None:

@@ -68,9 +68,7 @@ def find_servers(module: ModuleText) -> dict[str, Library]:
     """The servers that a module makes at its top level, by the names that they are assigned to."""
     found: dict[str, Library] = {}
     for node in _list_top_statements(module):
-        if not isinstance(node, cst.Assign) or len(node.targets) != 1:
-            continue
-        target, value = node.targets[0].target, node.value
+        target, value = _split_assignment(node)
         if isinstance(target, cst.Name) and isinstance(value, cst.Call):
             foreign = FOREIGN_NAMES.get(module.find_meaning(value.func) or "")
             if foreign is not None and foreign.role is Role.SERVER and foreign.library is not None:
@@ -122,7 +120,7 @@ class _ModuleJudge:
         self._check_strings()
         for node in walk_nodes(self._module.tree):
             match node:
-                case cst.Assign():
+                case cst.Assign() | cst.AnnAssign():
                     self._judge_server(node)
                 case cst.Call():
                     self._judge_run(node)
@@ -252,18 +250,35 @@ class _ModuleJudge:
 
     # Servers
 
-    def _judge_server(self, node: cst.Assign) -> None:
-        """Rewrite ``mcp = FastMCP("name")``."""
-        call = node.value
+    def _judge_server(self, node: cst.Assign | cst.AnnAssign) -> None:
+        """Rewrite ``mcp = FastMCP("name")``, also with an annotation."""
+        target, call = _split_assignment(node)
         if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name):
             return
         binding = self._bindings.get(call.func.value)
         if binding is None or binding.foreign.role is not Role.SERVER:
             return
-        target = node.targets[0].target
         if not isinstance(target, cst.Name) or target.value not in find_servers(self._module):
             return
-        library = self._servers[target.value]
+        self._check_options(call, self._servers[target.value])
+        names: list[cst.BaseExpression] = [call.func]
+        if isinstance(node, cst.AnnAssign):
+            names.append(node.annotation.annotation)
+        for each in names:
+            if not isinstance(each, cst.Name) or each.value != call.func.value:
+                raise self._module.refuse(each, "this type of the server has no native spelling")
+            if not binding.is_alias:
+                self.found.edits.replace(self._module.span_of(each), "Server")
+            self._known.add(id(each))
+        self._calls.rewrite(call, {}, ["sanitise=None"])
+        self._known.add(id(target))
+
+    def _check_options(self, call: cst.Call, library: Library) -> None:
+        """See that the options of a server's constructor are the same natively.
+
+        Raises:
+            FacadeReason: one is not.
+        """
         given = read_keywords(call, self._module.refuse, positional=("name",))
         for name, argument in given.items():
             if name not in SERVER_OPTIONS[library]:
@@ -272,10 +287,6 @@ class _ModuleJudge:
                 raise self._module.refuse(argument, f"{name} is not a plain text")
         if "name" not in given:
             raise self._module.refuse(call, "a native server has a name")
-        if not binding.is_alias:
-            self.found.edits.replace(self._module.span_of(call.func), "Server")
-        self._calls.rewrite(call, {}, ["sanitise=None"])
-        self._known |= {id(call.func), id(target)}
 
     def _judge_run(self, call: cst.Call) -> None:
         """Rewrite ``mcp.run(…)``."""
@@ -447,6 +458,17 @@ class _ModuleJudge:
                     found.update(each.value for each in list_targets(node))
         found.update(bound for bound, _ in self._list_other_imports())
         return found
+
+
+def _split_assignment(
+    node: cst.CSTNode,
+) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
+    """The target and the value of an assignment to one target; nothing for other statements."""
+    if isinstance(node, cst.Assign) and len(node.targets) == 1:
+        return node.targets[0].target, node.value
+    if isinstance(node, cst.AnnAssign):
+        return node.target, node.value
+    return None, None
 
 
 def _is_foreign(node: cst.ImportFrom) -> bool:
