@@ -4,9 +4,9 @@ import os
 
 TRIES_ALL = os.environ.get("EXAMPLES") == "all"  # as the step `properties` of .ci/run sets it
 
-PART_OF_ALL = 0.4
+PART_OF_ALL = 0.1
 
-FEW_EXAMPLES = 20  # below which there is nothing to save
+FEW_EXAMPLES = 10  # below which there is nothing to save
 
 
 def count_examples(all: int) -> int:
