@@ -6,12 +6,15 @@ import pytest
 
 RESERVED = range(-32099, -31999)
 DEFINED = {-32002, -32020, -32021, -32022, -32042}
-# What other servers send, and we only read.
+# What other servers send: we only read it, or a program that was written for their library sends it (ADR 0124).
 HEARD = {
     ("transports/http/client/channel.py", -32000),
     ("transports/http/client/channel.py", -32001),
     ("compat/types/table.py", -32000),  # constants that mcp.types has; nothing here sends them
     ("compat/types/table.py", -32001),
+    ("compat/fastmcp/server/middleware/rate_limiting.py", -32000),
+    ("compat/fastmcp/server/middleware/error_handling.py", -32000),
+    ("compat/fastmcp/server/middleware/error_handling.py", -32001),
 }
 
 

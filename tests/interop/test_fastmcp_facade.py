@@ -13,7 +13,9 @@ from support.compat.facades import UNDER_FACADE, declare_installed
 
 pytestmark = pytest.mark.interop
 
-PROGRAM = Path(__file__).parent / "programs" / "fastmcp_tour.py"
+PROGRAMS = Path(__file__).parent / "programs"
+PROGRAM = PROGRAMS / "fastmcp_tour.py"
+LAYERS = PROGRAMS / "fastmcp_layers.py"
 
 CALLS = [
     ("add", {"a": 1}),
@@ -54,6 +56,38 @@ PROMPTS = [
     ("ask", {"topic": "t", "n": "q"}),
     ("nobody", {}),
 ]
+
+
+LAYERED_CALLS = [
+    *(("cached", {"n": n}) for n in (1, 1, 2, "x")),
+    ("flaky", {}),
+    *[("limited", {})] * 3,
+    *[("windowed", {})] * 2,
+    *(("long", {"n": n}) for n in (5, 10, 400)),
+    *(("fail", {"kind": kind}) for kind in ("value", "key", "time", "os")),
+    ("nobody", {}),
+]
+
+LAYERED_READS = ["data://one", "data://one", "data://broken", "data://none"]
+
+
+async def record_layers(command):
+    """What a server with ready-made middleware answers, and what it has logged of each answer."""
+    said = []
+    async with Client(command, revision="2025-11-25") as client:
+        asks = [
+            (client.list_tools, ()),
+            *((client.call_tool, one) for one in LAYERED_CALLS),
+            *((client.read_resource, (uri,)) for uri in LAYERED_READS),
+        ]
+        for ask, given in asks:
+            try:
+                answer = describe_answer(await ask(*given))
+            except IsthmusError as error:
+                answer = [type(error).__name__, str(error)]
+            lines = (await client.call_tool("told")).structured_content
+            said.append([given, answer, lines])
+    return msgspec.to_builtins(said)
 
 
 async def record_answers(command, revision):
@@ -105,5 +139,18 @@ async def test_a_program_answers_as_under_fastmcp(python_of, tmp_path, revision)
     )
 
     expected, found = await record_answers(theirs, revision), await record_answers(ours, revision)
+
+    assert expected == found
+
+
+async def test_ready_middleware_answers_and_logs_as_under_fastmcp(python_of, tmp_path):
+    """Ours: limits, translated failures, retries, cut and kept results, and the lines of loggers are the same."""
+    python = str(python_of("fastmcp"))
+    theirs = Command(python, str(LAYERS))
+    ours = Command(
+        sys.executable, "-c", UNDER_FACADE, str(LAYERS), declare_installed(tmp_path, python)
+    )
+
+    expected, found = await record_layers(theirs), await record_layers(ours)
 
     assert expected == found

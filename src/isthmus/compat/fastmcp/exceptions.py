@@ -2,6 +2,11 @@
 
 import logging
 
+from isthmus.errors import CapabilityMissing, Refuse, UrlRequired
+
+# Errors of isthmus that are answers already: nothing translates them
+OWN_ERRORS = (Refuse, CapabilityMissing, UrlRequired)
+
 
 class FastMCPError(Exception):
     """Error of a server written for fastmcp: its text reaches the client.

@@ -28,6 +28,10 @@ class Flavour:
         prefixes_resources: the names of mounted resources have a prefix, too.
         missing_code, missing_text: the error for a resource that is not there.
         failed_code, unknown_code: the error codes for what else fails, and for an unknown prompt.
+        refuses_calls: an error of JSON-RPC that middleware raises is the answer to a call, too, and no result of it.
+        translates_subclasses: ``ErrorHandlingMiddleware`` knows an exception by the classes above its own.
+        retries_causes: ``RetryMiddleware`` looks at what caused an exception.
+        hides_cut_schemas: tools whose results ``ResponseLimitingMiddleware`` may cut are listed without output schemas.
         prompt_note: what arguments of prompts that are no text say of themselves.
     """
 
@@ -50,6 +54,10 @@ class Flavour:
     missing_text: str = "Resource not found: {uri!r}"
     failed_code: int = -32603
     unknown_code: int = -32602
+    refuses_calls: bool = True
+    translates_subclasses: bool = True
+    retries_causes: bool = True
+    hides_cut_schemas: bool = True
     prompt_note: str = "Provide a value matching the following JSON schema: {schema}. Encode non-string values as JSON."
 
 
@@ -66,6 +74,9 @@ FASTMCP3 = replace(
     missing_text="Resource not found: Unknown resource: {uri!r}",
     failed_code=0,
     unknown_code=0,
+    refuses_calls=False,
+    translates_subclasses=False,
+    hides_cut_schemas=False,
     prompt_note="Provide as a JSON string matching the following schema: {schema}",
 )
 
@@ -79,6 +90,7 @@ FASTMCP2 = replace(
     quotes_unknown=False,
     writes_compact_json=True,
     prefixes_resources=True,
+    retries_causes=False,
     missing_code=0,
     missing_text="Unknown resource: {uri!r}",
 )
@@ -98,7 +110,8 @@ def find_flavour(installed: str) -> Flavour:
         int(part) if part.isdecimal() else 0 for part in f"{installed}.0".split(".")[:2]
     )
     if major >= 4:
-        return FASTMCP4 if (major, minor) >= (4, 2) else replace(FASTMCP4, refuses_missing=False)
+        older = replace(FASTMCP4, refuses_missing=False, translates_subclasses=False)
+        return FASTMCP4 if (major, minor) >= (4, 2) else older
     if major == 3:
         return FASTMCP3
     return replace(FASTMCP2, has_outputs=minor >= 10, inlines_schemas=minor >= 14)

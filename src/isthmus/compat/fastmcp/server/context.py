@@ -138,6 +138,7 @@ class Context:
         self._link = link
         self._tokens: list[Token[Context | None]] = []
         self._values: dict[str, Any] = {}
+        self._questions: list[str] = []
 
     async def __aenter__(self) -> Self:
         outer = CURRENT.get()
@@ -149,7 +150,7 @@ class Context:
     def _inherit(self, outer: Mapping[str, Any]) -> None:
         """Take over the request of the context around this one."""
         self._own, self._link = self._own or outer["_own"], self._link or outer["_link"]
-        self._values = outer["_values"]
+        self._values, self._questions = outer["_values"], outer["_questions"]
 
     async def __aexit__(self, *_: object) -> None:
         CURRENT.reset(self._tokens.pop())
@@ -166,6 +167,11 @@ class Context:
                 "session is not available because the MCP session has not been established yet."
             )
         return self._own
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether the client has been asked something while this request was served."""
+        return bool(self._questions)
 
     def find_own(self) -> "OwnContext[Any] | None":
         """The context of isthmus; None outside of a request."""
@@ -308,6 +314,7 @@ class Context:
         from isthmus.compat.fastmcp.server import elicitation
 
         form = elicitation.make_form(response_type, response_title, response_description)
+        self._questions.append("elicitation/create")
         answer = await self.own.elicit(message, form.schema)
         if isinstance(answer, Accepted):
             return elicitation.AcceptedElicitation(data=form.read(answer.value))
@@ -352,6 +359,7 @@ class Context:
     ) -> Any:
         """Have the client's model write a message; gives a ``CreateMessageResult``."""
         listed = [messages] if isinstance(messages, str) else list(messages)
+        self._questions.append("sampling/createMessage")
         sampled = await self.own.sample(
             [one if isinstance(one, str) else to_sampling_message(one) for one in listed],
             max_tokens=max_tokens,
@@ -372,6 +380,7 @@ class Context:
 
     async def list_roots(self) -> list[Any]:
         """Ask where the client lets this server work."""
+        self._questions.append("roots/list")
         root = load_types().Root
         return [root.model_validate(dump_model(one)) for one in await self.own.roots()]
 

@@ -1,5 +1,6 @@
 """Provider: the components of a server written for fastmcp, as isthmus' server offers them."""
 
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from isthmus.compat.fastmcp.exceptions import (
+    OWN_ERRORS,
     DisabledError,
     FastMCPError,
     NotFoundError,
@@ -36,6 +38,8 @@ from isthmus.wire.struct import Wire
 
 if TYPE_CHECKING:
     from isthmus.compat.fastmcp.server.server import FastMCP
+
+logger = logging.getLogger("fastmcp.server")
 
 KINDS_BY_METHOD: dict[str, Kind] = {method: kind for kind, method in LIST_METHODS.items()}
 
@@ -97,7 +101,12 @@ class FacadeProvider:
 
         async def run(own: Any) -> list[Wire]:
             async with Context(facade, own, inbound.link):
-                found = await facade.list_components(kind)
+                try:
+                    found = await facade.list_components(kind)
+                except OWN_ERRORS:
+                    raise
+                except Exception as error:
+                    raise self._refuse(method, error) from error
                 shown = map(inline_schemas, found) if facade.options.inlines_schemas else found
                 return [one.to_wire(one.identifier) for one in shown]
 
@@ -121,7 +130,14 @@ class FacadeProvider:
 
         async def run(own: Any) -> Wire:
             async with Context(facade, own, inbound.link):
-                return await serve(params)
+                try:
+                    return await serve(params)
+                except OWN_ERRORS:
+                    raise
+                except Exception as error:
+                    if serve == self._call_tool and not FLAVOUR.refuses_calls:
+                        return make_error_result(str(error))
+                    raise self._refuse(inbound.method, error) from error
 
         try:
             result: Wire = await run_rounds(run, inbound, params, target, self._settings)
@@ -130,6 +146,17 @@ class FacadeProvider:
                 return make_error_result(f"Error calling tool {target!r}: {lack}")
             raise Refuse(-32602, str(lack)) from lack
         return result
+
+    def _refuse(self, method: str, error: Exception) -> Exception:
+        """The error of JSON-RPC for what middleware raised; the exception itself where details are masked."""
+        from isthmus.compat.exceptions import MCPError  # slow to import, and few requests fail
+
+        if isinstance(error, MCPError):
+            data = error.data
+            return Refuse(error.code, error.message, msgspec.UNSET if data is None else data)
+        logger.error("Error in %s", method, exc_info=error)
+        masked = self._facade.options.mask_error_details and not isinstance(error, FastMCPError)
+        return error if masked else Refuse(FLAVOUR.failed_code, str(error))
 
     async def _call_tool(self, params: Any) -> Wire:
         arguments = {} if params.arguments is UNSET else msgspec.json.decode(params.arguments)

@@ -3,12 +3,13 @@
 import inspect
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from isthmus.compat.fastmcp.components.functions import check_decorated
 from isthmus.compat.fastmcp.exceptions import (
+    OWN_ERRORS,
     FastMCPError,
     NotFoundError,
     PromptError,
@@ -38,12 +39,14 @@ from isthmus.compat.fastmcp.server.registry import (
 )
 from isthmus.compat.fastmcp.server.server_options import ServerOptions, read_options
 from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
-from isthmus.errors import CapabilityMissing, Refuse, UrlRequired, UsageError
+from isthmus.errors import UsageError
 from isthmus.server.server import Server
 
 logger = logging.getLogger("fastmcp.server")
 
-PASSED_ON = (FastMCPError, NotFoundError, Refuse, CapabilityMissing, UrlRequired)
+T = TypeVar("T")
+
+PASSED_ON = (FastMCPError, *OWN_ERRORS)
 
 
 class FastMCP(FacadeRunner):
@@ -67,7 +70,7 @@ class FastMCP(FacadeRunner):
         given = read_options(options)
         self.options: ServerOptions = given
         self.registry = ComponentRegistry(given.duplicates)
-        self.middleware: list[Any] = list(given.middleware)
+        self.middleware: list[Any] = []
         self.sessions = SessionIds()
         self.natives: list[Server[Any]] = []
         self.lifespan_value: Any = None
@@ -85,6 +88,8 @@ class FastMCP(FacadeRunner):
         )
         settings = self.server._settings  # noqa: SLF001 - as `Server.proxy` gives them to its provider
         self.server.add_provider(FacadeProvider(self, settings))
+        for one in given.middleware:
+            self.add_middleware(one)
         for one in given.tools:
             self.add_tool(one)
         if given.include_tags:
@@ -248,6 +253,9 @@ class FastMCP(FacadeRunner):
 
     def add_middleware(self, middleware: Any) -> None:
         """Put a layer around messages, inside those put before."""
+        prepare = getattr(middleware, "prepare_server", None)
+        if prepare is not None:
+            prepare(self.server)
         self.middleware.append(middleware)
 
     def mount(
@@ -409,6 +417,22 @@ class FastMCP(FacadeRunner):
 
             return await compose_layers(self.middleware, serve)(message)
 
+    async def _guard(self, failed: str, kind: type[Exception], work: Awaitable[T]) -> T:
+        """Await work of a component; an exception of the author's becomes one whose text clients may read.
+
+        Args:
+            failed: what clients are told.
+            kind: the exception that tells them.
+            work: the work.
+        """
+        try:
+            return await work
+        except PASSED_ON:
+            raise
+        except Exception as error:
+            logger.exception(failed)
+            raise kind(self.options.describe(failed, error)) from error
+
     async def call_tool(
         self,
         name: str,
@@ -439,14 +463,7 @@ class FastMCP(FacadeRunner):
                 raise NotFoundError(f"Unknown tool: {name!r}")
             mount, inner = mounted
             return await mount.server.call_tool(inner, arguments)
-        try:
-            result: ToolResult = await tool.run(arguments)
-        except PASSED_ON:
-            raise
-        except Exception as error:
-            logger.exception("Error calling tool %r", name)
-            raise ToolError(self.options.describe(f"Error calling tool {name!r}", error)) from error
-        return result
+        return await self._guard(f"Error calling tool {name!r}", ToolError, tool.run(arguments))
 
     async def read_resource(
         self,
@@ -488,15 +505,11 @@ class FastMCP(FacadeRunner):
         raise NotFoundError(f"Unknown resource: {uri!r}")
 
     async def _read(self, uri: str, source: Any, reading: Any) -> ResourceResult:
-        try:
+        async def convert() -> ResourceResult:
             result: ResourceResult = source.convert_result(await reading)
-        except PASSED_ON:
-            raise
-        except Exception as error:
-            logger.exception("Error reading resource %r", uri)
-            text = self.options.describe(f"Error reading resource {uri!r}", error)
-            raise ResourceError(text) from error
-        return result
+            return result
+
+        return await self._guard(f"Error reading resource {uri!r}", ResourceError, convert())
 
     async def render_prompt(
         self,
@@ -527,18 +540,14 @@ class FastMCP(FacadeRunner):
                 raise NotFoundError(f"Unknown prompt: {name!r}")
             mount, inner = mounted
             return await mount.server.render_prompt(inner, arguments)
-        try:
+
+        async def render() -> PromptResult:
             rendered = prompt.render(arguments)
-            result: PromptResult = prompt.convert_result(
-                await rendered if inspect.isawaitable(rendered) else rendered
-            )
-        except PASSED_ON:
-            raise
-        except Exception as error:
-            logger.exception("Error rendering prompt %r", name)
-            text = self.options.describe(f"Error rendering prompt {name!r}", error)
-            raise PromptError(text) from error
-        return result
+            found = await rendered if inspect.isawaitable(rendered) else rendered
+            result: PromptResult = prompt.convert_result(found)
+            return result
+
+        return await self._guard(f"Error rendering prompt {name!r}", PromptError, render())
 
 
 def find_own_context() -> Any:

@@ -6,6 +6,7 @@ _MIDDLEWARE = "isthmus.compat.fastmcp.server.middleware"
 
 _HOMES = {
     **dict.fromkeys(("Middleware", "MiddlewareContext", "CallNext"), f"{_MIDDLEWARE}.middleware"),
+    "PingMiddleware": f"{_MIDDLEWARE}.ping",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - the keys of the table
