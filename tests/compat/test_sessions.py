@@ -170,3 +170,69 @@ async def test_a_server_that_cannot_be_reached_is_a_closed_connection():
         with pytest.raises(McpError, match="Connection closed") as error:
             await session.initialize()
     assert error.value.error.code == -32000
+
+
+@pytest.mark.parametrize("kind", ["low", "high"])
+async def test_a_session_and_a_server_meet_at_streams_in_memory(kind):
+    """Façade: as tests of 1.x write it, with Server.run as a task beside the session; the task ends with the streams."""
+    from mcp import ClientSession
+    from mcp.server.fastmcp import FastMCP
+    from mcp.shared.memory import create_client_server_memory_streams
+
+    high = FastMCP("high")
+
+    @high.tool()
+    def say() -> str:
+        return "say"
+
+    server = make_server() if kind == "low" else high._mcp_server
+    async with create_client_server_memory_streams() as (client_streams, server_streams):
+        options = server.create_initialization_options()
+        serving = asyncio.create_task(server.run(*server_streams, options))
+        async with ClientSession(*client_streams) as session:
+            opened = await session.initialize()
+            assert opened.serverInfo.name == kind
+            assert (await session.call_tool("say", {})).content[0].text == "say"
+    await asyncio.wait_for(serving, 10)
+
+
+def test_the_tests_of_a_server_run_on_the_facades(tmp_path):
+    """Façade: pytest under isthmus run --compat, with a test as servers of 1.x have it."""
+    import subprocess
+    import sys
+
+    (tmp_path / "test_server.py").write_text(
+        "import asyncio\n"
+        "from mcp.server.fastmcp import FastMCP\n"
+        "from mcp.shared.memory import create_connected_server_and_client_session\n"
+        "server = FastMCP('sums')\n"
+        "@server.tool()\n"
+        "def add(a: int) -> int:\n"
+        "    return a\n"
+        "async def call():\n"
+        "    async with create_connected_server_and_client_session(server._mcp_server) as session:\n"
+        "        return await session.call_tool('add', {'a': 3})\n"
+        "def test_add():\n"
+        "    assert asyncio.run(call()).structuredContent == {'result': 3}\n",
+        encoding="utf-8",
+    )
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "isthmus",
+            "run",
+            "--compat",
+            "pytest",
+            "--",
+            "-q",
+            "test_server.py",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
+    assert "1 passed" in ended.stdout

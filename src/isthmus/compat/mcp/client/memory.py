@@ -1,11 +1,15 @@
 """Sessions in memory under the names of ``mcp.shared.memory``, for tests of servers."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from isthmus.client.targets import Target, memory_target
 from isthmus.compat.mcp.client.session import ClientSession
 from isthmus.compat.mcp.client.streams import make_streams
+from isthmus.compat.mcp.stdio import StandardStream
+from isthmus.runtime.channel import Channel
 
 
 @asynccontextmanager
@@ -58,3 +62,49 @@ class InMemoryTransport:
 
     async def __aexit__(self, *_: object) -> None:
         await self._server.close()
+
+
+class MemoryStream(StandardStream):
+    """Stream of a server in memory: ``Server.run`` takes it, and serves the session at its other end.
+
+    Args:
+        name: of the stream.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._server: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._closed = asyncio.Event()
+
+    async def serve(self, server: Any, options: Any = None) -> None:
+        """Serve the session until the streams are closed.
+
+        Args:
+            server: a server of a façade.
+            options: what it says of itself.
+        """
+        made = server.make_isthmus_server(options)
+        self._server.set_result(made)
+        try:
+            await self._closed.wait()
+        finally:
+            await made.close()
+
+    async def dial(self) -> Channel:
+        """Connect to the server, once it is there."""
+        return await memory_target(await self._server).dial()
+
+    def end(self) -> None:
+        """Have the server end."""
+        self._closed.set()
+        self._server.cancel()
+
+
+@asynccontextmanager
+async def create_client_server_memory_streams() -> AsyncIterator[tuple[Any, Any]]:
+    """Give two streams for ``ClientSession`` and two for ``Server.run``."""
+    served = MemoryStream("read")
+    try:
+        yield make_streams(Target("memory", served.dial)), (served, StandardStream("write"))
+    finally:
+        served.end()
