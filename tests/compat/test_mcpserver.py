@@ -253,3 +253,62 @@ async def test_programs_reach_for_a_tool_and_replace_the_model_of_its_arguments(
         assert (await client.call_tool("add", {"a": 1})).text == "42"
     with pytest.raises(AttributeError, match=r"no 'request_handlers' in isthmus"):
         _ = server._lowlevel_server.request_handlers
+
+
+@pytest.mark.parametrize("level", ["low", "high"])
+async def test_cache_hints_are_those_of_the_program(level):
+    """Façade of mcp 2: CacheHint for lists, discovery and what is read, since 2026-07-28."""
+    from mcp.server import CacheHint, Server
+    from mcp.server.mcpserver import MCPServer
+    from mcp.types import ListResourcesResult, ReadResourceResult, TextResourceContents
+
+    hints = {
+        "resources/list": CacheHint(ttl_ms=5000, scope="public"),
+        "resources/read": CacheHint(ttl_ms=70),
+        "server/discover": CacheHint(ttl_ms=9),
+    }
+
+    async def list_resources(_ctx, _params):
+        return ListResourcesResult(resources=[])
+
+    async def read(_ctx, params):
+        return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, text="tea")])
+
+    if level == "high":
+        server = MCPServer("kept", cache_hints=hints)
+        server.resource("notes://x")(lambda: "tea")
+    else:
+        server = Server(
+            "kept",
+            cache_hints=hints,
+            on_list_resources=list_resources,
+            on_read_resource=read,
+        )
+    async with Client(server.make_isthmus_server(), revision="2026-07-28", cache=False) as client:
+        listed = await client.request("resources/list", {})
+        assert (listed["ttlMs"], listed["cacheScope"]) == (5000, "public")
+        taken = await client.request("resources/read", {"uri": "notes://x"})
+        assert (taken["ttlMs"], taken["cacheScope"]) == (70, "private")
+        found = await client.request("server/discover", {})
+        assert (found["ttlMs"], found["cacheScope"]) == (9, "private")
+
+
+def test_cache_hints_for_other_methods_are_refused():
+    """As in mcp 2: a ValueError when the server is made."""
+    from mcp.server import CacheHint
+    from mcp.server.mcpserver import MCPServer
+
+    with pytest.raises(ValueError, match="cache_hints keys must be cacheable methods"):
+        MCPServer("kept", cache_hints={"tools/call": CacheHint()})
+
+
+async def test_a_program_changes_the_options_of_its_first_answer():
+    """Façade of 1.x: InitializationOptions are a model, whose copy may say something else."""
+    from mcp.server import Server
+
+    server = Server("low")
+    options = server.create_initialization_options()
+    assert "instructions" in type(options).model_fields
+    changed = options.model_copy(update={"instructions": "Ask."})
+    async with Client(server.make_isthmus_server(changed)) as client:
+        assert client.instructions == "Ask."

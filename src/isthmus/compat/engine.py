@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from isthmus.compat import types
+from isthmus.compat.caching import NO_HINT, CacheHint, hint_read, make_list_options
 from isthmus.compat.exceptions import MCPError
 from isthmus.compat.outputs import decode_questions, dump_wire
 from isthmus.compat.session import REQUEST, ForeignRequest
@@ -93,6 +94,7 @@ class Backend:
         notification_options: which lists it says that change (up to 2025-11-25).
         extensions: the settings of its extensions.
         experimental: its experimental capabilities; None where it says nothing of any.
+        cache_hints: how long and by whom its results may be kept, by method.
         tells_errors: clients of every revision are told the text of unexpected exceptions.
     """
 
@@ -110,6 +112,7 @@ class Backend:
         self.notification_options = NotificationOptions()
         self.extensions: dict[str, Any] = {}
         self.experimental: dict[str, Any] | None = None
+        self.cache_hints: dict[str, CacheHint] = {}
 
     def find_capabilities(self) -> ServerCapabilities:
         """The capabilities of what it has now."""
@@ -272,7 +275,8 @@ class ForeignProvider:
         REQUEST.set(request)
         try:
             if not (backend.middleware or backend.takes_context(method, params)):
-                return to_wire(method, await backend.serve(method, params, request))
+                answered = to_wire(method, await backend.serve(method, params, request))
+                return hint_read(answered, backend.cache_hints)
             answer: Wire | Raw = await load_run_rounds()(
                 _make_body(self, method, params, request), inbound, params, _get_key(params),
                 self._settings,
@@ -285,7 +289,8 @@ class ForeignProvider:
         """Serve a request inside the layers of the server's middleware."""
         backend = self._backend
         if not backend.middleware:
-            return to_wire(method, await backend.serve(method, params, request))
+            answered = to_wire(method, await backend.serve(method, params, request))
+            return hint_read(answered, backend.cache_hints)
         first = request.make_context()
 
         async def call(context: Any) -> Any:
@@ -294,7 +299,8 @@ class ForeignProvider:
                 changed = msgspec.convert(context.params, type(params))
             return await backend.serve(method, changed, request)
 
-        return to_wire(method, await self._run_layers(call, request, first))
+        answered = to_wire(method, await self._run_layers(call, request, first))
+        return hint_read(answered, backend.cache_hints)
 
     async def _run_layers(
         self, call: Callable[[Any], Awaitable[Any]], request: ForeignRequest, first: Any = None
@@ -365,9 +371,9 @@ def read_list_result(method: str, result: Any) -> Sequence[Wire]:
     return items
 
 
-def keep_list(items: Sequence[Wire]) -> ProvidedItems:
-    """A list that stays the same until it changes."""
-    return ProvidedItems(items, meta={}, cache_scope="private", ttl_ms=0)
+def keep_list(items: Sequence[Wire], hint: CacheHint = NO_HINT) -> ProvidedItems:
+    """A list that stays the same until it changes, with the hint of its method."""
+    return ProvidedItems(items, meta={}, cache_scope=hint.scope, ttl_ms=hint.ttl_ms)
 
 
 def make_server(
@@ -396,6 +402,7 @@ def make_server(
             yield value
 
     given = {key: value for key, value in options.items() if value is not None}
+    given |= make_list_options(backend.cache_hints)
     server: Server[Any] = Server(name, lifespan=open_lifespan, sanitise=None, redact=None, **given)
     provider = ForeignProvider(backend, server._settings)  # noqa: SLF001 - as Server.proxy does it
     server.add_provider(provider)

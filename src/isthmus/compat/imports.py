@@ -88,6 +88,7 @@ MOVED = {
     },
     "mcp.server.models": "isthmus.compat.mcp.lowlevel",
     "mcp.server.stdio": "isthmus.compat.mcp.stdio",
+    "mcp.server.caching": "isthmus.compat.caching",
     "mcp.server.context": "isthmus.compat.session",
     "mcp.server.session": "isthmus.compat.session",
     "mcp.server.elicitation": "isthmus.compat.mcp.context",

@@ -26,6 +26,7 @@ _HOMES = {
 HOMES = {
     **{name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names.split()},
     **dict.fromkeys(("Image", "Audio"), "isthmus.compat.media"),
+    "CacheHint": "isthmus.compat.caching",
     **dict.fromkeys(("ServerRequestContext", "ServerSession"), "isthmus.compat.session"),
     **dict.fromkeys(
         (

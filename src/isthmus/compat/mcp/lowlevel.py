@@ -7,8 +7,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
+from pydantic import BaseModel
 
 from isthmus.compat import types
+from isthmus.compat.caching import check_hints
 from isthmus.compat.engine import (
     ITEMS_BY_METHOD,
     MAX_PAGES,
@@ -53,10 +55,10 @@ CONSTRUCTOR_HANDLERS = {
 }
 
 
-class InitializationOptions:
+class InitializationOptions(BaseModel):
     """What a server says of itself when a client begins.
 
-    Args:
+    Attributes:
         server_name: its name.
         server_version: its version.
         capabilities: isthmus finds them by the handlers.
@@ -67,25 +69,14 @@ class InitializationOptions:
         description: what it is.
     """
 
-    def __init__(
-        self,
-        server_name: str,
-        server_version: str = "",
-        capabilities: Any = None,
-        instructions: str | None = None,
-        website_url: str | None = None,
-        icons: Any = None,
-        title: str | None = None,
-        description: str | None = None,
-    ) -> None:
-        self.server_name = server_name
-        self.server_version = server_version
-        self.capabilities = capabilities
-        self.instructions = instructions
-        self.website_url = website_url
-        self.icons = icons
-        self.title = title
-        self.description = description
+    server_name: str
+    server_version: str = ""
+    capabilities: Any = None
+    instructions: str | None = None
+    website_url: str | None = None
+    icons: Any = None
+    title: str | None = None
+    description: str | None = None
 
 
 class ReadResourceContents(NamedTuple):
@@ -110,9 +101,11 @@ class Server(Backend):
         *,
         title: str | None = None,
         description: str | None = None,
+        cache_hints: Mapping[str, Any] | None = None,
         **given: Any,
     ) -> None:
         super().__init__()
+        self.cache_hints = check_hints(cache_hints)
         self.name, self.version, self.instructions = name, version or "", instructions
         self.title, self.description, self.website_url = title, description, website_url
         self.icons = icons
@@ -124,7 +117,7 @@ class Server(Backend):
             if key in CONSTRUCTOR_HANDLERS:
                 if handler is not None:
                     self._handlers[CONSTRUCTOR_HANDLERS[key]] = handler
-            elif key not in {"cache_hints", "get_tool_input_schema"}:
+            elif key != "get_tool_input_schema":
                 raise TypeError(f"Server.__init__() got an unexpected keyword argument {key!r}")
 
     def __class_getitem__(cls, item: Any) -> Any:
@@ -244,14 +237,14 @@ class Server(Backend):
         if notification_options is not None:
             self.notification_options = notification_options
         return InitializationOptions(
-            self.name,
-            self.version,
-            self.get_capabilities(notification_options, experimental_capabilities),
-            self.instructions,
-            self.website_url,
-            self.icons,
-            self.title,
-            self.description,
+            server_name=self.name,
+            server_version=self.version,
+            capabilities=self.get_capabilities(notification_options, experimental_capabilities),
+            instructions=self.instructions,
+            website_url=self.website_url,
+            icons=self.icons,
+            title=self.title,
+            description=self.description,
         )
 
     def get_capabilities(

@@ -36,7 +36,11 @@ class LowLevelView:
     def create_initialization_options(self, *_: Any, **__: Any) -> InitializationOptions:
         """What the server says of itself."""
         server = self._server
-        return InitializationOptions(server.name, server.version, None, server.instructions)
+        return InitializationOptions(
+            server_name=server.name,
+            server_version=server.version,
+            instructions=server.instructions,
+        )
 
     async def run(self, read_stream: Any, write_stream: Any, *_: Any, **__: Any) -> None:
         """Serve on standard input and output, or where the command line has it listen; or a client's stream."""

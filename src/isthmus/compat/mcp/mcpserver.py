@@ -12,6 +12,7 @@ import pydantic
 from msgspec import UNSET
 
 from isthmus.compat import types
+from isthmus.compat.caching import NO_HINT, check_hints
 from isthmus.compat.dialect import MCP1, MCP2, Dialect
 from isthmus.compat.engine import Backend, keep_list, make_server
 from isthmus.compat.exceptions import (
@@ -168,6 +169,7 @@ class MCPServer(Backend):
         )
         self._make_authorizer()  # which refuses a login that cannot be had
         self.dependencies = settings.get("dependencies") or []
+        self.cache_hints = check_hints(settings.get("cache_hints"))
         self.listens = settings.get("subscriptions") is not False
         self.middleware.extend(middleware or ())
         self._lifespan = lifespan
@@ -393,7 +395,10 @@ class MCPServer(Backend):
             held = by_method[method]
             kind = WIRE_BY_METHOD[method]
             listed = [list_one(one) for one in held.values()]
-            kept = keep_list([msgspec.json.decode(dump_wire(one), type=kind) for one in listed])
+            kept = keep_list(
+                [msgspec.json.decode(dump_wire(one), type=kind) for one in listed],
+                self.cache_hints.get(method, NO_HINT),
+            )
             self._lists[method] = kept
         items: Sequence[Wire] = kept
         return items
