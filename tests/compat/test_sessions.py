@@ -236,3 +236,39 @@ def test_the_tests_of_a_server_run_on_the_facades(tmp_path):
     )
     assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
     assert "1 passed" in ended.stdout
+
+
+async def test_messages_of_1_x_are_wrapped_by_their_kind():
+    """Façade: ClientRequest(…) is sent, and a handler matches ServerNotification(root=…), as in 1.x."""
+    from mcp import types
+    from mcp.shared.memory import create_connected_server_and_client_session
+    from pydantic import TypeAdapter
+
+    heard = []
+
+    async def handle(message):
+        match message:
+            case types.ServerNotification(root=types.LoggingMessageNotification()):
+                heard.append(message.root.params.data)
+            case _:
+                raise AssertionError(message)
+
+    async with create_connected_server_and_client_session(
+        make_server(), message_handler=handle
+    ) as session:
+        params = types.CallToolRequestParams(name="say", arguments={})
+        request = types.ClientRequest(types.CallToolRequest(method="tools/call", params=params))
+        said = await session.send_request(request, types.CallToolResult)
+        pinged = await session.send_request(
+            types.ClientRequest(types.PingRequest()), types.EmptyResult
+        )
+        roots = types.ClientNotification(types.RootsListChangedNotification())
+        await session.send_notification(roots)
+    assert said.content[0].text == "say"
+    assert isinstance(pinged, types.EmptyResult)
+    assert heard == ["said"]
+    assert not isinstance(pinged, types.ServerNotification)
+    read = TypeAdapter(types.ServerNotification | None).validate_python(
+        {"method": "notifications/tools/list_changed"}
+    )
+    assert isinstance(read, types.ToolListChangedNotification)

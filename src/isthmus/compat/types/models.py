@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel, to_snake
 
-from isthmus.compat.types.table import ALIASES, CONSTANTS, MESSAGES, MODELS
+from isthmus.compat.types.table import ALIASES, CONSTANTS, MESSAGE_UNIONS, MESSAGES, MODELS
 
 
 class MCPModel(BaseModel):
@@ -36,6 +36,28 @@ class MCPModel(BaseModel):
             super().__setattr__(snake if known else name, value)
 
 
+class MessageModel(MCPModel):
+    """Base of requests and notifications, which in 1.x lie as ``root`` in a model of their kind."""
+
+    @property
+    def root(self) -> Any:
+        """The message itself."""
+        return self
+
+
+class MessageUnion(type):
+    """Metaclass of the kinds of messages: ``ClientRequest(request)`` of 1.x is the request, and an instance of it."""
+
+    members: Any
+
+    def __call__(cls, root: Any) -> Any:
+        """The message itself."""
+        return root
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.members)
+
+
 def _make_text(value: Any) -> Any:
     """The text of a URI that is an object: ``AnyUrl``, as 1.x has it."""
     return value if isinstance(value, str) or value is None else str(value)
@@ -54,6 +76,8 @@ class TypeNames(dict[str, Any]):
             made: Any = _make_model(name, MODELS[name])
         elif name in MESSAGES:
             made = _make_message(name, *MESSAGES[name])
+        elif name in MESSAGE_UNIONS:
+            made = _make_union(name, read_type(ALIASES[name]))
         elif name in ALIASES:
             made = read_type(ALIASES[name])
         elif name in CONSTANTS:
@@ -105,5 +129,14 @@ def _make_message(name: str, method: str, params: str) -> Any:
         "method": (Literal[method], method),
         "params": (kind | None, None) if params.endswith("?") else (kind, ...),
     }
-    model: Any = create_model(name, __base__=MCPModel, __module__="isthmus.compat.types", **fields)
+    where = "isthmus.compat.types"
+    model: Any = create_model(name, __base__=MessageModel, __module__=where, **fields)
     return model
+
+
+def _make_union(name: str, members: Any) -> Any:
+    def describe(_cls: Any, _source: Any, handler: Any) -> Any:
+        return handler(members)  # for fields of this type
+
+    hook = {"__get_pydantic_core_schema__": classmethod(describe)}
+    return MessageUnion(name, (), {"members": members, **hook})

@@ -298,6 +298,12 @@ ALIASES = {
     ),
 }
 
+# Aliases that 1.x has as models which wrap one of the messages.
+MESSAGE_UNIONS = frozenset({
+    *("ClientRequest", "ClientNotification", "ClientResult"),
+    *("ServerRequest", "ServerNotification", "ServerResult", "JSONRPCMessage"),
+})  # fmt: skip
+
 CONSTANTS = {
     "LATEST_PROTOCOL_VERSION": "2026-07-28",
     "DEFAULT_NEGOTIATED_VERSION": "2025-03-26",
