@@ -148,7 +148,11 @@ async def test_ready_middleware_answers_and_logs_as_under_fastmcp(python_of, tmp
     python = str(python_of("fastmcp"))
     theirs = Command(python, str(LAYERS))
     ours = Command(
-        sys.executable, "-c", UNDER_FACADE, str(LAYERS), declare_installed(tmp_path, python)
+        sys.executable,
+        "-c",
+        UNDER_FACADE,
+        str(LAYERS),
+        declare_installed(tmp_path, python, "fastmcp"),
     )
 
     expected, found = await record_layers(theirs), await record_layers(ours)
