@@ -312,3 +312,29 @@ async def test_a_program_changes_the_options_of_its_first_answer():
     changed = options.model_copy(update={"instructions": "Ask."})
     async with Client(server.make_isthmus_server(changed)) as client:
         assert client.instructions == "Ask."
+
+
+@pytest.mark.parametrize(
+    ("library", "data"), [("mcp 2", "resources/templates/list"), ("1.x", None)]
+)
+async def test_a_method_without_a_handler_is_refused_as_by_the_library(library, data):
+    """Façade: mcp 2 says in the data which method that is, 1.x does not."""
+    from mcp.server import Server
+    from mcp.types import ListResourcesResult
+
+    async def list_resources(_ctx, _params):
+        return ListResourcesResult(resources=[])
+
+    async def list_none():
+        return []
+
+    if library == "mcp 2":
+        server = Server("low", on_list_resources=list_resources)
+    else:
+        server = Server("low")
+        server.list_resources()(list_none)
+    async with Client(server.make_isthmus_server(), revision="2025-11-25") as client:
+        with pytest.raises(Refused, match="Method not found") as caught:
+            await client.request("resources/templates/list", {})
+    assert caught.value.code == -32601
+    assert caught.value.data == data

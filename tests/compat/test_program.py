@@ -85,3 +85,18 @@ async def test_a_program_that_puts_standard_error_in_the_place_of_its_output_is_
     (tmp_path / "moved.py").write_text(program, encoding="utf-8")
     async with Client(make_command("moved:main", "--", "tea", cwd=tmp_path)) as client:
         assert "tea" == (await client.call_tool("say")).text
+
+
+async def test_a_program_that_gives_its_output_to_stdio_server_is_heard(tmp_path):
+    """As programs do against prints: descriptor 1 is standard error, and stdio_server(stdout=…) is the output."""
+    moved = (
+        "    import anyio, os\n"
+        "    output = os.fdopen(os.dup(1), 'w')\n"
+        "    os.dup2(2, 1)\n"
+        "    async with stdio_server(stdout=anyio.wrap_file(output)) as (read, write):\n"
+    )
+    program = LOW_LEVEL.replace("    async with stdio_server() as (read, write):\n", moved)
+    assert program != LOW_LEVEL
+    (tmp_path / "given.py").write_text(program, encoding="utf-8")
+    async with Client(make_command("given:main", "--", "tea", cwd=tmp_path)) as client:
+        assert "tea" == (await client.call_tool("say")).text

@@ -174,7 +174,7 @@ class Server(Backend):
         """
         handler = self._handlers.get(method)
         if handler is None:
-            raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+            raise self._make_not_found(method)
         items: list[Wire] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
@@ -196,11 +196,16 @@ class Server(Backend):
         if handler is None:
             if method.endswith("subscribe"):
                 return types.EmptyResult()
-            raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+            raise self._make_not_found(method)
         read = getattr(types, PARAMS_BY_METHOD[method]).model_validate_json(encode(params))
         return await handler(request.make_context(), read)
 
     # Serving
+
+    def _make_not_found(self, method: str) -> MCPError:
+        """The error for a method without a handler; mcp 2 names it in the data."""
+        data = None if self._decorated else method
+        return MCPError(types.METHOD_NOT_FOUND, "Method not found", data)
 
     def make_isthmus_server(
         self, options: InitializationOptions | None = None, auth: Any = None
