@@ -181,15 +181,16 @@ def remove_libraries(python: Path) -> None:
         raise RuntimeError(f"mcp can still be imported: {left.stdout}")
 
 
-def migrate_copy(folder: Path) -> None:
+def migrate_copy(folder: Path, *, native: bool) -> None:
     """Run ``isthmus migrate --write`` on a copy; what it prints stands beside it."""
-    done = run_program([sys.executable, "-m", "isthmus", "migrate", str(folder), "--write"], ROOT)
+    options = ["--write", "--native"] if native else ["--write"]
+    done = run_program([sys.executable, "-m", "isthmus", "migrate", str(folder), *options], ROOT)
     folder.with_suffix(".txt").write_text(done.stdout, encoding="utf-8")
     if done.returncode > 1:
         raise RuntimeError(done.stdout[-1500:])
 
 
-def prove_repository(repository: Repository) -> Outcome:
+def prove_repository(repository: Repository, *, native: bool = False) -> Outcome:
     """Run a repository's tests before and after its migration."""
     outcome, began = Outcome(), time.monotonic()
     source = fetch_sources(repository)
@@ -203,7 +204,7 @@ def prove_repository(repository: Repository) -> Outcome:
     remove_libraries(ours)
     try:
         outcome.before = run_tests(repository, own, before)
-        migrate_copy(after)
+        migrate_copy(after, native=native)
         outcome.notes = sum(
             path.read_text(encoding="utf-8", errors="replace").count("# isthmus:")
             for path in after.rglob("*.py")
@@ -239,12 +240,13 @@ def main() -> int:
     """Prove the repositories named on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="repositories; all by default")
+    parser.add_argument("--native", action="store_true", help="go on to native isthmus")
     given = parser.parse_args()
     chosen = [one for one in load_repositories() if not given.names or one.name in given.names]
     print(COLUMNS.format("repository", "written for", "before", "after", "marked", "s", "verdict"))
     began, same = time.monotonic(), 0
     with ThreadPoolExecutor(REPOSITORIES_AT_ONCE) as pool:
-        jobs = [pool.submit(prove_repository, one) for one in chosen]
+        jobs = [pool.submit(prove_repository, one, native=given.native) for one in chosen]
         try:
             for repository, job in zip(chosen, jobs, strict=True):
                 outcome = job.result()
