@@ -272,3 +272,42 @@ async def test_messages_of_1_x_are_wrapped_by_their_kind():
         {"method": "notifications/tools/list_changed"}
     )
     assert isinstance(read, types.ToolListChangedNotification)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("mcp.client.session", "SamplingFnT"),
+        ("mcp.client.session", "MessageHandlerFnT"),
+        ("mcp.client.context", "ClientRequestContext"),
+        ("mcp.client", "Client"),
+        ("mcp.client._memory", "InMemoryTransport"),
+        ("mcp.shared.session", "RequestResponder"),
+        ("mcp.shared.session", "ProgressFnT"),
+        ("mcp.shared.version", "SUPPORTED_PROTOCOL_VERSIONS"),
+        ("mcp.types.version", "HANDSHAKE_PROTOCOL_VERSIONS"),
+    ],
+)
+def test_names_that_client_programs_import_are_there(module, name):
+    """Façade: types of callbacks for annotations, and constants, where the libraries have them."""
+    from importlib import import_module
+
+    assert getattr(import_module(module), name)
+
+
+@pytest.mark.parametrize(
+    ("module", "ours"),
+    [
+        ("mcp.client.session_group", r"isthmus\.Client"),
+        ("mcp.client.auth", r"isthmus\.auth\.OAuth"),
+        ("mcp.shared.message", r"isthmus\.Client or Server\.run"),
+    ],
+)
+def test_what_the_client_side_lacks_is_named_with_ours(module, ours):
+    """Façade: groups, logins and raw messages are isthmus' own."""
+    from importlib import import_module
+
+    with pytest.raises(ImportError, match=rf"use {ours} instead; docs/guide/compat\.md"):
+        import_module(module)
+    with pytest.raises(ImportError, match=r"mcp\.client\.advertise.*isthmus\.Client"):
+        from mcp.client import advertise  # noqa: F401 - it fails

@@ -97,6 +97,7 @@ MOVED = {
     "mcp.server.sse": "isthmus.compat.mcp.sse",
     "mcp.shared": "isthmus.compat.mcp",
     "mcp.shared.exceptions": "isthmus.compat.exceptions",
+    "mcp.shared.version": "isthmus.compat.types",
     "mcp.shared.memory": "isthmus.compat.mcp.client.memory",
     "mcp.client._memory": "isthmus.compat.mcp.client.memory",
     "mcp.client.context": "isthmus.compat.mcp.client.session",
@@ -109,6 +110,8 @@ REPLACEMENTS = {
     "mcp.client.auth": "isthmus.auth.OAuth",
     "mcp.client": "isthmus.Client",
     "mcp.ClientSessionGroup": "isthmus.Client",
+    "mcp.shared.message": "isthmus.Client or Server.run",
+    "mcp.shared._httpx_utils": "the headers of isthmus.Client",
     "mcp.server.auth": "isthmus.auth.ResourceAuth",
     "mcp.cli": "the commands of isthmus",
     "mcp.shared.auth": "isthmus.auth",
@@ -179,10 +182,10 @@ class FacadeFinder(MetaPathFinder, Loader):
         ):  # of theirs it is a package, and may have modules below it
             module.__path__ = []
         if not hasattr(module, "__getattr__"):
-            vars(module)["__getattr__"] = _make_missing(name)
+            vars(module)["__getattr__"] = make_missing_getattr(name)
 
 
-def _make_missing(module: str) -> Any:
+def make_missing_getattr(module: str) -> Any:
     """The ``__getattr__`` of a façade: ``from module import name`` says what to use instead."""
 
     def find(name: str) -> Any:

@@ -134,7 +134,16 @@ class ServerRequestContext:
 
 RequestContext = ServerRequestContext  # as 1.x calls it
 HandlerResult = Any
+ProgressFnT = Callable[[float, float | None, str | None], Awaitable[None]]
 CallNext = Callable[[Any], Awaitable[Any]]
+
+
+class RequestResponder:
+    """The type of a question at a client's ``message_handler``, for annotations: isthmus answers by itself."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """The class itself: its parameters are for type checkers."""
+        return cls
 
 
 class ServerMiddleware:

@@ -5,6 +5,8 @@ then None; one with ``=`` has a constant, which is its default, too. ``meta?`` i
 notifications are made of their method and of their params, see :data:`MESSAGES`.
 """
 
+from isthmus.revisions import LEGACY, REVISIONS
+
 MODELS = {
     "RequestParams": "MCPModel; meta?: Meta",
     "NotificationParams": "MCPModel; meta?: Meta",
@@ -307,6 +309,9 @@ MESSAGE_UNIONS = frozenset({
 CONSTANTS = {
     "LATEST_PROTOCOL_VERSION": "2026-07-28",
     "DEFAULT_NEGOTIATED_VERSION": "2025-03-26",
+    "SUPPORTED_PROTOCOL_VERSIONS": [one.name for one in REVISIONS],
+    "HANDSHAKE_PROTOCOL_VERSIONS": tuple(one.name for one in LEGACY),
+    "MODERN_PROTOCOL_VERSIONS": tuple(one.name for one in REVISIONS if one not in LEGACY),
     "PARSE_ERROR": -32700,
     "INVALID_REQUEST": -32600,
     "METHOD_NOT_FOUND": -32601,

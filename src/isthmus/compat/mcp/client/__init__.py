@@ -1,5 +1,7 @@
 """Client side of ``mcp`` 2.x and 1.x: sessions, clients and transports on isthmus' own client."""
 
+from typing import Any
+
 from isthmus.lazy import lazy_getattr
 
 HOMES = {
@@ -10,4 +12,12 @@ HOMES = {
     "stdio_client": f"{__name__}.stdio",
 }
 
-__getattr__ = lazy_getattr(__name__, HOMES)
+_get_own = lazy_getattr(__name__, HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in HOMES:
+        return _get_own(name)
+    from isthmus.compat.imports import make_missing_getattr
+
+    return make_missing_getattr("mcp.client")(name)

@@ -43,6 +43,9 @@ OLD_REQUEST_TIMEOUT = 408  # code of 1.x, which takes the time as a timedelta
 
 log = logging.getLogger("isthmus.compat")
 
+# Types of callbacks, for annotations.
+SamplingFnT = ElicitationFnT = ListRootsFnT = LoggingFnT = MessageHandlerFnT = Callable[..., Any]
+
 
 @dataclass(kw_only=True)
 class ClientRequestContext:
