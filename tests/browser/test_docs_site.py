@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,10 +38,20 @@ pytestmark = [
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves files and logs nothing."""
+    """Serves files and logs nothing; what is not there is the site's own page, as static hosts have it."""
 
     def log_message(self, format, *args):
         """Nothing."""
+
+    def send_error(self, code, message=None, explain=None):
+        """The page of the folder that is served, or of its site below a path."""
+        found = [*Path(self.directory).glob("404.html"), *Path(self.directory).glob("*/404.html")]
+        body = found[0].read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +64,18 @@ def site():
             [sys.executable, "tools/docs.py"], cwd=ROOT, check=True, timeout=BUILD_TIMEOUT_S
         )
     newest = json.loads((ROOT / "site" / "versions.json").read_text(encoding="utf-8"))[0]
-    handler = functools.partial(QuietHandler, directory=str(ROOT / "site"))
+    with serve_folder(ROOT / "site") as origin:
+        yield f"{origin}/{newest['version']}"
+
+
+@contextmanager
+def serve_folder(folder):
+    """The origin of a server of a folder's files."""
+    handler = functools.partial(QuietHandler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/{newest['version']}"
+        yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
 
@@ -97,6 +115,44 @@ async def test_search_finds_elicit(reader, site):
     found = reader.page.locator("[role=listbox] a[href*='class-context.html']").first
     await found.click()
     await reader.page.wait_for_url(f"{site}/reference/api/class-context.html*")
+
+
+@contextmanager
+def open_place(kind, folder, version):
+    """The address of a version at a place: below a path of a host, or on the disk."""
+    if kind == "disk":
+        yield f"{(ROOT / 'site' / version).as_uri()}"
+        return
+    (folder / "isthmus").symlink_to(ROOT / "site", target_is_directory=True)
+    with serve_folder(folder) as origin:
+        yield f"{origin}/isthmus/{version}"
+
+
+async def search(page, word):
+    """Opens the search and enters a word; the first result."""
+    await page.locator("dialog[aria-label=Search]").wait_for(state="attached")
+    await page.keyboard.press("Control+k")
+    await page.locator("dialog[aria-label=Search] input").fill(word)
+    return page.locator("[role=listbox] a[href*='class-context.html']").first
+
+
+@pytest.mark.parametrize("kind", ["path", "disk"])
+async def test_the_site_can_be_read_below_a_path_and_from_the_disk(chromium, site, tmp_path, kind):
+    """Ours: links, search and the page for what is not there need no root of a server."""
+    tab = await Tab.of(chromium, color_scheme="light", viewport={"width": 1280, "height": 900})
+    with open_place(kind, tmp_path, site.rpartition("/")[2]) as place:
+        await tab.page.goto(f"{place}/guide/clients.html")
+        await tab.page.locator("a.md-logo").first.click()
+        await tab.page.wait_for_url(f"{place}/index.html")
+        await (await search(tab.page, "elicit")).click()
+        await tab.page.wait_for_url(f"{place}/reference/api/class-context.html*")
+        lost = "404.html" if kind == "disk" else "guide/of/nothing"
+        await tab.page.goto(f"{place}/{lost}")
+        background = "getComputedStyle(document.body).getPropertyValue('--md-default-bg-color')"
+        assert await tab.page.evaluate(background)
+        await (await search(tab.page, "elicit")).click()
+        await tab.page.wait_for_url(f"{place}/reference/api/class-context.html*")
+    await tab.context.close()
 
 
 async def test_the_theme_can_be_switched(reader, site):

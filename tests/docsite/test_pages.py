@@ -12,7 +12,7 @@ from docsite.check import check_site  # noqa: E402 - found through the line abov
 from docsite.links import LinkError, LinkMap  # noqa: E402 - found through the line above
 from docsite.llms import read_summary, strip_tags  # noqa: E402 - found through the line above
 from docsite.sources import write_source_pages  # noqa: E402 - found through the line above
-from docsite.versions import write_version_index  # noqa: E402 - found through the line above
+from docsite.versions import prepare_for_disk, write_version_index  # noqa: E402 - found through the line above
 
 
 @pytest.fixture
@@ -166,3 +166,33 @@ def test_markdown_for_models_has_no_tags():
     text = '## x {#X.y}\n| <code><a href="a.html">int</a> &#124; None</code> |'
 
     assert strip_tags(text) == "## x\n| `int \\| None` |"
+
+
+def test_a_version_can_be_read_from_the_disk(tmp_path):
+    """Ours: no link leads to a folder, and the search's index is a script, too."""
+    (tmp_path / "guide").mkdir()
+    page = tmp_path / "guide" / "tools.html"
+    page.write_text('<a href="./..">home</a> <a href="..">up</a> <a href="../why.html">why</a>')
+    (tmp_path / "search.json").write_text('{"items": []}')
+    prepare_for_disk(tmp_path)
+
+    assert page.read_text() == (
+        '<a href="./../index.html">home</a> <a href="../index.html">up</a> <a href="../why.html">why</a>'
+    )
+    assert (tmp_path / "search.js").read_text() == 'var __index = {"items": []};\n'
+
+
+def test_the_page_for_what_is_not_there_has_links_from_its_versions_folder(tmp_path):
+    """Ours: the folder stands in one place, from where a script moves it below another path."""
+    (tmp_path / "1.0").mkdir()
+    (tmp_path / "1.0" / "index.html").write_text("")
+    (tmp_path / "1.0" / "404.html").write_text(
+        '<head><link href="/a.css"></head><a href="/">home</a><script id="__config">{}</script>'
+    )
+    write_version_index(tmp_path, "1.0", "/isthmus/")
+    text = (tmp_path / "404.html").read_text()
+
+    assert '<base href="/isthmus/1.0/">' in text.partition("<link")[0]
+    assert 'href="a.css"' in text
+    assert 'href="index.html"' in text
+    assert "read.base = document.baseURI" in text.partition('id="__config"')[2]

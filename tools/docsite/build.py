@@ -21,7 +21,7 @@ from docsite.links import RENAMED, LinkMap, locate_page
 from docsite.llms import write_llms
 from docsite.nav import expand_nav
 from docsite.sources import write_source_pages
-from docsite.versions import write_version_index
+from docsite.versions import prepare_for_disk, write_version_index
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / ".docs"
@@ -56,6 +56,12 @@ yaml.SafeDumper.add_multi_representer(
 def read_version() -> str:
     """The version that ``pyproject.toml`` says."""
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+
+
+def read_root() -> str:
+    """The path at which the site is served: the argument, or the root."""
+    given = "/".join(sys.argv[1:]).strip("/")
+    return f"/{given}/" if given else "/"
 
 
 def stage_pages(to: Path) -> set[str]:
@@ -129,7 +135,8 @@ def main() -> int:
     config = write_config(pages)
     render_site(output)
     write_llms(config, STAGE / "pages", output)
-    write_version_index(SITE, read_version())
+    prepare_for_disk(output)
+    write_version_index(SITE, read_version(), read_root())
     faults = check_site(output, config["nav"], pages)
     print(*faults, sep="\n")
     took = time.monotonic() - began

@@ -23,7 +23,6 @@ LOADED = {
 """Elements whose address the browser fetches by itself."""
 NAMED_LINKS = {"canonical", "next", "prev", "alternate"}
 CSS_URL = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
-SPECIAL_PAGES = {"404.html"}
 
 
 @dataclass
@@ -87,8 +86,6 @@ def check_page(site: Path, path: Path, read: dict[Path, Page]) -> list[str]:
         for address in read[path].loads
         if is_elsewhere(address)
     ]
-    if name in SPECIAL_PAGES:
-        return faults
     inside = [link for link in [*read[path].links, *read[path].loads] if not is_elsewhere(link)]
     return faults + [
         f"{name}: {link}: {why}" for link in inside if (why := check_link(site, path, link, read))
