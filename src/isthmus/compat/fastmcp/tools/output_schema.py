@@ -57,7 +57,7 @@ def make_output_schema(annotation: Any) -> dict[str, Any] | None:
         schema = _describe_type(annotation)
         if not is_object_schema(schema):
             schema = {**_describe_type(WrappedResult[annotation]), WRAP_KEY: True}
-            del schema["description"]  # ours
+            schema.pop("description", None)  # ours; not every pydantic tells it
             if FLAVOUR.wrapper_description:
                 schema["description"] = FLAVOUR.wrapper_description
     except (PydanticSchemaGenerationError, PydanticUserError, PydanticInvalidForJsonSchema):
