@@ -196,8 +196,10 @@ async def test_a_session_and_a_server_meet_at_streams_in_memory(kind):
     await asyncio.wait_for(serving, 10)
 
 
+@pytest.mark.timeout(180)
 def test_the_tests_of_a_server_run_on_the_facades(tmp_path):
     """Façade: pytest under isthmus run --compat, with a test as servers of 1.x have it."""
+    import os
     import subprocess
     import sys
 
@@ -229,6 +231,7 @@ def test_the_tests_of_a_server_run_on_the_facades(tmp_path):
             "test_server.py",
         ],
         cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

@@ -87,10 +87,10 @@ async def test_a_session_with_a_launched_server_gets_the_same(tours, python_of, 
 
 @pytest.mark.parametrize(
     ("generation", "way"),
-    [("1", "streamable-http"), ("2", "streamable-http"), ("2", "auto-http"), ("1", "sse")],
+    [("1", "streamable-http"), ("2", "streamable-http"), ("1", "sse")],
 )
 async def test_a_session_over_http_gets_the_same(tours, serve, generation, way):
-    """Ours: Streamable HTTP by a session and by a URL, and HTTP+SSE, with a server of the library."""
+    """Ours: Streamable HTTP and HTTP+SSE, with a server of the library."""
     transport, path = ("sse", "sse") if way == "sse" else ("streamable-http", "mcp")
     port = serve(generation, transport)
     expected, found = await tours(generation, way, f"http://127.0.0.1:{port}/{path}")
