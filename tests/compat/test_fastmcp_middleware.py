@@ -6,9 +6,10 @@ import pytest
 
 from isthmus.client import Client as OwnClient
 from isthmus.compat.fastmcp import Client, Context, FastMCP
+from isthmus.compat.fastmcp.exceptions import ToolError as FacadeToolError
 from isthmus.compat.fastmcp.server.auth import StaticTokenVerifier
 from isthmus.compat.fastmcp.server.dependencies import get_access_token
-from isthmus.compat.fastmcp.server.middleware import PingMiddleware
+from isthmus.compat.fastmcp.server.middleware import Middleware, PingMiddleware
 from isthmus.compat.fastmcp.server.middleware.caching import ResponseCachingMiddleware
 from isthmus.compat.fastmcp.server.middleware.error_handling import (
     ErrorHandlingMiddleware,
@@ -203,3 +204,33 @@ def test_answers_cannot_be_kept_in_a_store_of_fastmcp():
     """Ours: the error names what isthmus has."""
     with pytest.raises(UsageError, match=r"isthmus\.server\.middleware\.Caching"):
         ResponseCachingMiddleware(cache_storage=object())
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_guard_stands_before_a_proxy_too(revision):
+    """Ours: middleware runs around calls of what isthmus itself offers, so that none of them gets past it."""
+
+    class Guard(Middleware):
+        async def on_call_tool(self, context, call_next):
+            if context.message.arguments.get("step") == 2:
+                raise FacadeToolError("not two")
+            return await call_next(context)
+
+    inner, calls = make_server()
+    outer = FastMCP.as_proxy(inner)
+    outer.add_middleware(Guard())
+
+    async with OwnClient(outer.server, revision=revision) as client:
+        assert (await client.call_tool("count", {"step": 1})).text == "1"
+        with pytest.raises(IsthmusError, match="not two"):
+            await client.call_tool("count", {"step": 2})
+    assert calls == [1]
+
+
+def test_a_proxy_with_middleware_cannot_be_mounted():
+    """Ours: its middleware would not run there."""
+    inner, _ = make_server()
+    proxy = FastMCP.as_proxy(inner, middleware=[TimingMiddleware()])
+
+    with pytest.raises(UsageError, match="would not run"):
+        FastMCP("outer").mount(proxy, "x")

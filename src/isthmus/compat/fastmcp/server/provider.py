@@ -106,7 +106,7 @@ class FacadeProvider:
                 except OWN_ERRORS:
                     raise
                 except Exception as error:
-                    raise self._refuse(method, error) from error
+                    raise make_refusal(facade, method, error) from error
                 shown = map(inline_schemas, found) if facade.options.inlines_schemas else found
                 return [one.to_wire(one.identifier) for one in shown]
 
@@ -137,7 +137,7 @@ class FacadeProvider:
                 except Exception as error:
                     if serve == self._call_tool and not FLAVOUR.refuses_calls:
                         return make_error_result(str(error))
-                    raise self._refuse(inbound.method, error) from error
+                    raise make_refusal(facade, inbound.method, error) from error
 
         try:
             result: Wire = await run_rounds(run, inbound, params, target, self._settings)
@@ -146,17 +146,6 @@ class FacadeProvider:
                 return make_error_result(f"Error calling tool {target!r}: {lack}")
             raise Refuse(-32602, str(lack)) from lack
         return result
-
-    def _refuse(self, method: str, error: Exception) -> Exception:
-        """The error of JSON-RPC for what middleware raised; the exception itself where details are masked."""
-        from isthmus.compat.exceptions import MCPError  # slow to import, and few requests fail
-
-        if isinstance(error, MCPError):
-            data = error.data
-            return Refuse(error.code, error.message, msgspec.UNSET if data is None else data)
-        logger.error("Error in %s", method, exc_info=error)
-        masked = self._facade.options.mask_error_details and not isinstance(error, FastMCPError)
-        return error if masked else Refuse(FLAVOUR.failed_code, str(error))
 
     async def _call_tool(self, params: Any) -> Wire:
         arguments = {} if params.arguments is UNSET else msgspec.json.decode(params.arguments)
@@ -214,6 +203,18 @@ class FacadeProvider:
 
     async def close(self) -> None:
         """End: the façade's lifespan is that of isthmus' server."""
+
+
+def make_refusal(facade: "FastMCP", method: str, error: Exception) -> Exception:
+    """The error of JSON-RPC for what middleware raised; the exception itself where details are masked."""
+    from isthmus.compat.exceptions import MCPError  # slow to import, and few requests fail
+
+    if isinstance(error, MCPError):
+        data = error.data
+        return Refuse(error.code, error.message, msgspec.UNSET if data is None else data)
+    logger.error("Error in %s", method, exc_info=error)
+    masked = facade.options.mask_error_details and not isinstance(error, FastMCPError)
+    return error if masked else Refuse(FLAVOUR.failed_code, str(error))
 
 
 def inline_schemas(component: Any) -> Any:

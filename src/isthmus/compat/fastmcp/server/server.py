@@ -273,12 +273,26 @@ class FastMCP(FacadeRunner):
         if isinstance(server, Server):
             self.add_native(server, namespace or prefix)
             return
+        if server.natives and server.middleware:
+            raise UsageError(
+                f"{server!r} is a proxy or an HTTP API with middleware, which would not run where it is mounted: put the "
+                f"middleware on {self!r}; see docs/guide/from-fastmcp.md"
+            )
         self.registry.mounts.append(MountedFacade(server, namespace or prefix, tool_names or {}))
         for native in server.natives:
             self.add_native(native, namespace or prefix)
 
     def add_native(self, server: Server[Any], prefix: str | None = None) -> None:
         """Offer what a server of isthmus offers, beside what is declared here."""
+        if not self.natives:
+            from isthmus.compat.fastmcp.server.native_layer import NativeLayer  # few have any
+
+            layer = NativeLayer(self)
+
+            async def serve(inbound: Any, call_next: Any) -> Any:
+                return await layer.serve(inbound, call_next)
+
+            self.server.use(serve)
         self.natives.append(server)
         self.server.mount(server, prefix)
 
@@ -339,6 +353,12 @@ class FastMCP(FacadeRunner):
             listed = compose_layers(self.middleware, lambda _: self.registry.list_all(kind))
             found: Sequence[Any] = await listed(message)
             return found
+
+    async def offers(self, kind: Kind, key: str) -> bool:
+        """Whether it, or a server mounted in it, has a component itself: none of isthmus' own servers."""
+        if kind == "template":
+            return await self.get_resource_template(key) is not None
+        return await self.find_component(kind, key) is not None
 
     async def find_component(self, kind: Kind, key: str) -> Any:
         """A component, also of a mounted server, under the name it has here; None for none."""

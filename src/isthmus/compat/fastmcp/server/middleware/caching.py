@@ -103,7 +103,7 @@ class ResponseCachingMiddleware(Middleware):
             return False
         if isinstance(answer, ToolResult):
             return len(write_result(answer)) <= self._max_item_size
-        return listed or len(repr(vars(answer))) <= self._max_item_size
+        return listed or len(repr(getattr(answer, "__dict__", answer))) <= self._max_item_size
 
 
 def is_cached(settings: Settings, context: MiddlewareContext[Any]) -> bool:
