@@ -1,5 +1,6 @@
 """Groups of modules that share servers or types: all of a group become native, or none."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ from isthmus.migration.native.vocabulary import FACADE_ROOT, Library
 from isthmus.migration.rules import FOREIGN_SUBMODULES
 
 STAYS = "stays at the façade"
+_FOREIGN_IMPORT = re.compile(
+    rf"^\s*(?:from|import)\s[^#\n]*\b(?:compat|{'|'.join(FOREIGN_SUBMODULES)})\b", re.MULTILINE
+)
 
 
 @dataclass(slots=True)
@@ -193,5 +197,5 @@ class _Groups:
 
 
 def _mentions_facade(text: str) -> bool:
-    """Whether a module may use the façades or the libraries."""
-    return FACADE_ROOT in text or any(name in text for name in FOREIGN_SUBMODULES)
+    """Whether a module may import from the façades or the libraries."""
+    return FACADE_ROOT in text or _FOREIGN_IMPORT.search(text) is not None
