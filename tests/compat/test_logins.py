@@ -329,6 +329,17 @@ def test_a_login_of_the_environment_is_refused(monkeypatch):
     assert FastMCP("x", auth=None).auth is None
 
 
+def test_a_login_in_an_env_file_is_refused(monkeypatch, tmp_path):
+    """Ours: 2.x reads the file, and a check that is left out is a lock that is open."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("X=1\nexport FASTMCP_SERVER_AUTH_JWT_AUDIENCE=shop\n")
+
+    with pytest.raises(UsageError, match=r"FASTMCP_SERVER_AUTH_JWT_AUDIENCE stands in \.env"):
+        FastMCP("x")
+    monkeypatch.setenv("FASTMCP_SERVER_AUTH_JWT_AUDIENCE", "shop")
+    assert FastMCP("x").auth is None
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -145,6 +145,26 @@ def _leads_out(value: str) -> bool:
     return ".." in parts or absolute or "\0" in value
 
 
+def check_env_file() -> None:
+    """See that no ``.env``, which 2.x reads, has settings of a login that are not in the environment.
+
+    Raises:
+        UsageError: it has one, which would be left out here.
+    """
+    try:
+        with open(".env", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib costs start-up time
+            lines = file.read().splitlines()
+    except OSError:
+        return  # most programs have none
+    for line in lines:
+        name = line.partition("=")[0].strip().removeprefix("export ").strip().upper()
+        if name.startswith(LOGIN_VARIABLE) and name not in os.environ:
+            raise UsageError(
+                f"{name} stands in .env, which isthmus.compat.fastmcp does not read: put it into the environment, or take "
+                f"it out; see {GUIDE}"
+            )
+
+
 def read_options(options: dict[str, Any]) -> ServerOptions:
     """Read the options of ``FastMCP(…)``.
 
@@ -158,6 +178,7 @@ def read_options(options: dict[str, Any]) -> ServerOptions:
             f"{LOGIN_VARIABLE} asks for a login that isthmus.compat.fastmcp does not make by itself: pass auth= to "
             f"FastMCP(…); see {GUIDE}"
         )
+    check_env_file()
     given: dict[str, Any] = {}
     for name, value in options.items():
         if name in REFUSED_OPTIONS and value:
