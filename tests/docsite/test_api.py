@@ -79,6 +79,14 @@ def test_a_facade_is_a_page_of_names(pages):
     assert "|  |" not in pages["reference/api/isthmus.compat.mcp.md"] + page
 
 
+def test_the_fixtures_of_the_pytest_plugin_are_a_page(pages):
+    """Ours: what a test file names without an import is documented, too."""
+    page = pages["reference/api/isthmus.testing.plugin.md"]
+
+    assert {"mcp_client", "assert_tools"} <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert "pytest_addoption" not in page
+
+
 def test_options_of_a_typed_dict_are_a_table(pages):
     """Ours: ``**options: ToolOptions`` says what may be given."""
     page = pages["reference/api/class-server.md"]

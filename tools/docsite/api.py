@@ -9,6 +9,7 @@ from griffe import Attribute, Class, Function, Module, Object, Parameter
 
 from docsite.docstrings import convert_cell, convert_sections, read_first_sentence, write_rows
 from docsite.facades import FACADE_PAGES, list_facade_names, write_facade
+from docsite.fixtures import PLUGIN, is_fixture, write_plugin
 from docsite.meanings import COMMON, OWN
 from docsite.signatures import (
     Linker,
@@ -135,6 +136,8 @@ def make_api_pages(root: Path) -> dict[str, str]:
         link = reference.link_from(f"{package}.md")
         page = write_facade(reference.find_module(package), compat, link)
         pages[f"{FOLDER}/{package}.md"] = page
+    link = reference.link_from(f"{PLUGIN}.md")
+    pages[f"{FOLDER}/{PLUGIN}.md"] = write_plugin(reference.find_module(PLUGIN), link)
     for path, page in OWN_PAGES.items():
         name = next(one for one in reference.names.values() if one.path == path)
         pages[f"{FOLDER}/{page}.md"] = write_class_page(reference, name)
@@ -167,6 +170,10 @@ def write_index(reference: Reference) -> str:
         about = read_first_sentence(reference.find_module(package).docstring, link)
         count = sum(map(len, list_facade_names(reference.find_module(package)).values()))
         rows.append((f"[`{package}`]({package}.md)", about, str(count)))
+    plugin = reference.find_module(PLUGIN)
+    about = read_first_sentence(plugin.docstring, link)
+    fixtures = sum(map(is_fixture, plugin.functions.values()))
+    rows.append((f"[`{PLUGIN}`]({PLUGIN}.md)", about, str(fixtures)))
     parts.append(write_rows(("Module", "About", "Names"), rows))
     return "\n".join(parts)
 
