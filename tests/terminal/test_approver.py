@@ -282,7 +282,7 @@ async def test_high_risk_takes_two_keys():
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
         assert "High risk: A (with shift), then y, allows it once." == screen.told
-        assert "HIGH: to allow it takes a second key" in screen.card
+        assert "HIGH: to allow it, press a second key" in screen.card
         await screen.press(pilot, "A", "x", "y")
         assert {} == screen.host.decided
         await screen.press(pilot, "s")
@@ -513,7 +513,7 @@ async def test_why_and_search_answer_nothing():
     async with screen.run() as pilot:
         await screen.press(pilot, "question_mark")
         why = screen.app.screen.query_one(Detail).text
-        assert "rule that fits: writes (user): ask" in why
+        assert "matching rule: writes (user): ask" in why
         assert "q1 is asked since nothing allows it" in why
         await screen.press(pilot, "escape", "slash", *"git ad", "enter")
         assert [] == screen.rows

@@ -61,7 +61,7 @@ WRITTEN = CreateMessageResult(
 CARDS = {
     "tool.call": (
         CallAsked(tool=TOOL, arguments={"path": "/tmp/a", "deep": {"list": [1, None]}}),
-        ['  |   "path": "/tmp/a",', "Deletes a file.", "may destroy: yes (not said)", '"list": ['],
+        ['  |   "path": "/tmp/a",', "Deletes a file.", "destructive: yes (default)", '"list": ['],
     ),
     "resource.read": (ReadAsked(uri="file:///etc/passwd"), ["  | file:///etc/passwd"]),
     "prompt.get": (PromptAsked(name="greet", arguments={"to": "Eve"}), ["greet", '"to": "Eve"']),
@@ -82,7 +82,7 @@ CARDS = {
     ),
     "sampling.respond": (
         SamplingWritten(params=PARAMS, result=WRITTEN, tokens_in=12, tokens_out=3),
-        ["  | Roses", "model: small", "endTurn", "12 read, 3 written", "not known", "Write a poem"],
+        ["  | Roses", "model: small", "endTurn", "12 input, 3 output", "not known", "Write a poem"],
     ),
     "elicit.form": (
         FormAsked(
@@ -100,8 +100,8 @@ CARDS = {
             concerns=("pin looks like a secret",),
         ),
         [
-            *("  | Which?", "  ! pin looks like a secret", "1 to 2; needed", "filled in with: a"),
-            *("Your PIN", "may be left out"),
+            *("  | Which?", "  ! pin looks like a secret", "1 to 2; required", "default: a"),
+            *("Your PIN", "optional"),
         ],
     ),
     "elicit.url": (
@@ -126,15 +126,15 @@ CARDS = {
         ),
         [
             *("  0: sh", "  1: -c", "  3: " + "a" * 5000, "program: /bin/sh"),
-            *("<U+000A>rm -rf /", "variables: TOKEN", "  ! a shell runs", "with your rights"),
-            "written in: mcp.json",
+            *("<U+000A>rm -rf /", "variables: TOKEN", "  ! a shell runs", "with your permissions"),
+            "configured in: mcp.json",
         ],
     ),
     "server.connect": (
         ConnectAsked(
             where="https://x.example/mcp", headers=("X-Key",), source="mcp.json", warnings=("odd",)
         ),
-        ["where: https://x.example/mcp", "headers: X-Key", "written in: mcp.json", "  ! odd"],
+        ["where: https://x.example/mcp", "headers: X-Key", "configured in: mcp.json", "  ! odd"],
     ),
     "tool.change": (
         changed_tool({"name": "a", "d": 1}, {"name": "a", "d": 2}, ('-  "d": 1', '+  "d": 2')),
@@ -160,7 +160,7 @@ def test_a_card_shows_all_that_concerns_the_decision(action):
     for part in (
         *parts,
         "server: files",
-        "user:local, by way of a request of the server's own",
+        "user:local, through a request by the server",
         "risk: medium",
         "reason: it changes files",
         "rule: writes (user)",
@@ -184,8 +184,8 @@ def test_annotations_are_claims_unless_the_server_is_trusted():
         make_interaction("q", CallAsked(tool=tool, arguments={}, trusted=True))
     ).text()
 
-    assert "changes nothing: yes (claimed, and not counted)" in claimed
-    assert "changes nothing: yes (trusted)" in trusted
+    assert "read-only: yes (claimed, not trusted)" in claimed
+    assert "read-only: yes (trusted)" in trusted
 
 
 def test_an_edit_is_shown_as_a_diff():
@@ -201,20 +201,22 @@ def test_names_with_letters_that_look_alike_are_told():
     """Ours: a Cyrillic letter in a Latin name stands out."""
     text = make_card(make_interaction("q", object="d\u0435lete")).text()
 
-    assert "  ! the name d\u0435lete has letters of Cyrillic and Latin, which look alike" in text
+    assert (
+        "  ! the name d\u0435lete has letters of Cyrillic and Latin, which can look alike" in text
+    )
 
 
 def test_the_whole_trace_can_be_seen():
-    """Ours: every rule that fits, what else is demanded, and the version of the policy."""
+    """Ours: every matching rule, what else is demanded, and the version of the policy."""
     text = join_lines(
         explain_trace(
             make_interaction("q", remember=("once", "session"), assurance="local_ui").trace
         )
     )
 
-    assert "rule that fits: writes (user): ask" in text
-    assert "who may say yes: local_ui" in text
-    assert "may be remembered: once, session" in text
+    assert "matching rule: writes (user): ask" in text
+    assert "required assurance: local_ui" in text
+    assert "can be remembered for: once, session" in text
     assert "policy: p1" in text
 
 
@@ -275,4 +277,4 @@ def test_a_card_says_by_which_way_each_attempt_came(origin):
     asked = make_interaction()
     asked = structs.replace(asked, attempt=structs.replace(asked.attempt, origin=origin))
 
-    assert "by way of" in make_card(asked).text()
+    assert "through" in make_card(asked).text()

@@ -139,7 +139,7 @@ async def test_a_line_that_is_no_answer_is_asked_again_and_why_explains(person):
 
     assert "deny" == (await somebody.answers(make_interaction("q1"))).verdict
     assert 3 == somebody.seen.count("That is none of the answers.")
-    assert "rule that fits: writes (user): ask" in somebody.seen
+    assert "matching rule: writes (user): ask" in somebody.seen
 
 
 @pytest.mark.covers("hostterminal.prompt.high-risk")
@@ -185,7 +185,7 @@ async def test_arguments_are_edited_in_the_editor(person, monkeypatch, tmp_path)
 
     assert {"path": 1} == said.edited
     assert "this is no JSON" in somebody.seen
-    assert "as you have changed it" in somebody.seen
+    assert "your changes" in somebody.seen
 
 
 @pytest.mark.covers("hostterminal.prompt.forms")

@@ -65,8 +65,8 @@ QUESTION_TEXTS: Mapping[str, str] = {
     "prompt.get": "May the prompt {object} of {server} be fetched?",
     "completion": "May {server} be asked how to complete {object}?",
     "task.cancel": "May the task {object} of {server} be cancelled?",
-    "sampling.request": "{server} wants a model to write something. May it be asked?",
-    "sampling.respond": "The model has answered. May {server} have it?",
+    "sampling.request": "{server} asks a model to write something. Send the request?",
+    "sampling.respond": "The model has answered. Send its answer to {server}?",
     "elicit.form": "{server} asks you to fill in a form.",
     "elicit.url": "{server} asks you to open a page.",
     "roots.expose": "May {server} know of these folders?",
@@ -77,10 +77,10 @@ ORIGIN_TEXTS: Mapping[str, str] = {
     "local": "a program that uses this host",
     "attached": "a program that is attached to this host",
     "gateway": "a client of the gateway",
-    "request": "a request of the server's own",
+    "request": "a request by the server",
     "result": "the server, in answer to a call",
     "task": "a task of the server",
-    "search": "the tools that find tools",
+    "search": "the search tools",
     "app": "an app of the server",
     "code": "code that a model wrote",
 }
@@ -88,7 +88,7 @@ ORIGIN_TEXTS: Mapping[str, str] = {
 RISK_TEXTS: Mapping[str, str] = {
     "low": "low",
     "medium": "medium",
-    "high": "HIGH: to allow it takes a second key",
+    "high": "HIGH: to allow it, press a second key",
 }
 
 
@@ -129,7 +129,7 @@ def make_card(interaction: Interaction, edited: Any = UNSET) -> Card:
 def _list_card_lines(interaction: Interaction, edited: Any) -> Iterator[StyledLine]:
     yield from _describe_origin(interaction)
     if edited is not UNSET:
-        yield head_line("as you have changed it")
+        yield head_line("your changes")
         yield from diff_values(list_editable(interaction), edited)
     yield from describe_payload(interaction.payload)
     yield head_line("why you are asked")
@@ -143,9 +143,9 @@ def _describe_origin(interaction: Interaction) -> Iterator[StyledLine]:
     # spec 2026-07-28 client/elicitation#security-considerations: MUST indicate which server asks
     yield field_line("server", attempt.server or "none")
     asker = f"{attempt.asker}, for {attempt.principal}" if attempt.asker else attempt.principal
-    yield field_line("asked by", f"{asker}, by way of {ORIGIN_TEXTS[attempt.origin]}")
+    yield field_line("asked by", f"{asker}, through {ORIGIN_TEXTS[attempt.origin]}")
     if attempt.parent:
-        yield field_line("in the course of", f"{attempt.course} ({attempt.parent})".strip())
+        yield field_line("during", f"{attempt.course} ({attempt.parent})".strip())
     if attempt.run:
         yield field_line("run", attempt.run)
     yield StyledLine(
@@ -154,7 +154,7 @@ def _describe_origin(interaction: Interaction) -> Iterator[StyledLine]:
     for what in (attempt.server, attempt.object):
         scripts = find_mixed_scripts(what)
         if scripts:
-            yield warning_line(f"the name {what} has letters of {scripts}, which look alike")
+            yield warning_line(f"the name {what} has letters of {scripts}, which can look alike")
 
 
 def explain_trace(trace: Trace, *, brief: bool = False) -> Iterator[StyledLine]:
@@ -175,29 +175,29 @@ def explain_trace(trace: Trace, *, brief: bool = False) -> Iterator[StyledLine]:
     if trace.grant:
         yield field_line("grant", trace.grant)
     for match in trace.matches:
-        yield field_line("rule that fits", f"{match.rule} ({match.layer}): {match.effect}")
+        yield field_line("matching rule", f"{match.rule} ({match.layer}): {match.effect}")
     yield from _list_obligations(trace)
     yield field_line("policy", trace.policy or "not named")
 
 
 def _list_obligations(trace: Trace) -> Iterator[StyledLine]:
     demanded = trace.obligations
-    yield field_line("who may say yes", demanded.assurance)
-    yield field_line("may be remembered", ", ".join(demanded.remember))
+    yield field_line("required assurance", demanded.assurance)
+    yield field_line("can be remembered for", ", ".join(demanded.remember))
     if demanded.timeout is not None:
         yield field_line("time to answer", f"{demanded.timeout:g} s")
     if demanded.max_calls is not None:
-        yield field_line("most in a run", demanded.max_calls)
+        yield field_line("calls per run", demanded.max_calls)
     if demanded.redact:
-        yield field_line("kept out of sight", ", ".join(demanded.redact))
+        yield field_line("redacted", ", ".join(demanded.redact))
 
 
 TOOL_HINTS = (
     # what it says, what holds where it says nothing
-    ("read_only_hint", "changes nothing", False),
-    ("destructive_hint", "may destroy", True),
-    ("idempotent_hint", "twice is as once", False),
-    ("open_world_hint", "reaches the outside", True),
+    ("read_only_hint", "read-only", False),
+    ("destructive_hint", "destructive", True),
+    ("idempotent_hint", "idempotent", False),
+    ("open_world_hint", "open world", True),
 )
 
 
@@ -210,7 +210,7 @@ def describe_definition(payload: Payload) -> Iterator[StyledLine]:
     """The whole definition of the tool that would be called, as lines."""
     if isinstance(payload, CallAsked):
         rest = structs.replace(payload.tool, description=UNSET, title=UNSET, annotations=UNSET)
-        yield head_line("the definition of the tool")
+        yield head_line("definition of the tool")
         yield from quote_block(format_json(rest))
 
 
@@ -224,7 +224,7 @@ def list_editable(interaction: Interaction) -> Any:
 def _describe_call(payload: CallAsked) -> Iterator[StyledLine]:
     yield head_line("arguments")
     yield from list_arguments(payload.arguments)
-    yield head_line("the tool, as the server describes it")
+    yield head_line("description by the server")
     yield from _describe_tool(payload.tool, trusted=payload.trusted)
 
 
@@ -233,11 +233,11 @@ def _describe_tool(tool: Tool, *, trusted: bool) -> Iterator[StyledLine]:
         yield field_line("title", tool.title)
     yield from quote_block(tool.description or "(no description)")
     given = tool.annotations or ToolAnnotations()
-    word = "trusted" if trusted else "claimed, and not counted"
+    word = "trusted" if trusted else "claimed, not trusted"
     for member, meaning, default in TOOL_HINTS:
         says = getattr(given, member)
         told = (
-            f"{_format_bool(default)} (not said)"
+            f"{_format_bool(default)} (default)"
             if says is UNSET
             else f"{_format_bool(says)} ({word})"
         )
@@ -253,7 +253,7 @@ def _describe_read(payload: ReadAsked) -> Iterator[StyledLine]:
     yield from quote_block(payload.uri)
     if payload.skill:
         yield field_line("name", payload.skill)
-        yield head_line("what the server says it is for")
+        yield head_line("purpose, according to the server")
         yield from quote_block(payload.description)
         yield head_line("files")
         yield from quote_block("\n".join(payload.files))
@@ -271,9 +271,9 @@ def _describe_sampling(payload: SamplingAsked) -> Iterator[StyledLine]:
     for step in payload.selection:
         yield field_line("because", step)
     if payload.models:
-        yield field_line("may also be", ", ".join(payload.models))
+        yield field_line("other models", ", ".join(payload.models))
     yield field_line("prompt", f"about {payload.tokens} tokens")
-    yield field_line("at most written", f"{payload.params.max_tokens} tokens")
+    yield field_line("output limit", f"{payload.params.max_tokens} tokens")
     yield field_line("cost", _format_money(payload.cost))
     yield from _describe_messages(payload.params)
 
@@ -286,14 +286,14 @@ def _describe_messages(params: CreateMessageParams) -> Iterator[StyledLine]:
         yield head_line(f"message of the {message.role}")
         yield from _describe_content(message.content)
     if params.tools:
-        yield head_line("tools that the model may ask for")
+        yield head_line("tools the model may call")
         for tool in params.tools:
             yield field_line("tool", tool.name)
             yield from quote_block(tool.description or "(no description)")
             yield from quote_block(format_json(tool.input_schema))
     rest = structs.replace(params, messages=[], system_prompt=UNSET, tools=UNSET)
     plain = {k: v for k, v in msgspec.to_builtins(rest).items() if k not in {"messages", "tools"}}
-    yield head_line("everything else")
+    yield head_line("other parameters")
     yield from quote_block(format_json(plain))
 
 
@@ -310,13 +310,13 @@ def _describe_content(content: Any) -> Iterator[StyledLine]:
 
 
 def _describe_written(payload: SamplingWritten) -> Iterator[StyledLine]:
-    yield head_line("what the model wrote")
+    yield head_line("the model's answer")
     yield from _describe_content(payload.result.content)
     yield field_line("model", payload.result.model)
-    yield field_line("it stopped because", payload.result.stop_reason or "(not said)")
-    yield field_line("tokens", f"{payload.tokens_in} read, {payload.tokens_out} written")
+    yield field_line("stop reason", payload.result.stop_reason or "none")
+    yield field_line("tokens", f"{payload.tokens_in} input, {payload.tokens_out} output")
     yield field_line("cost", _format_money(payload.cost))
-    yield head_line("what it was asked")
+    yield head_line("the request to the model")
     yield from _describe_messages(payload.params)
 
 
@@ -334,25 +334,27 @@ def _describe_form(payload: FormAsked) -> Iterator[StyledLine]:
 
 
 def _describe_blank(blank: FormField) -> Iterator[StyledLine]:
-    needed = "needed" if blank.required else "may be left out"
+    needed = "required" if blank.required else "optional"
     yield field_line(
         blank.name, f"{blank.title} ({', '.join(map(str, blank.describe_value()))}; {needed})"
     )
     for text in blank.explanation():
         yield from quote_block(text)
     if blank.default is not None:
-        yield field_line("filled in with", format_answer(blank.default))
+        yield field_line("default", format_answer(blank.default))
 
 
 def _describe_page(payload: PageAsked) -> Iterator[StyledLine]:
     # spec 2026-07-28 client/elicitation#safe-url-handling: show the full URL, with its host
     yield field_line("host", payload.host)
     yield from map(warning_line, payload.concerns)
-    yield head_line("the whole address")
+    yield head_line("full URL")
     yield from quote_block(payload.params.url or "")
     yield head_line("the question")
     yield from quote_block(payload.params.message)
-    yield StyledLine("  Nothing has fetched this page. It is opened when you allow it.", "dim")
+    yield StyledLine(
+        "  isthmus has not fetched this page. Your browser opens it if you allow it.", "dim"
+    )
 
 
 def _describe_roots(payload: RootsAsked) -> Iterator[StyledLine]:
@@ -366,34 +368,34 @@ def _describe_roots(payload: RootsAsked) -> Iterator[StyledLine]:
 
 def _describe_install(payload: InstallAsked) -> Iterator[StyledLine]:
     yield from map(warning_line, payload.warnings)
-    yield head_line("the exact command, an argument a line")
+    yield head_line("exact command, one argument per line")
     yield from (field_line(str(number), part) for number, part in enumerate(payload.argv))
     yield field_line("program", payload.resolved or "not found")
     yield field_line("folder", payload.cwd or "where the host runs")
     yield field_line("variables", ", ".join(payload.env) or "only the usual ones")
     yield from _describe_confinement(payload.sandbox)
-    yield field_line("written in", payload.source or "the program that uses this host")
+    yield field_line("configured in", payload.source or "the program that uses this host")
 
 
 def _describe_confinement(sandbox: Iterable[str]) -> Iterator[StyledLine]:
     found = [field_line("confined", line) for line in sandbox]
-    yield from found or [warning_line("it runs with your rights")]
+    yield from found or [warning_line("it runs with your permissions")]
 
 
 def _describe_connect(payload: ConnectAsked) -> Iterator[StyledLine]:
     yield from map(warning_line, payload.warnings)
     yield field_line("where", payload.where)
     yield field_line("headers", ", ".join(payload.headers) or "only the usual ones")
-    yield field_line("written in", payload.source or "the program that uses this host")
-    yield StyledLine("  Nothing has been sent there.", "dim")
+    yield field_line("configured in", payload.source or "the program that uses this host")
+    yield StyledLine("  isthmus has not sent anything to it yet.", "dim")
 
 
 def _describe_changed(payload: ChangeAsked) -> Iterator[StyledLine]:
-    yield head_line("what is different (- before, + after)")
+    yield head_line("changes (- before, + after)")
     yield from style_diff(payload.diff)
-    yield head_line("the definition as it is now")
+    yield head_line("current definition")
     yield from quote_block(format_json(msgspec.json.decode(payload.after)))
-    yield head_line("the definition that was approved")
+    yield head_line("approved definition")
     yield from quote_block(format_json(msgspec.json.decode(payload.before)))
 
 

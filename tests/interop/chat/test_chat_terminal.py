@@ -278,7 +278,7 @@ def test_a_conversation_line_by_line(tmp_path, command):
     paper.type("n", after=0.6)
     paper.until("As you like.\n> ")
     paper.type("write me something")
-    for question in ("May the tool rhyme", "May it be asked?", "May trips have it?"):
+    for question in ("May the tool rhyme", "Send the request?", "Send its answer to trips?"):
         paper.until(question)
         paper.until("? why] ")
         paper.type("y", after=0.6)

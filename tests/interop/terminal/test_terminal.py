@@ -98,7 +98,7 @@ def test_typing_approving_editing_denying_and_resizing(tmux, tmp_path):
     host.type("y")
 
     host.until("May asker know of these folders?")
-    host.press("e", "as you have changed it")
+    host.press("e", "your changes")
     host.press("A", "Press y to allow it")
     host.resize(60, 15)
     host.press("A", "Press y to allow it")
