@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,6 +105,7 @@ TOOLCHAINS = (Path("/usr/local/go/bin"), Path.home() / ".cargo" / "bin")
 
 INSTALL_SECONDS = 600
 SKIPPED = 77
+MADE_AT_ONCE = 2  # one of them mostly waits for the network
 
 
 class Unavailable(Exception):
@@ -324,6 +326,16 @@ def _run(
         raise Unavailable(f"{' '.join(command[:4])} … failed: {' / '.join(last)}")
 
 
+def make_environment(name: str) -> Path:
+    """Make the environment of any kind that has a name.
+
+    Raises:
+        Unavailable: it could not be made; the message says why.
+    """
+    make = python if name in PYTHON else program if name in BUILT else modules
+    return make(name)
+
+
 def main() -> int:
     """Make the environments named on the command line, or list what can be made.
 
@@ -335,13 +347,14 @@ def main() -> int:
         names = [*PYTHON, *NODE, *BUILT]
     if not names:
         print("python:", *PYTHON, "\nnode:  ", *NODE, "\nbuilt: ", *BUILT)
-    for name in names:
-        make = python if name in PYTHON else program if name in BUILT else modules
-        try:
-            print(name, make(name), flush=True)
-        except Unavailable as why:
-            print(f"{name} is not to be had: {why}", flush=True)
-            status = SKIPPED
+    with ThreadPoolExecutor(MADE_AT_ONCE) as pool:
+        jobs = {name: pool.submit(make_environment, name) for name in names}
+        for name, job in jobs.items():
+            try:
+                print(name, job.result(), flush=True)
+            except Unavailable as why:
+                print(f"{name} is not to be had: {why}", flush=True)
+                status = SKIPPED
     return status
 
 
