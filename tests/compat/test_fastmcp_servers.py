@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from isthmus.client import Client as OwnClient
+from isthmus.compat import types
 from isthmus.compat.fastmcp import Client, Context, FastMCP
 from isthmus.compat.fastmcp.dependencies import CurrentContext, Depends
 from isthmus.compat.fastmcp.exceptions import ToolError
@@ -288,3 +289,25 @@ def test_what_cannot_be_had_says_what_to_use():
         providers.GitHubProvider(client_id="x")
     with pytest.raises(TypeError, match="unexpected keyword"):
         FastMCP("x", nothing=1)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_tool_that_returns_questions_is_called_again_with_the_answers(mcp, revision):
+    """Spec 2026-07-28 server/tools: ``input_required`` is a result of its own; before, isthmus asks."""
+
+    @mcp.tool
+    async def order(item: str, ctx: Context):
+        if not ctx.input_responses:
+            schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+            form = {"mode": "form", "message": "How many?", "requestedSchema": schema}
+            asked = {"n": {"method": "elicitation/create", "params": form}}
+            return types.InputRequiredResult(input_requests=asked, request_state="first")
+        answer = ctx.input_responses["n"]
+        return f"{ctx.request_state}: {answer.content['n']} {item}, {type(answer).__name__}"
+
+    def answer(question):
+        return Accepted({"n": 3})
+
+    async with OwnClient(mcp.server, revision=revision, elicit=answer) as client:
+        result = await client.call_tool("order", {"item": "tea"})
+    assert result.text == "first: 3 tea, ElicitResult"

@@ -1,7 +1,7 @@
 """Results of another library's tools: the output schema of an annotation, and a value as a result."""
 
 import types as python_types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import Signature
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
@@ -20,6 +20,10 @@ from isthmus.wire import CallToolResult, ContentBlock, InputRequiredResult, Text
 PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
 UNION_ORIGINS = (Union, python_types.UnionType)
 SEQUENCE_ORIGINS = (list, tuple, Sequence)
+# members by which an answer is told, and its model
+RESPONSE_MODELS = (
+    ("action", "ElicitResult"), ("roots", "ListRootsResult"), ("role", "CreateMessageResult"),
+)  # fmt: skip
 
 decode_content = msgspec.json.Decoder(ContentBlock).decode
 decode_result = msgspec.json.Decoder(CallToolResult).decode
@@ -209,6 +213,19 @@ def inline_root(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     root = schema["$defs"][ref.removeprefix("#/$defs/")]
     return {**root, **{key: value for key, value in schema.items() if key != "$ref"}}
+
+
+def read_responses(responses: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answers to questions that a tool returned, as models of the library; None for none."""
+    return {key: _read_response(one) for key, one in responses.items()} or None
+
+
+def _read_response(response: Any) -> Any:
+    if not isinstance(response, Mapping):
+        return response
+    known = (model for member, model in RESPONSE_MODELS if member in response)
+    model = next(known, None)
+    return response if model is None else getattr(types, model).model_validate(response)
 
 
 def to_wire_result(value: Any, plan: OutputPlan) -> CallToolResult | InputRequiredResult:

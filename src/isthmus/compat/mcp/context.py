@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
+from isthmus.compat.outputs import read_responses
 from isthmus.compat.session import ForeignRequest, ServerSession
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Context:
     def input_responses(self) -> Any:
         """The answers to questions that the round before returned; None in the first."""
         context = self._served.context
-        return (context.input_responses or None) if context is not None else None
+        return None if context is None else read_responses(context.input_responses)
 
     # Reports
 

@@ -9,6 +9,7 @@ import msgspec
 
 from isthmus.compat.fastmcp.components.component import dump_model
 from isthmus.compat.fastmcp.components.content import load_types
+from isthmus.compat.outputs import read_responses
 from isthmus.core.answers import Accepted, Declined
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.wire import ModelPreferences, SamplingMessage
@@ -234,7 +235,7 @@ class Context:
     @property
     def input_responses(self) -> Any:
         """What was answered to questions that the tool returned (2026-07-28)."""
-        return None if self._own is None else dict(self._own.input_responses) or None
+        return None if self._own is None else read_responses(self._own.input_responses)
 
     @property
     def request_state(self) -> str | None:

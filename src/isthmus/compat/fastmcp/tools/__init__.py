@@ -7,6 +7,7 @@ _TOOLS = "isthmus.compat.fastmcp.tools"
 _HOMES = {
     "Tool": f"{_TOOLS}.model",
     "ToolResult": f"{_TOOLS}.model",
+    "InputRequiredToolResult": f"{_TOOLS}.model",
     "FunctionTool": f"{_TOOLS}.function_tool",
     "tool": f"{_TOOLS}.function_tool",
     "ArgTransform": f"{_TOOLS}.tool_transform",

@@ -18,6 +18,7 @@ from isthmus.compat.fastmcp.components.content import (
 from isthmus.compat.fastmcp.exceptions import ToolError
 from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.utilities.types import NotSet, NotSetT
+from isthmus.compat.outputs import decode_questions, dump_wire
 from isthmus.wire import CallToolResult
 from isthmus.wire import Tool as WireTool
 
@@ -104,6 +105,22 @@ class WrittenToolResult(ToolResult):
         return msgspec.convert(self._written, CallToolResult)
 
 
+class InputRequiredToolResult(ToolResult):
+    """Result that asks the client for input, and is no content of the tool (2026-07-28).
+
+    Attributes:
+        input_required: the questions, as ``mcp.types.InputRequiredResult``.
+    """
+
+    def __init__(self, input_required: Any) -> None:
+        super().__init__(content=[])
+        self.input_required = input_required
+
+    def to_wire(self) -> Any:
+        """The questions as isthmus sends them."""
+        return decode_questions(dump_wire(self.input_required))
+
+
 class Tool(FastMCPComponent):
     """Tool of a server written for fastmcp; a subclass overrides ``run``.
 
@@ -155,6 +172,8 @@ class Tool(FastMCPComponent):
             return value
         if type(value).__name__ == "CallToolResult":
             return WrittenToolResult(value)
+        if type(value).__name__ == "InputRequiredResult":
+            return InputRequiredToolResult(value)
         blocks = holds_content(value)
         if isinstance(value, bytes) or (blocks and self.output_schema is None):
             return ToolResult(to_blocks(value))
