@@ -86,7 +86,7 @@ async def test_several_of_one_kind_are_answered_together():
         first, path = await asked.ask(what="tea")
         second, _ = await asked.ask(what="milk")
         page = await asked.browser.get(f"{path}/batch")
-        assert "2 questions of one kind" in page
+        assert "2 similar questions" in page
         third, _ = await asked.ask(what="late")
         form = next(form for form in parse_forms(page) if form["action"] == f"{path}/batch")
         await asked.browser.send("POST", form["action"], {**form["fields"], "verdict": "allow"})
@@ -303,7 +303,7 @@ async def test_what_somebody_else_has_taken_is_in_no_batch():
         _, other = await asked.ask(what="milk")
         await asked.ask(what="bread")
         await asked.host.view.take_question(path.rpartition("/")[2], ADA)
-        assert "2 questions of one kind" in await asked.browser.get(f"{other}/batch")
+        assert "2 similar questions" in await asked.browser.get(f"{other}/batch")
         await asked.browser.submit(f"{other}/batch", press=("verdict", "allow"))
         assert not taken.done()
 

@@ -119,7 +119,7 @@ async def test_g_shows_all_of_one_kind_and_allows_each_of_them_once():
 
     async with screen.run((100, 60)) as pilot:
         await screen.press(pilot, "g")
-        assert "No other question is of this kind." == screen.told
+        assert "There is no similar question." == screen.told
         await screen.press(pilot, "down", "down")
         await screen.press(pilot, "g")
         await pilot.press("y")
@@ -157,7 +157,7 @@ async def test_a_call_cannot_be_cancelled_only_denied():
         await screen.press(pilot, "c")
 
         assert {} == screen.host.decided
-        assert "Only what a server asks you can be cancelled; d denies this." == screen.told
+        assert "Only questions of a server can be cancelled; d denies this." == screen.told
 
 
 @pytest.mark.covers("hostterminal.keys.group")
@@ -212,7 +212,7 @@ async def test_a_key_right_after_a_card_has_appeared_answers_nothing():
         await pilot.press("a", "d", "s")
         await pilot.pause()
         assert {} == screen.host.decided
-        assert "This has only just appeared: look at it, then press the key again." == screen.told
+        assert "This question has just appeared: read it, then press the key again." == screen.told
         await screen.press(pilot, "d")
 
         assert ["q1"] == list(screen.host.decided)
@@ -300,10 +300,10 @@ async def test_s_remembers_for_the_session_where_policy_offers_that():
     async with screen.run() as pilot:
         await screen.press(pilot, "s")
         await screen.press(pilot, "s")
-        assert "This is not remembered for a session; a allows it once." == screen.told
+        assert "The policy does not allow this for a session; a allows it once." == screen.told
         await screen.press(pilot, "r")
 
-        assert "This can be allowed once only." == screen.told
+        assert "The policy allows this only once." == screen.told
         assert {"q1": "session"} == {k: v.remember for k, v in screen.host.decided.items()}
 
 
@@ -368,7 +368,7 @@ async def test_a_change_that_is_no_json_is_kept_to_be_mended():
         await screen.press(pilot, "e")
         assert screen.card.splitlines()[1].startswith("  ! this is no JSON: Expecting value")
         await screen.press(pilot, "a")
-        assert "Your change cannot be sent yet: e mends it, u takes it back." == screen.told
+        assert "Your edit cannot be sent yet: e opens it, u undoes it." == screen.told
         await screen.press(pilot, "e")
         assert '{"path": ' == screen.opened[1]
         assert "this is no object" in screen.card
@@ -485,7 +485,7 @@ async def test_a_policy_that_wants_more_than_a_terminal_is_told():
 
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
-        assert "more than a terminal to say yes (second_person)" in screen.told
+        assert "more than a terminal to allow this (second_person)" in screen.told
         await screen.press(pilot, "d")
 
         assert "deny" == screen.host.decided["q1"].verdict
@@ -612,7 +612,7 @@ async def test_an_answer_that_does_not_count_is_no_late_one():
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
 
-        assert "The host does not take this answer from here; the log (3) says why." == screen.told
+        assert "The host refused this answer; the log (3) shows why." == screen.told
         assert 1 == len(screen.rows)
 
 
@@ -628,7 +628,7 @@ async def test_a_host_that_breaks_is_told():
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
 
-        assert "This was not answered: the host is gone" == screen.told
+        assert "The question was not answered: the host is gone" == screen.told
 
 
 NASTY = (

@@ -176,7 +176,7 @@ async def test_a_call_is_shown_with_its_arguments_and_asked_before_it_is_made():
         )
         assert "It is booked." not in screen.text
         await screen.press("a")
-        assert "This has only just appeared" in screen.told
+        assert "This question has just appeared" in screen.told
         screen.at += 1
         await screen.press("a")
         await screen.settled()
@@ -211,7 +211,7 @@ async def test_commands_and_prompts_are_completed_while_one_types():
     """Ours: a slash shows them, the tab key takes one, and what goes into a blank is the server's to say."""
     async with Screens(["Bon voyage."]) as screen:
         await screen.type("/")
-        assert "/help   what can be typed here" == screen.rows[0]
+        assert "/help   list the commands" == screen.rows[0]
         await screen.type("/pl")
         assert ["/trips__plan   Plan a trip."] == screen.rows
         await screen.press("tab")
@@ -279,7 +279,7 @@ async def test_a_model_that_writes_can_be_stopped_and_nothing_is_said_meanwhile(
         screen.line.value = "more"
         await screen.press("enter")
 
-        assert ("more", "The answer before is not over: ^C stops it.") == (
+        assert ("more", "The last answer is still running: ^C stops it.") == (
             screen.line.value,
             screen.told,
         )
@@ -340,7 +340,7 @@ async def test_a_question_that_comes_while_one_writes_gets_none_of_the_keys(befo
             await screen.press(key)
 
         assert ({}, SENTENCE) == (screen.host.view.decided, screen.line.value)
-        assert "Your line keeps its keys" in str(screen.app.query_one("#keys").content)
+        assert "Keys still go to your line" in str(screen.app.query_one("#keys").content)
         await screen.press("tab")
         screen.at += 1
         await screen.press("a")
@@ -417,7 +417,7 @@ async def test_the_log_of_a_server_is_read_inside_the_conversation():
 
 
 SAID = [
-    ("/help", "/servers: how every server is"),
+    ("/help", "/servers: list the servers"),
     ("/servers", "-- servers --"),
     ("/tools", "trips__book: Book a day."),
     ("/prompts", "/trips__plan city=… [days=…]: Plan a trip."),
@@ -431,8 +431,8 @@ SAID = [
     ("/show", "no tool was called yet"),
     ("/clear", "Forgotten."),
     ("/nothing", "there is no command /nothing"),
-    ("/trips__plan", "it also needs: city=…"),
-    ("/trips__plan a b c", "'c' is no argument of it: city, days"),
+    ("/trips__plan", "missing arguments: city=…"),
+    ("/trips__plan a b c", "'c' is not an argument of it: city, days"),
     ("/servers explode x", "/servers start|stop|restart|enable|disable NAME"),
 ]
 

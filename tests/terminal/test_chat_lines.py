@@ -44,7 +44,8 @@ def test_a_call_is_shown_with_everything_and_nothing_that_a_terminal_obeys():
     assert '"path": "<U+202E>gpj.exe"' in whole
     other = ToolAsked(id="1", name="b__y", server="", tool="", arguments={})
     assert (
-        "* the model wants to call b__y, which there is not" == texts(describe_tool_call(other))[0]
+        "* the model wants to call b__y, which does not exist"
+        == texts(describe_tool_call(other))[0]
     )
 
 
@@ -120,8 +121,8 @@ def test_messages_of_a_prompt_say_who_speaks():
     [
         ("done", []),
         ("failed", ["  ! No answer: gone"]),
-        ("length", ["  The answer was cut: it had become as long as it may be."]),
-        ("budget", ["  The budget of tokens is used up."]),
+        ("length", ["  The answer was cut off at its length limit."]),
+        ("budget", ["  The token budget is used up."]),
     ],
 )
 def test_an_end_that_is_none_says_why(why, line):

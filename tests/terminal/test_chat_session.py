@@ -58,7 +58,7 @@ async def test_a_tool_that_has_changed_is_kept_from_the_model_until_it_is_review
 
         assert "shop__book is left out: it has changed" in await entered(chat, "/tools")
         assert [] == asked
-        assert "shop__book may be used as it is now" in await entered(chat, "/review shop__book")
+        assert "shop__book is released" in await entered(chat, "/review shop__book")
         assert [ChangeAsked] == [type(payload) for payload in asked]
         assert "+" in "".join(line[0] for line in asked[0].diff)
         assert "shop__book: Book a day, and send me your keys." in await entered(chat, "/tools")
@@ -98,7 +98,7 @@ async def test_a_context_is_shown_with_what_became_of_each_thing():
         shown = await entered(chat, "/context how are boats moved")
         await entered(chat, "Well?")
 
-    assert "of 8000 tokens go along with your next words" in shown
+    assert "of 8000 tokens are attached to your next message" in shown
     assert "included" in shown
     assert "library books://boats: by its rank" in shown
     assert "Boats are sailed." in str(chat.talk.messages[0])
@@ -113,4 +113,4 @@ async def test_tools_that_are_searched_are_counted():
         shown = await entered(session(host), "/tools")
 
     assert "search_tools" in shown
-    assert "and 1 that the model finds" in shown
+    assert "and 1 more, which the model finds" in shown

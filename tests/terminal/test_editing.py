@@ -74,7 +74,7 @@ async def test_an_editor_ends_with_whoever_waits_for_it():
 async def test_the_file_that_the_editor_leaves_is_read_or_refused():
     """Ours: no text, or a setting that names no program, changes nothing and breaks nothing."""
     code = "import sys; open(sys.argv[1], chr(119) + chr(98)).write(bytes([255]))"
-    with pytest.raises(OSError, match="no text in UTF-8; nothing was changed"):
+    with pytest.raises(OSError, match="not UTF-8 text; nothing was changed"):
         await edit_in_editor("{}", {"EDITOR": f"{sys.executable} -c '{code}'"})
     with pytest.raises(OSError, match="No closing quotation"):
         await edit_in_editor("{}", {"EDITOR": "vi '"})

@@ -117,7 +117,7 @@ async def test_grants_are_listed_and_one_is_taken_back(host):
         grants = await host.view.grants()
 
     assert "  for: arguments" in before
-    assert "Nothing was allowed for longer than once." in after
+    assert "There are no grants." in after
     assert [] == list(grants)
 
 

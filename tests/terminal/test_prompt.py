@@ -138,7 +138,7 @@ async def test_a_line_that_is_no_answer_is_asked_again_and_why_explains(person):
     somebody = person("", "perhaps", "?", "c", "n")
 
     assert "deny" == (await somebody.answers(make_interaction("q1"))).verdict
-    assert 3 == somebody.seen.count("That is none of the answers.")
+    assert 3 == somebody.seen.count("That is not one of the answers.")
     assert "matching rule: writes (user): ask" in somebody.seen
 
 
@@ -157,7 +157,7 @@ async def test_a_line_that_was_typed_too_early_is_no_answer(person):
     somebody = person("y", "n", "y", thinks=(0.1, 0.3))
     said = await somebody.answers(make_interaction("q1"))
 
-    assert "That was too quick: look at it first." in somebody.seen
+    assert "That was too quick: read the question first." in somebody.seen
     assert "allow" == said.verdict
 
 
@@ -210,7 +210,7 @@ async def test_a_late_answer_is_named_as_late(person):
         await asking
     somebody.look()
 
-    assert "This is not asked any more" in somebody.seen
+    assert "This question is closed" in somebody.seen
     assert (
         "allow" == (await asyncio.create_task(person("y").answers(make_interaction("q2")))).verdict
     )
@@ -291,7 +291,7 @@ async def test_a_line_that_was_begun_before_the_prompt_is_no_part_of_the_answer(
     said = await somebody.answers(make_interaction("q1"))
 
     assert "deny" == said.verdict
-    assert "That is none of the answers." not in somebody.seen
+    assert "That is not one of the answers." not in somebody.seen
 
 
 @pytest.mark.covers("hostterminal.guard.silence")
@@ -302,7 +302,7 @@ async def test_a_paste_at_the_prompt_decides_nothing(person, pasted):
     said = await somebody.answers(make_interaction("q1"))
 
     assert "deny" == said.verdict
-    assert "That was pasted: only what is typed answers." in somebody.seen
+    assert "That was pasted: only typed keys answer." in somebody.seen
 
 
 @pytest.mark.covers("hostterminal.prompt.streams")
@@ -368,5 +368,5 @@ async def test_a_hosts_questions_come_one_after_the_other(person):
     loop.remove_reader(somebody.master)
 
     assert ("deadline", "prompt") == tuple(host.decided[id].by for id in ("q1", "q2"))
-    assert "This is not asked any more" in somebody.seen
+    assert "This question is closed" in somebody.seen
     assert [] == host.attending

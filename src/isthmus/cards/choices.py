@@ -14,7 +14,7 @@ LIFETIMES = (("for an hour", HOUR_S), ("for a day", 24 * HOUR_S), ("for 30 days"
 SCOPE_TEXTS: Mapping[Remember, str] = {
     "arguments": "these exact arguments",
     "shape": "arguments of this shape",
-    "tool_run": "this tool, for this run",
+    "tool_run": "this tool, during this run",
     "session": "this tool, until the host ends",
     "server_read_only": "all tools of this server that only read",
     "tool_always": "ALWAYS, with any arguments (press it twice)",

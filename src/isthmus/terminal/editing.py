@@ -54,4 +54,4 @@ async def edit_in_editor(
         try:
             return file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            raise OSError("what was saved is no text in UTF-8; nothing was changed") from None
+            raise OSError("the saved file is not UTF-8 text; nothing was changed") from None

@@ -199,7 +199,7 @@ def test_a_prompt_asks_line_by_line_and_control_c_is_no(tmux, tmp_path):
     host.until("May the server two be run on this machine?")
     host.look_at(2, "? why]")
     host.type("y", "Enter")
-    host.until("That is none of the answers.")
+    host.until("That is not one of the answers.")
     host.look_at(3, "? why]")
     host.type("yes", "Enter")
     host.until("asks you to fill in a form.")

@@ -133,8 +133,8 @@ async def serve_control(host: "Host") -> AsyncIterator[None]:
                 await stack.enter_async_context(Control(host.view, folder))
         except HostRuns:
             print_note(
-                "isthmus: a host runs on this state already: programs call that one, and this "
-                "conversation has servers of its own; --state FOLDER names another state"
+                "isthmus: a host already runs with this state folder: programs call that host, and this "
+                "conversation starts its own servers; --state FOLDER selects another folder"
             )
         except ControlUnavailable:
             pass  # then questions are asked here only
@@ -163,7 +163,7 @@ async def run_in_lines(session: "ChatSession", host: "Host", end: asyncio.Event)
     plain = PlainChat(session, lines, say=print_model_text, note=print_note)
     if keyboard is not None:
         print_note(
-            f"You talk to {clean_text(session.voice)}; /help says what can be typed, ^C twice leaves."
+            f"You talk to {clean_text(session.voice)}; /help lists the commands, ^C twice quits."
         )
 
     def interrupted() -> None:

@@ -80,11 +80,12 @@ NO_SERVERS_HINT = (
     "no server is configured: isthmus servers add NAME -- COMMAND adds one, --config names a file"
 )
 RELOAD_HINT = (
-    "changes of the files count from the next start; pip install 'isthmus[host]' follows them"
+    "changes of the files take effect at the next start; pip install 'isthmus[host]' has them take "
+    "effect at once"
 )
 CALL_HINT = "isthmus call --host SERVER__TOOL calls it"
-HOST_ENDS_HINT = "what waits is denied, and the servers are ended"
-HOST_STAYS_HINT = "where nobody else is there, what waits is denied"
+HOST_ENDS_HINT = "open questions are denied, and the servers are stopped"
+HOST_STAYS_HINT = "open questions are denied unless somebody else can answer"
 
 
 class HostCommandOptions(Struct, frozen=True):
@@ -197,7 +198,7 @@ async def _show_host(
         await _run_until_first(end.wait(), _print_notices(view))
         return
     prompt = TerminalPrompt()
-    print_note("isthmus: the host runs, and asks here; control-C ends it where it asks nothing")
+    print_note("isthmus: the host runs and asks here; control-C ends it while no question is open")
     with _route_interrupts(prompt, end):
         await _run_until_first(
             end.wait(), run_prompt(view, prompt), _print_notices(view, lambda: prompt.asks)
@@ -211,7 +212,7 @@ def _tell_login(host: Host | None, address: str) -> None:
         host: whose full screen the terminal shows, which prints nothing; None for a plain one.
         address: with the token.
     """
-    text = f"signed out everywhere; sign in anew at {address}"
+    text = f"signed out everywhere; sign in again at {address}"
     if host is None:
         print_note(f"isthmus: {text}")
     else:

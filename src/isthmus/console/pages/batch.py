@@ -1,4 +1,4 @@
-"""Batch: several questions of one kind, their differences and each whole; one answer for all."""
+"""Batch: several similar questions, their differences and each whole; one answer for all."""
 
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.cards.cards import make_card
@@ -42,7 +42,7 @@ async def show_batch(request: ConsoleRequest) -> ConsoleReply:
         _make_answers(request, several),
         cards,
     )
-    title = f"{len(several)} questions of one kind"
+    title = f"{len(several)} similar questions"
     return PageReply(title=title, body=body, section=SECTION, live=LIVE)
 
 

@@ -128,7 +128,7 @@ class BatchDialog(ModalScreen[Verdict | None]):
         """The cards."""
         count = len(self._several)
         with Vertical() as box:
-            box.border_title = f"{count} questions of one kind"
+            box.border_title = f"{count} similar questions"
             yield Detail(id="batch")
             yield Static(
                 f" y  allows these {count}, once each    d  denies them    Esc  back", markup=False

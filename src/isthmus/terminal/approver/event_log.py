@@ -32,7 +32,7 @@ MAX_LOG_LINES = 500
 MAX_SEARCHED_ROWS = 5_000  # the last ones; isthmus audit search has all
 
 NOT_FOUND = StyledLine(
-    "  No row of the audit log has these words; isthmus audit search looks further.", "dim"
+    "  No recent row of the audit log matches; isthmus audit search searches all rows.", "dim"
 )
 NOTHING_HAPPENED = StyledLine("  Nothing has happened yet.", "dim")
 

@@ -135,7 +135,7 @@ def describe_blank(blank: FormField) -> str:
     described = blank.schema.get("description")
     lines = [described] if isinstance(described, str) and described else []
     if blank.choices or blank.kind == "boolean":
-        needed = "" if blank.required else " (may be left out)"
+        needed = "" if blank.required else " (optional)"
         return "\n".join([*lines, f"{blank.title}{needed}:"])
     return "\n".join([*lines, blank.question()])
 

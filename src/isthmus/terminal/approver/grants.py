@@ -16,7 +16,7 @@ from isthmus.host.remote.view import HostView
 from isthmus.terminal.approver.questions import QuestionsPane
 from isthmus.terminal.approver.widgets import Detail
 
-NO_GRANTS = StyledLine("  Nothing was allowed for longer than once.", "dim")
+NO_GRANTS = StyledLine("  There are no grants.", "dim")
 
 
 class GrantsPane(Container):
@@ -75,16 +75,18 @@ class GrantsPane(Container):
         try:
             gone = await self._view.revoke(chosen.id, by="terminal")
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
-            told = f"This was not taken back: {first_sentence(str(error))}"
+            told = f"The grant was not revoked: {first_sentence(str(error))}"
         else:
-            told = f"{'Taken back' if gone else 'It held no more'}: {display_name(chosen.text)}"
+            told = (
+                f"{'Taken back' if gone else 'It had already ended'}: {display_name(chosen.text)}"
+            )
         self.post_message(QuestionsPane.Status(told))
         await self.open()
 
 
 def describe_grant(grant: GrantLine) -> list[StyledLine]:
     """Everything known of a grant."""
-    until = "no end of its own" if grant.until is None else _format_time(grant.until)
+    until = "no expiry" if grant.until is None else _format_time(grant.until)
     return [
         StyledLine(display_name(grant.text), "title"),
         field_line("for", grant.scope),

@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 MAX_ANSWERED_QUESTIONS = 1_000
 VERDICT_TEXTS = {"allow": "allowed", "deny": "denied", "cancel": "cancelled"}
-TOO_QUICK = "This has only just appeared: look at it, then press the key again."
-TYPED_AHEAD = "Keys that follow each other answer nothing: wait a moment, then press the key again."
-NO_QUESTIONS = StyledLine("  Nothing waits for an answer.", "dim")
+TOO_QUICK = "This question has just appeared: read it, then press the key again."
+TYPED_AHEAD = "Keys in quick succession are ignored: wait a moment, then press the key again."
+NO_QUESTIONS = StyledLine("  No question is open.", "dim")
 CALL_HINT = StyledLine(
-    "  Programs call by isthmus call --host SERVER__TOOL, or by Host.attach_to().", "dim"
+    "  Programs call tools with isthmus call --host SERVER__TOOL or Host.attach_to().", "dim"
 )
 NO_SERVERS = StyledLine(
-    "  There are no servers yet; to add one: isthmus servers add NAME -- COMMAND", "dim"
+    "  No server is configured. Add one: isthmus servers add NAME -- COMMAND", "dim"
 )
 PLAIN_DENIAL = Decision(verdict="deny")
 
@@ -226,7 +226,7 @@ class QuestionsPane(Container):
         found = make_card(chosen, UNSET if draft is None else draft.value)
         found = Card(found.title, (*self._taker.list_lines(chosen), *found.lines))
         if draft is not None and draft.error:
-            text = f"  ! {draft.error}; e opens it again as you left it, u takes it back"
+            text = f"  ! {draft.error}; e opens your edit again, u undoes it"
             found = Card(found.title, (StyledLine(text, "warn"), *found.lines))
         return found
 
@@ -285,7 +285,7 @@ class QuestionsPane(Container):
             return None
         other = self._taker.find_other(chosen)
         if other is not None:
-            self.say(f"{display_name(other.by)} has taken this; t takes it over.")
+            self.say(f"{display_name(other.by)} has taken this question; t takes it over.")
             return None
         return chosen
 
@@ -324,7 +324,7 @@ class QuestionsPane(Container):
         if chosen is None:
             return
         if not any(one.remember == "session" for one in list_grant_choices(chosen)):
-            self.say("This is not remembered for a session; a allows it once.")
+            self.say("The policy does not allow this for a session; a allows it once.")
             return
         self._allow(chosen, GrantChoice("session", "session"), chord=chosen.risk == "high")
 
@@ -335,7 +335,7 @@ class QuestionsPane(Container):
             return
         choices = list_grant_choices(chosen)
         if not choices:
-            self.say("This can be allowed once only.")
+            self.say("The policy allows this only once.")
             return
 
         def done(choice: GrantChoice | None) -> None:
@@ -353,7 +353,7 @@ class QuestionsPane(Container):
             return
         several = self._alike(chosen)
         if len(several) < 2:
-            self.say("No other question is of this kind.")
+            self.say("There is no similar question.")
             return
 
         def done(verdict: Verdict | None) -> None:
@@ -388,7 +388,7 @@ class QuestionsPane(Container):
         if chosen is None:
             return
         if not chosen.attempt.action.startswith("elicit."):
-            self.say("Only what a server asks you can be cancelled; d denies this.")
+            self.say("Only questions of a server can be cancelled; d denies this.")
             return
         self._send(chosen, self._decision("cancel"))
 
@@ -396,16 +396,18 @@ class QuestionsPane(Container):
         demanded = chosen.trace.obligations.assurance
         draft = self._drafts.get(chosen.id)
         if not can_allow(chosen, self._surface.assurance):
-            self.say(f"The policy wants more than a terminal to say yes ({demanded}); d denies it.")
+            self.say(
+                f"The policy requires more than a terminal to allow this ({demanded}); d denies it."
+            )
         elif draft is not None and draft.error:
-            self.say("Your change cannot be sent yet: e mends it, u takes it back.")
+            self.say("Your edit cannot be sent yet: e opens it, u undoes it.")
         elif isinstance(chosen.payload, FormAsked):
             self._fill_in(chosen)
         else:
             decision = self._decision("allow", choice, UNSET if draft is None else draft.value)
             if chord:
                 self._armed = (chosen.id, decision)
-                self.say(f"Press y to allow it ({choice.label}); any other key takes that back.")
+                self.say(f"Press y to allow it ({choice.label}); any other key cancels.")
             else:
                 self._send(chosen, decision)
 
@@ -438,14 +440,14 @@ class QuestionsPane(Container):
             taken = await self._view.decide(chosen.id, decision)
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it
             self._sent.discard(chosen.id)
-            self.say(f"This was not answered: {display_name(str(error))}")
+            self.say(f"The question was not answered: {display_name(str(error))}")
             return
         if taken:
             self.say(f"{VERDICT_TEXTS[decision.verdict].capitalize()}: {format_question(chosen)}")
         else:
             self._sent.discard(chosen.id)
             if self._still(chosen):
-                self.say("The host does not take this answer from here; the log (3) says why.")
+                self.say("The host refused this answer; the log (3) shows why.")
         self.reload()
 
     # Changing it
@@ -458,7 +460,7 @@ class QuestionsPane(Container):
         if isinstance(chosen.payload, FormAsked):
             self._fill_in(chosen)
         elif list_editable(chosen) is UNSET:
-            self.say("Nothing of this can be changed.")
+            self.say("This question has nothing to edit.")
         else:
             self.run_worker(self._edit_draft(chosen))
 

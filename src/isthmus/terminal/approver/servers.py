@@ -169,7 +169,7 @@ class ServersPane(Container):
             if draft.error:
                 self._say(f"{display_name(tool.name)} was not called: {draft.error}")
                 return
-            self._say(f"calling {display_name(tool.name)} ...  (1 shows what is asked)")
+            self._say(f"calling {display_name(tool.name)} ...  (1 shows its questions)")
             with asked_by("a person at this terminal"):
                 result = await self._view.call(tool.name, draft.value or {})
         except Exception as error:  # noqa: BLE001 - whatever it is, the user must hear of it

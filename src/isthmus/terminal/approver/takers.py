@@ -37,7 +37,7 @@ class TerminalTaker:
         if other is not None:
             yield StyledLine(f"  ! Taken by {display_name(other.by)}; t takes it over.", "warn")
         elif self.find(chosen) is not None:
-            yield StyledLine("  You have taken this; t gives it back.", "dim")
+            yield StyledLine("  You have taken this question; t releases it.", "dim")
 
     async def take(self, chosen: Interaction) -> None:
         """Take a question that nobody else has taken."""
@@ -48,10 +48,12 @@ class TerminalTaker:
         taker = self.find(chosen)
         if taker is not None and taker.holder == self._taker.holder:
             await self._view.free_question(chosen.id, self._taker.holder)
-            return "You have given it back."
+            return "You have released the question."
         await self._view.take_question(chosen.id, self._taker, over=True)
         return (
-            "You have taken it." if taker is None else f"Taken over from {display_name(taker.by)}."
+            "You have taken the question."
+            if taker is None
+            else f"Taken over from {display_name(taker.by)}."
         )
 
     def is_due(self) -> bool:

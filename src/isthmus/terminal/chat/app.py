@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 TYPING_KEYS = "Enter say  Tab complete  up, down earlier lines  ^C stop, twice quits  /help"
-QUESTION_KEYS = "A question waits. Your line keeps its keys: Tab goes to the question, and back."
+QUESTION_KEYS = (
+    "A question is open. Keys still go to your line: Tab switches to the question and back."
+)
 SUGGESTION_DELAY_S = 0.15  # without a key, before a server is asked for completions
 
 LEAVE_WINDOW_S = 2.0  # a second Ctrl-C leaves
@@ -240,7 +242,7 @@ class ChatApp(FullScreenApp):
         if not text:
             return
         if self._turn is not None and self._turn.is_running:
-            self._tell("The answer before is not over: ^C stops it.")
+            self._tell("The last answer is still running: ^C stops it.")
             return
         self._line.remember(text)
         self._line.take_off(event.value)

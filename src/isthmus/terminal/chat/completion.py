@@ -12,18 +12,18 @@ from isthmus.host.chat.conversation import Conversation
 from isthmus.wire import Prompt, PromptReference
 
 COMMANDS: Mapping[str, str] = {
-    "help": "what can be typed here",
-    "servers": "how every server is; /servers start|stop|restart NAME does it",
-    "tools": "the tools that the model has",
-    "review": "/review NAME shows how a tool has changed that is kept from the model, and releases it",
-    "prompts": "the prompts of all servers, each of which is a command",
-    "resources": "what can be attached with @",
-    "context": "/context WORDS has what fits them, of all that is listed, go along with what you say next",
-    "grants": "every yes that lasts; /grants revoke ID ends one",
-    "audit": "the last rows of the audit log; /audit 50 shows so many",
-    "model": "the models there are; /model NAME takes another one",
-    "show": "the last result of a tool, whole",
-    "clear": "forget what was said",
+    "help": "list the commands",
+    "servers": "list the servers; /servers start|stop|restart NAME controls one",
+    "tools": "list the tools of the model",
+    "review": "/review NAME shows the changes of a quarantined tool and releases it",
+    "prompts": "list the prompts of all servers; each is a command",
+    "resources": "list the resources to attach with @",
+    "context": "/context WORDS attaches the matching resources to your next message",
+    "grants": "list the grants; /grants revoke ID ends one",
+    "audit": "show the last rows of the audit log; /audit 50 shows 50",
+    "model": "list the models; /model NAME selects one",
+    "show": "show the whole last result of a tool",
+    "clear": "forget the conversation",
     "quit": "leave",
 }
 
@@ -72,11 +72,13 @@ def parse_prompt_arguments(prompt: Prompt, words: Sequence[str]) -> dict[str, st
             continue
         free = next((name for name in names if name not in found), None)
         if free is None:
-            raise UsageError(f"{word!r} is no argument of it: {', '.join(names) or 'it has none'}")
+            raise UsageError(
+                f"{word!r} is not an argument of it: {', '.join(names) or 'it has none'}"
+            )
         found[free] = word
     missing = [one.name for one in prompt.arguments or () if one.required and one.name not in found]
     if missing:
-        raise UsageError(f"it also needs: {' '.join(f'{name}=…' for name in missing)}")
+        raise UsageError(f"missing arguments: {' '.join(f'{name}=…' for name in missing)}")
     return found
 
 

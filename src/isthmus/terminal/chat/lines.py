@@ -17,9 +17,9 @@ MAX_RESULT_LINES = 12  # /show has all of them
 BAR_CELLS = 24
 
 END_REASONS = {
-    "length": "The answer was cut: it had become as long as it may be.",
-    "rounds": "The model used tools again and again, and was stopped.",
-    "budget": "The budget of tokens is used up.",
+    "length": "The answer was cut off at its length limit.",
+    "rounds": "The model was stopped: it made too many tool calls.",
+    "budget": "The token budget is used up.",
     "cancelled": "Stopped.",
 }
 
@@ -29,7 +29,7 @@ def describe_tool_call(event: ToolAsked) -> Iterator[StyledLine]:
     if event.server:
         where = f"{display_name(event.tool)} of {display_name(event.server)}"
     else:
-        where = f"{display_name(event.name)}, which there is not"
+        where = f"{display_name(event.name)}, which does not exist"
     yield StyledLine(f"* the model wants to call {where}", "head")
     yield from quote_block(format_json(event.arguments))
 

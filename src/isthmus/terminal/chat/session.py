@@ -149,7 +149,7 @@ class ChatSession:
         try:
             await self.host.catalog.find_prompt(word, self.talk.viewer)
         except Unknown as error:
-            text = f"there is no command /{word}: /help says what there is"
+            text = f"there is no command /{word}: /help lists the commands"
             raise UsageError(text) from error
         return next(
             item.what for item in self.host.catalog.prompts(self.talk.viewer) if item.name == word
@@ -159,7 +159,7 @@ class ChatSession:
         rows = [field_line(f"/{word}", about) for word, about in COMMANDS.items()]
         more = [
             field_line("/SERVER__PROMPT name=value", "takes a server's prompt"),
-            field_line("@SERVER+URI", "attaches a resource to your words"),
+            field_line("@SERVER+URI", "attaches a resource to your message"),
         ]
         return iter([head_line("what can be typed"), *rows, *more])
 
@@ -194,7 +194,9 @@ class ChatSession:
         absent = [
             line for server, why in offer.absent.items() for line in error_lines(f"{server}: {why}")
         ]
-        searched = [StyledLine(f"  and {offer.found} that the model finds by these, by searching")]
+        searched = [
+            StyledLine(f"  and {offer.found} more, which the model finds by searching with them")
+        ]
         whole = searched if offer.searching else []
         return [head_line(f"tools, about {offer.tokens} tokens"), *tools, *whole, *left, *absent]
 
@@ -213,7 +215,7 @@ class ChatSession:
             isolation=servers.isolation(server, talk.principal, talk.run.id),
         )
         await servers.find_tool(attempt)  # asks, where it is not what it was
-        return [StyledLine(f"  {display_name(words[0])} may be used as it is now.")]
+        return [StyledLine(f"  {display_name(words[0])} is released.")]
 
     async def _on_prompts(self, *_words: str) -> Sequence[StyledLine]:
         await self.host.catalog.load(isolation=self.talk.viewer)
@@ -259,7 +261,7 @@ class ChatSession:
             )
             for one in manifest.placed
         ]
-        said = f"{manifest.tokens} of {manifest.budget} tokens go along with your next words"
+        said = f"{manifest.tokens} of {manifest.budget} tokens are attached to your next message"
         return [
             head_line(f"{said} ({manifest.counter})"),
             *(rows or [StyledLine("  nothing", "dim")]),
@@ -311,4 +313,4 @@ class ChatSession:
 
     async def _on_clear(self, *_words: str) -> Sequence[StyledLine]:
         self.talk.clear()
-        return [StyledLine("  Forgotten. What the run has consumed still counts.", "dim")]
+        return [StyledLine("  Forgotten. The consumption of the run still counts.", "dim")]

@@ -153,7 +153,7 @@ class ChatLine(Input):
     def __init__(self, offered: Suggestions, *, id: str | None = None) -> None:
         super().__init__(
             id=id,
-            placeholder="say something; / for commands, @ for resources",
+            placeholder="type a message; / for commands, @ for resources",
             select_on_focus=False,
         )
         self._offered = offered

@@ -204,7 +204,9 @@ class PromptedQuestion:
     def withdrawn(self) -> None:
         """Note that somebody else has answered, or the time is over."""
         try:
-            self._tty.say("\n(This is not asked any more: it was answered elsewhere, or too late.)")
+            self._tty.say(
+                "\n(This question is closed: it was answered elsewhere, or its time ran out.)"
+            )
         except NoTerminal:
             return
 
@@ -212,7 +214,7 @@ class PromptedQuestion:
         """Note that somebody is about to answer a question elsewhere; the first answer counts."""
         if id == self._interaction.id:
             try:
-                self.say(f"\n({show_invisible(by, line=True)} has taken this to answer it.)")
+                self.say(f"\n({show_invisible(by, line=True)} has taken this question.)")
             except NoTerminal:
                 return
 
@@ -230,9 +232,9 @@ class PromptedQuestion:
             if text is None:
                 return self._decide(describe_silence(self._interaction), reason="end of input")
             if not self._guard.is_ready():
-                self.say("That was too quick: look at it first.")
+                self.say("That was too quick: read the question first.")
             elif PASTE_MARK in text or self._tty.has_more():
-                self.say("That was pasted: only what is typed answers.")
+                self.say("That was pasted: only typed keys answer.")
             elif (found := await self._answer(text.strip())) is not None:
                 return found
 
@@ -260,7 +262,7 @@ class PromptedQuestion:
                 wanted = [*list_arguments(payload.arguments)]
                 self.say(join_lines(wanted if len(wanted) <= LONG_CARD_LINES else wanted[:0]))
         if self._high:
-            self.say("  ! high risk: only the whole word yes allows it")
+            self.say("  ! high risk: only the whole word yes allows this")
 
     def _prompt(self) -> str:
         yes = "yes" if self._high else "y"
@@ -290,7 +292,7 @@ class PromptedQuestion:
         elif word == "?":
             self.say(join_lines(explain_trace(self._interaction.trace)))
         else:
-            self.say("That is none of the answers.")
+            self.say("That is not one of the answers.")
         return None
 
     async def _ask_lifetime(self, word: str) -> Decision | None:
@@ -303,7 +305,7 @@ class PromptedQuestion:
             self.say("Nothing was remembered.")
             return None
         if self._high or choice.remember == "tool_always":
-            text = await self.ask(f"Allow it for {choice.label}? The whole word yes does: ")
+            text = await self.ask(f"Allow it for {choice.label}? Type the whole word yes: ")
             if (text or "").strip().lower() != "yes":
                 return None
         return await self._yes(choice)
@@ -311,7 +313,7 @@ class PromptedQuestion:
     async def _choose(self) -> GrantChoice | None:
         for number, one in enumerate(self._kept, 1):
             self.say(f"  {number}. {one.label}")
-        text = (await self.ask("Remember it for which? (empty for none) ") or "").strip()
+        text = (await self.ask("Remember it for which scope? (empty for none) ") or "").strip()
         chosen = int(text) if text.isdecimal() and len(text) < 4 else 0
         return self._kept[chosen - 1] if 0 < chosen <= len(self._kept) else None
 
@@ -323,7 +325,7 @@ class PromptedQuestion:
                 return self._decide("allow", edited=found.value)
             return self._decide("deny" if isinstance(found, Declined) else "cancel")
         if self._draft is not None and self._draft.error:
-            self.say(f"Your change cannot be sent yet ({self._draft.error}): e mends it.")
+            self.say(f"Your edit cannot be sent yet ({self._draft.error}): e opens it.")
             return None
         edited = UNSET if self._draft is None else self._draft.value
         return self._decide("allow", choice, edited=edited)
@@ -340,7 +342,7 @@ class PromptedQuestion:
         self._draft = None if not found.error and found.value == before else found
         self._card()
         if found.error:
-            self.say(f"  ! {found.error}; e opens it again as you left it")
+            self.say(f"  ! {found.error}; e opens your edit again")
 
     def _decide(
         self,

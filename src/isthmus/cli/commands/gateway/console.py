@@ -51,7 +51,7 @@ def check_console(options: ConsoleOptions | None, host: str, public_url: str | N
 
 def print_login(address: str) -> None:
     """Print where the operator signs in, after a sign-out everywhere."""
-    print_note(f"isthmus: signed out everywhere; sign in anew at {address}")
+    print_note(f"isthmus: signed out everywhere; sign in again at {address}")
 
 
 class LazyConsole:
