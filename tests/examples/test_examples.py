@@ -504,7 +504,9 @@ async def test_the_library_lends_pages_and_tells_no_card_numbers(example, revisi
     async with connect(server, revision=revision, on_log=said.append) as client:
         listed = [resource.uri for resource in await client.list_resources()]
         found = await client.call_tool(
-            "search", {"words": "no way out", "shelf": "guide"}, on_progress=steps.append
+            "search",
+            {"words": "another control character", "shelf": "guide"},
+            on_progress=steps.append,
         )
         page = await client.read_resource("docs://guide/files.md")
         shelf = await client.complete(PromptReference(name="summarise"), "shelf", "conc")

@@ -46,7 +46,8 @@ def test_blanks_are_filled_by_name_or_in_their_order(words, arguments):
 
 
 @pytest.mark.parametrize(
-    ("words", "wrong"), [([], "missing arguments: city=…"), (["a", "b", "c"], "'c' is not an argument of it")]
+    ("words", "wrong"),
+    [([], "missing arguments: city=…"), (["a", "b", "c"], "'c' is not an argument of it")],
 )
 def test_words_that_do_not_fill_the_blanks_are_refused(words, wrong):
     """Ours: with the blanks there are."""

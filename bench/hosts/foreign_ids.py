@@ -1,6 +1,6 @@
 """Times in which a gateway refuses what is another user's, against what nobody has: the difference would tell which exists.
 
-Run it: ``python bench/foreign_ids.py``. Two users of one gateway; one of them uses ids and states of the other and
+Run it: ``python bench/hosts/foreign_ids.py``. Two users of one gateway; one of them uses ids and states of the other and
 invented ones of the same form, in turns. The users are those of the tests.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from support.gateway.asking_shop import make_asker
 from support.gateway.gateway_users import open_users
