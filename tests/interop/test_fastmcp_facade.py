@@ -59,10 +59,10 @@ PROMPTS = [
 
 
 LAYERED_CALLS = [
-    *(("cached", {"n": n}) for n in (1, 1, 2, "x")),
+    *(("count_calls", {"n": n}) for n in (1, 1, 2, "x")),
     ("flaky", {}),
-    *[("limited", {})] * 3,
-    *[("windowed", {})] * 2,
+    *[("say_seldom", {})] * 3,
+    *[("say_once", {})] * 2,
     *(("long", {"n": n}) for n in (5, 10, 400)),
     *(("fail", {"kind": kind}) for kind in ("value", "key", "time", "os")),
     ("nobody", {}),
@@ -85,7 +85,7 @@ async def record_layers(command):
                 answer = describe_answer(await ask(*given))
             except IsthmusError as error:
                 answer = [type(error).__name__, str(error)]
-            lines = (await client.call_tool("told")).structured_content
+            lines = (await client.call_tool("take_lines")).structured_content
             said.append([given, answer, lines])
     return msgspec.to_builtins(said)
 

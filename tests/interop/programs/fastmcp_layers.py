@@ -35,9 +35,9 @@ for name in ("timing", "timing.detailed", "middleware", "errors", "retry", "serv
 
 
 def name_client(context):
-    """One client for the tool that is limited, and another one for each other request."""
+    """One client for the tools that are limited, and another one for each other request."""
     tool = getattr(context.message, "name", "")
-    return tool if tool in ("limited", "windowed") else uuid.uuid4().hex
+    return tool if tool in ("say_seldom", "say_once") else uuid.uuid4().hex
 
 
 LOGGED = ["tools/call", "resources/read"]
@@ -54,15 +54,15 @@ mcp = FastMCP(
         SlidingWindowRateLimitingMiddleware(1, window_minutes=5, get_client_id=name_client),
         RetryMiddleware(max_retries=2, base_delay=0.001),
         ResponseLimitingMiddleware(max_size=200, tools=["long"]),
-        ResponseCachingMiddleware(call_tool_settings={"excluded_tools": ["told", "flaky"]}),
+        ResponseCachingMiddleware(call_tool_settings={"excluded_tools": ["take_lines", "flaky"]}),
     ],
 )
 
-counts = {"cached": 0, "flaky": 0}
+counts = {"count_calls": 0, "flaky": 0}
 
 
 @mcp.tool
-def told() -> list[str]:
+def take_lines() -> list[str]:
     """The lines until now."""
     found = lines.copy()
     lines.clear()
@@ -70,10 +70,10 @@ def told() -> list[str]:
 
 
 @mcp.tool
-def cached(n: int) -> int:
+def count_calls(n: int) -> int:
     """Count the calls that came here."""
-    counts["cached"] += n
-    return counts["cached"]
+    counts["count_calls"] += n
+    return counts["count_calls"]
 
 
 @mcp.tool
@@ -86,15 +86,15 @@ def flaky() -> int:
 
 
 @mcp.tool
-def limited() -> str:
+def say_seldom() -> str:
     """Say something, not too often."""
-    return "limited"
+    return "say_seldom"
 
 
 @mcp.tool
-def windowed() -> str:
+def say_once() -> str:
     """Say something, once."""
-    return "windowed"
+    return "say_once"
 
 
 @mcp.tool
@@ -118,7 +118,7 @@ def one() -> str:
 
 
 @mcp.resource("data://broken")
-def broken() -> str:
+def read_lost() -> str:
     """Nothing."""
     raise FileNotFoundError("lost")
 
