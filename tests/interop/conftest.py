@@ -14,6 +14,19 @@ from interop import connections, gateway_processes  # noqa: E402 - they import p
 
 
 @pytest.fixture(scope="session", autouse=True)
+def groups(request):
+    """Fails where pytest-xdist leaves groups apart: every counterpart would be started in each process."""
+    apart = [
+        item.nodeid
+        for item in request.session.items
+        if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]
+    ]
+    # each process of pytest-xdist has the option
+    if getattr(request.config.option, "loadgroup", False):
+        assert not apart, "install a version of pytest that pytest-xdist works with"
+
+
+@pytest.fixture(scope="session", autouse=True)
 def listening_servers():
     """The servers that listen are shared by every module, so they end with the run and not before."""
     yield

@@ -73,13 +73,16 @@ def url(python_of, node, modules_of, folder):
     # It has tools that ask only where the client of its connection declared that it can be asked, and
     # a gateway reads lists from the connection that all share: here that one declares everything.
     everything = {**of_npm("everything", "stdio"), "host": {"instance": "shared"}}
+    # Where it finds node, its first call installs modules of npm beside its code, for all who use it.
+    fetch = of_python("mcp_server_fetch", "--ignore-robots-txt", "--allow-private-ips")
+    fetch["env"] = {"PATH": str(python_of("servers").parent)}
     servers = {
         "everything": everything,
         "filesystem": of_npm("filesystem", str(folder)),
         "memory": memory,
         "git": of_python("mcp_server_git", "--repository", str(ROOT)),
         "time": of_python("mcp_server_time"),
-        "fetch": of_python("mcp_server_fetch", "--ignore-robots-txt", "--allow-private-ips"),
+        "fetch": fetch,
     }
     config = write_config("theirs", servers)
     asyncio.run(agree(config))
