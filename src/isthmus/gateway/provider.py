@@ -464,7 +464,8 @@ class GatewayProvider:
     ) -> Any:
         """Make the attempt on the connection that the caller uses."""
         if call.left is not None:
-            check_relayed_round(call.left, self.view.label, (server, own))
+            warnings = self._settings.state_warnings
+            check_relayed_round(call.left, self.view.label, (server, own), warnings, principal)
         if method == "tools/call":
             self._mirrored.check((server, own), Viewer(principal), params, call.inbound)
         connections = self._parts.connections

@@ -16,7 +16,7 @@ from isthmus.core.journal import UNUSABLE_STATE
 from isthmus.errors import Refuse
 from isthmus.host.model.round_proof import RoundProof
 from isthmus.revisions import METHODS
-from isthmus.runtime.failures import log_warning
+from isthmus.runtime.warning_limit import WarningLimit
 from isthmus.wire import InputRequiredResult
 from isthmus.wire.jsonrpc import encode
 
@@ -106,14 +106,24 @@ def read_relayed_round(state: str) -> RelayedRound | None:
         raise Refuse(-32602, UNUSABLE_STATE) from error
 
 
-def check_relayed_round(left: RelayedRound, view: str, target: tuple[str, str]) -> None:
+def check_relayed_round(
+    left: RelayedRound, view: str, target: tuple[str, str], warnings: WarningLimit, principal: str
+) -> None:
     """See that a round goes on at the endpoint and the server where it began.
+
+    Args:
+        left: what the round before left.
+        view: the endpoint.
+        target: the server behind, and its own name of what is called.
+        warnings: writes that it does not.
+        principal: who calls.
 
     Raises:
         Refuse: it does not; with the words for every state that cannot be used.
     """
     if (left.view, left.server, left.own) != (view, *target):
-        log_warning(
+        warnings.warn(
+            ("elsewhere", principal), f"requestState of another server or endpoint, of {principal}",
             "a requestState of %s at %s came to %s at %s",
             left.server, left.view, target[0], view,
         )  # fmt: skip

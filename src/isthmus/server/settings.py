@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus.core.redaction.messages import Redact
 from isthmus.errors import UsageError
+from isthmus.runtime.warning_limit import WarningLimit
 from isthmus.server.guard.caching import CacheHints
 from isthmus.server.guard.limits import Limiters, Limits
 from isthmus.server.guard.sanitise import Sanitise
@@ -69,6 +70,7 @@ class SharedSettings:
         injected: the functions that some parameter takes its value of (``Inject``).
         overrides: functions that stand in place of these, in tests.
         override_layers: these of each block that is open.
+        state_warnings: writes what is wrong with a ``requestState`` that a caller sent.
         state_places: where ``ctx.session`` keeps its values, once it has been asked for some.
         wrapped: the methods whose results a middleware may want to look into, so that they are
             not made into bytes before.
@@ -121,6 +123,7 @@ class SharedSettings:
         self.injected: set[Any] = set()
         self.overrides: dict[Any, Any] = {}
         self.override_layers: list[dict[Any, Any]] = []
+        self.state_warnings = WarningLimit()
         self.state_places: StatePlaces | None = None
         self.workers = Workers(limits.threads)
         self._client_tasks: TaskRequestor | None = None

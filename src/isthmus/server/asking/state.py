@@ -29,12 +29,12 @@ from isthmus.core.journal import (
     unseal_steps,
 )
 from isthmus.core.principal import owner_of
+from isthmus.core.text import show_invisible
 from isthmus.errors import IsthmusError, Refuse
-from isthmus.runtime.failures import log_warning
 from isthmus.runtime.inbound import Inbound
 from isthmus.server.settings import SharedSettings
 from isthmus.store.kv import KV, StoreFull
-from isthmus.wire.jsonrpc import encode
+from isthmus.wire.jsonrpc import encode, shorten
 
 MAX_CARRIED_BYTES = 24 * 1024  # of steps in a token where there is a store: 32 KiB in base64url
 
@@ -89,7 +89,7 @@ class CallState:
             if self.journal.segments:
                 await self._load_segments()
         except Unsealed as error:
-            log_warning("%s of %s: %s", self._inbound.method, self._target, error)
+            self._warn("refused", error)
             # One answer for every reason, so that it tells an attacker nothing.
             raise Refuse(-32602, UNUSABLE_STATE) from error
 
@@ -119,7 +119,7 @@ class CallState:
             )
         except JournalTooLarge as error:
             text = f"{error}: {_describe_largest(journal)}. Ask for less, or keep large data elsewhere, {why}"
-            log_warning("%s of %s: %s", self._inbound.method, self._target, text)
+            self._warn("too large", text)
             raise Refuse(-32603, f"Internal error: {text}") from error
 
     async def _load_segments(self) -> None:
@@ -197,6 +197,15 @@ class CallState:
             raise StateNotKept(str(error)) from error
         return JournalSegment(id, until, len(value))
 
+    def _warn(self, kind: str, text: object) -> None:
+        """Write what is wrong with a state, once a minute for each owner: anybody can send any number."""
+        owner = self._owner
+        who = "callers without a login" if owner is None else show_line(owner)
+        method, target = self._inbound.method, show_line(self._target)
+        self._settings.state_warnings.warn(
+            (kind, owner), f"requestState {kind}, of {who}", "%s of %s: %s", method, target, text
+        )
+
     @property
     def _owner(self) -> str | None:
         return owner_of(self._inbound.principal)
@@ -239,6 +248,11 @@ async def _count_use(store: KV, owner: str | None, size: int, life: float, most:
 
 
 _decode_use = msgspec.msgpack.Decoder(dict[int, int]).decode
+
+
+def show_line(text: str) -> str:
+    """A text that a caller has chosen, as it stands in one line of a log."""
+    return show_invisible(shorten(text), line=True)
 
 
 def _make_key(owner: str | None, id: bytes) -> str:
