@@ -12,6 +12,7 @@ from isthmus.gateway.metrics import escape_label, is_loopback
 from isthmus.host.model.gateway_options import GatewayLimits, GatewayOptions
 from support.gateway.small_gateway import make_allowing_host, make_gateway, make_shop
 from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 CANARY = "canary-8f2e1c77"
 
@@ -145,3 +146,37 @@ def test_loopback_is_known_by_the_address_of_ours(address, is_local):
 def test_a_label_holds_any_name():
     """Ours: quotes and ends of lines make no line of their own."""
     assert 'a\\"b\\\\c\\nd' == escape_label('a"b\\c\nd')
+
+
+async def test_counters_beyond_a_million_are_exact():
+    """Ours: a counter that is rounded stands still for thousands of calls, and its rate is nonsense."""
+    gateway = make_gateway(shop=make_shop("2026-07-28"))
+    app = gateway.asgi()
+    async with gateway, Client(gateway.server) as user:
+        traffic = gateway._parts.traffic
+        traffic.calls["shop", "ok"], traffic.times["shop"].count = 12_345_678, 12_345_678
+        traffic.times["shop"].buckets[0], traffic.times["shop"].seconds = 12_345_678, 1_234_567.25
+        await user.call_tool("shop__add", {"a": 1, "b": 2})
+        answer = await ask(app, "/metrics")
+
+    lines = answer.body.decode().splitlines()
+    assert 'isthmus_gateway_calls_total{server="shop",outcome="ok"} 12345679' in lines
+    assert 'isthmus_gateway_call_seconds_bucket{server="shop",le="+Inf"} 12345679' in lines
+    assert 'isthmus_gateway_call_seconds_count{server="shop"} 12345679' in lines
+    (seconds,) = (line for line in lines if line.startswith("isthmus_gateway_call_seconds_sum"))
+    assert seconds.split()[1].startswith("1234567.2")
+
+
+async def test_the_id_of_a_request_does_not_fill_the_access_log(tmp_path):
+    """Attack: an id may be as long as a request, and may have been made of a secret."""
+    path, name = tmp_path / "access.jsonl", "shop__add"
+    id = f"ghp_{'a1B2' * 9}\n{'x' * 50_000}"
+    body = modern_body(params={"name": name, "arguments": {"a": 1, "b": 2}}, id=id)
+    async with make_logging_gateway(path) as gateway:
+        answer = await fetch(gateway.asgi(), headers=modern_head(name=name), body=body)
+
+    assert answer.status == 200
+    text = path.read_text(encoding="utf-8")
+    assert "ok" == msgspec.json.decode(text)["outcome"]
+    assert len(text) < 1_000
+    assert "a1B2a1B2" not in text

@@ -116,7 +116,8 @@ def render_metrics(
     for name, kind, text, samples in metrics:
         lines += [f"# HELP {PREFIX}_{name} {text}", f"# TYPE {PREFIX}_{name} {kind}"]
         lines += [
-            f"{PREFIX}_{name}{more}{spell_labels(to)} {number:g}" for more, to, number in samples
+            f"{PREFIX}_{name}{more}{spell_labels(to)} {spell_number(number)}"
+            for more, to, number in samples
         ]
     return "\n".join(lines) + "\n"
 
@@ -141,6 +142,11 @@ def spell_labels(labels: dict[str, Any]) -> str:
         return ""
     pairs = (f'{key}="{escape_label(str(value))}"' for key, value in labels.items())
     return "{" + ",".join(pairs) + "}"
+
+
+def spell_number(number: float) -> str:
+    """A number with all its digits: a counter that is rounded would stand still."""
+    return repr(number)
 
 
 def escape_label(value: str) -> str:

@@ -167,7 +167,7 @@ class GatewayTraffic:
         info = caller.info
         line = AccessLine(
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            id=inbound.id,
+            id=shorten_name(inbound.id) if isinstance(inbound.id, str) else inbound.id,
             principal=make_principal(inbound.principal),
             client="" if info is None else shorten_name(f"{info.name} {info.version}"),
             method=method,
