@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 
@@ -23,15 +24,9 @@ ADDRESS = "http://127.0.0.1:8080"
 class PagedGateway:
     """A gateway with pages, a shop with a hostile description, and a browser."""
 
-    def __init__(self, rules=ASKS):
-        self.bought = []
-        shop = Server("shop")
-
-        @shop.tool(description=NASTY)
-        async def buy(what: str) -> str:
-            self.bought.append(what)
-            return what
-
+    def __init__(self, rules=ASKS, shop=None, what=NASTY):
+        self.bought, self.what = [], what
+        shop = shop or self.make_shop()
         self.host = Host(policy=Policy.of(read_layers(rules, "user")))
         self.host.add("shop", shop)
         self.gateway = Gateway(self.host)
@@ -39,11 +34,22 @@ class PagedGateway:
         self.browser = OperatorBrowser(self.gateway.asgi())
         self.token = self.pages.operator.token.reveal()
 
+    def make_shop(self):
+        """Make a shop."""
+        shop = Server("shop")
+
+        @shop.tool(description=NASTY)
+        async def buy(what: str) -> str:
+            self.bought.append(what)
+            return what
+
+        return shop
+
     async def __aenter__(self):
         await self.gateway.open()
         self.user = Client(self.gateway.server)
         await self.user.__aenter__()
-        self.call = asyncio.ensure_future(self.user.call_tool("shop__buy", {"what": NASTY}))
+        self.call = asyncio.ensure_future(self.user.call_tool("shop__buy", {"what": self.what}))
         await run_until(self.host.view.pending)
         self.path = f"/approvals/{self.host.view.pending()[0].id}"
         return self
@@ -146,6 +152,40 @@ async def test_the_operator_is_no_second_person_for_a_caller_of_the_same_machine
         said = await paged.browser.send("POST", paged.path, {"form": form, "verdict": "allow"})
         assert (403, True) == (said[0], "second person" in said[2])
         assert [] == paged.bought
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "bought"),
+    [
+        pytest.param('{"what": true}', 200, True, id="true-for-1"),
+        pytest.param('{"what": 1.0}', 200, 1.0, id="1.0-for-1"),
+        pytest.param('{"what": ' + "[" * 2_000 + "]" * 2_000 + "}", 400, None, id="deep"),
+        pytest.param('{"what": NaN}', 400, None, id="nan"),
+        pytest.param('{"what": "\\ud800"}', 400, None, id="surrogate"),
+        pytest.param("[1]", 400, None, id="list"),
+    ],
+)
+async def test_exactly_what_an_operator_left_in_the_arguments_is_sent(text, status, bought):
+    """Ours: true is not 1, though they are equal in Python; what is no JSON is refused in words."""
+    shop, sold = Server("shop"), []
+
+    @shop.tool
+    async def buy(what: Any) -> str:
+        sold.append(what)
+        return "done"
+
+    async with PagedGateway(shop=shop, what=1) as paged:
+        await paged.browser.sign_in(paged.token)
+        _, _, form = await paged.open_form()
+        fields = {"form": form, "verdict": "allow", "arguments": text}
+        said = await paged.browser.send("POST", paged.path, fields)
+        assert status == said[0], said[2]
+        if bought is not None:
+            assert "done" == (await paged.call).text
+            assert [(bought, type(bought))] == [(one, type(one)) for one in sold]
+        else:
+            assert "Nothing was decided" in said[2]
+            assert not paged.call.done()
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,12 @@ def read_draft(text: str, before: Any) -> Draft:
         before: what it was made of; the new value is of the same kind.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=refuse_constant)
+        msgspec.json.encode(value)
+    except RecursionError:
+        return Draft(text, error="this is nested too deeply")
+    except UnicodeEncodeError:
+        return Draft(text, error="it has a text that cannot be sent: half of a surrogate pair")
     except ValueError as error:
         return Draft(text, error=f"this is no JSON: {error}")
     if isinstance(before, Mapping) is not isinstance(value, dict):
@@ -51,3 +56,26 @@ def read_draft(text: str, before: Any) -> Draft:
             text, error=f"this is no {'object' if isinstance(before, Mapping) else 'list'}"
         )
     return Draft(text, value)
+
+
+def refuse_constant(word: str) -> None:
+    """Refuse ``NaN`` and ``Infinity``, which ``json`` reads and JSON does not have.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(f"{word} is no number")
+
+
+def is_same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: ``true`` is not ``1``, though they are equal in Python.
+
+    Args:
+        one: plain data.
+        other: the same.
+    """
+    return _sort_json(one) == _sort_json(other)
+
+
+def _sort_json(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")

@@ -4,7 +4,6 @@ What may be remembered, whose yes counts, and what may be answered together is d
 :mod:`isthmus.cards`, as at a terminal.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
@@ -15,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.cards.cards import explain_trace, format_question, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
-from isthmus.cards.drafts import read_draft, to_editor_json
+from isthmus.cards.drafts import is_same_json, read_draft, to_editor_json
 from isthmus.cards.lines import display_name, pick_telling_argument
 from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
 from isthmus.cards.queue import (
@@ -514,7 +513,7 @@ def _read_edit(
     if editable is UNSET or not text.strip():
         return None, UNSET, ""
     draft = read_draft(text, editable)
-    same = not draft.error and draft.value == json.loads(msgspec.json.encode(editable))
+    same = not draft.error and is_same_json(draft.value, editable)
     return (None, UNSET, "") if same else (text, draft.value, draft.error)
 
 

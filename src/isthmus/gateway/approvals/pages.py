@@ -5,7 +5,6 @@ model do, sees the form to sign in and nothing else.
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from isthmus.auth.authorization_server.pages.browser import (
 )
 from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
 from isthmus.auth.authorization_server.pages.templates import STYLE_SHEET
+from isthmus.cards.drafts import is_same_json, read_draft
 from isthmus.errors import IsthmusError
 from isthmus.gateway.approvals.cards import (
     can_allow,
@@ -233,13 +233,13 @@ def read_edit(asked: Interaction, text: str) -> object:
     """
     if not isinstance(asked.payload, CallAsked) or not text.strip():
         return UNSET
-    try:
-        edited = json.loads(text)
-    except ValueError:
-        edited = None
-    if not isinstance(edited, dict):
-        raise RequestRefused("The arguments are not a JSON object. Nothing was decided.")
-    return UNSET if edited == dict(asked.payload.arguments) else edited
+    before = dict(asked.payload.arguments)
+    draft = read_draft(text, before)
+    if draft.error:
+        raise RequestRefused(
+            f"The arguments are not a JSON object: {draft.error}. Nothing was decided."
+        )
+    return UNSET if is_same_json(draft.value, before) else draft.value
 
 
 def describe_end(row: "ApprovalRow") -> str:

@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList
 
 from isthmus.cards.cards import Card, explain_trace, format_question, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
-from isthmus.cards.drafts import Draft, read_draft, to_editor_json
+from isthmus.cards.drafts import Draft, is_same_json, read_draft, to_editor_json
 from isthmus.cards.lines import StyledLine, display_name
 from isthmus.cards.queue import find_alike, has_words, sort_questions
 from isthmus.errors import IsthmusError
@@ -484,7 +484,7 @@ class QuestionsPane(Container):
         if not self._still(chosen):
             return
         found = read_draft(text, before)
-        if not found.error and found.value == before:
+        if not found.error and is_same_json(found.value, before):
             self._drafts.pop(chosen.id, None)
         else:
             self._drafts[chosen.id] = found

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from isthmus.cards.cards import explain_trace, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, list_grant_choices
-from isthmus.cards.drafts import Draft, read_draft, to_editor_json
+from isthmus.cards.drafts import Draft, is_same_json, read_draft, to_editor_json
 from isthmus.cards.lines import join_lines, list_arguments
 from isthmus.core.answers import Accepted, Declined
 from isthmus.core.text import show_invisible
@@ -339,7 +339,7 @@ class PromptedQuestion:
             self.say(f"Nothing was changed: {error}")
             return
         found = read_draft(text, before)
-        self._draft = None if not found.error and found.value == before else found
+        self._draft = None if not found.error and is_same_json(found.value, before) else found
         self._card()
         if found.error:
             self.say(f"  ! {found.error}; e opens your edit again")
