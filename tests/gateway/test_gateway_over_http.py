@@ -9,9 +9,10 @@ from isthmus.errors import InvalidParams, UrlRequired
 from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile
 from isthmus.host.questions import answers
 from support.gateway.asking_shop import Answers, make_asker
-from support.gateway.http_gateway import serve_chain
+from support.gateway.http_gateway import serve_chain, serve_entries, serve_gateway
 from support.gateway.small_gateway import make_shop
 from support.http.asgi_driver import fetch
+from support.http.messages import modern_body, modern_head
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 CELLS = pytest.mark.parametrize(
@@ -127,6 +128,34 @@ async def test_large_catalogs_are_offered_by_the_tools_that_find_tools(client):
         wanted = {"name": "shop__order", "arguments": {"item": "shoe"}}
         assert "shoe: ann" == (await user.call_tool("call_tool", wanted)).text
         assert (await user.call_tool("read_rest", {"uri": "isthmus://results/none"})).is_error
+
+
+@pytest.mark.parametrize("size", [400, 1])
+async def test_the_tools_that_find_tools_are_there_after_a_restart(size):
+    """Ours: whoever keeps its list calls them at another node, or after a restart, and lists nothing before."""
+    shop = Server("shop")
+    for number in range(size):
+
+        def sell() -> str:
+            """Sell."""
+            return "sold"
+
+        shop.tool(name=f"sell_{number}", description="Sell something at a good price. " * 10)(sell)
+
+    said = []
+    async with serve_entries(shop=shop) as entries:
+        for _ in range(2):
+            async with serve_gateway(entries) as (gateway, _):
+                head = modern_head(name="search_tools")
+                body = modern_body(params={"name": "search_tools", "arguments": {"query": "sell"}})
+                answer = await fetch(gateway.asgi(), headers=head, body=body)
+                said.append(answer.json)
+
+    for one in said:
+        if size == 1:
+            assert "Unknown tool: search_tools" == one["error"]["message"]
+        else:
+            assert "of 400 tools" in one["result"]["content"][0]["text"]
 
 
 async def test_unknown_servers_and_profiles_are_404_and_list_nobody():

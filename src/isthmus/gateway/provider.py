@@ -266,6 +266,12 @@ class GatewayProvider:
             viewer = self.lists.find_viewer(make_principal(inbound.principal))
             if self.lists.search.takes(params.name, viewer):
                 return self._look_up(params, inbound, viewer)
+            if self.lists.search.is_undecided(params.name, viewer):
+                return self._decide_search(params, inbound, viewer)
+        return self._serve_item(method, params, inbound)
+
+    def _serve_item(self, method: str, params: Any, inbound: Inbound) -> Awaitable[Wire | Raw]:
+        """Serve a request for something that a server has."""
         if self._tasks.wants_task(method, params, inbound):
             return self._begin_task(params, inbound)
         match method:
@@ -278,6 +284,15 @@ class GatewayProvider:
                 name = ref.name if isinstance(ref, PromptReference) else ref.uri
                 return self._serve(method, params, name, inbound)
         return self._change_subscription(params.uri, inbound, begins=method == SUBSCRIBE)
+
+    async def _decide_search(self, params: Any, inbound: Inbound, viewer: Viewer) -> Wire | Raw:
+        """Answer a call that may be of a tool that finds tools, by the list that its caller would get now."""
+        with passing_on(self._extend_trail(params.meta)):
+            await self._load(viewer)
+        self.lists.find("tools/list", viewer)
+        if self.lists.search.takes(params.name, viewer):
+            return await self._look_up(params, inbound, viewer)
+        return await self._serve_item("tools/call", params, inbound)
 
     async def _look_up(self, params: Any, inbound: Inbound, viewer: Viewer) -> Wire:
         """Answer a tool that finds tools; a call of what was found goes the way of every call."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # tokens of definitions from which on they are searched, where ``host.search`` sets no threshold
 SEARCH_THRESHOLD_TOKENS = 20_000
 
+# callers of whom it is known whether they are offered these tools; more than there are lists of
+MAX_DECIDED_VIEWERS = 1000
+
 DEFAULT_SETTINGS = SearchSettings()
 
 
@@ -89,7 +92,7 @@ class ViewSearch:
         self._marks = marks
         self._mode = mode
         self._finder: ToolFinder | None = None
-        self._offered: dict[Viewer, tuple[CatalogView, bool]] = {}
+        self._offered: dict[Viewer, bool] = {}
 
     def offer(
         self, tools: Sequence[tuple[CatalogItem[Tool], Tool]], viewer: Viewer
@@ -108,9 +111,10 @@ class ViewSearch:
             if settings.threshold == DEFAULT_SETTINGS.threshold:
                 most = SEARCH_THRESHOLD_TOKENS
             searching = sum(estimate_tokens(tool) for _, tool in tools) > most
-        if len(self._offered) > 1000:
-            self._offered.clear()
-        self._offered[viewer] = self._host.catalog.view(viewer), searching
+        self._offered.pop(viewer, None)
+        self._offered[viewer] = searching
+        if len(self._offered) > MAX_DECIDED_VIEWERS:
+            del self._offered[next(iter(self._offered))]
         if not searching:
             return [tool for _, tool in tools]
         return [*META_TOOLS, *(tool for item, tool in tools if settings.pins(item.name))]
@@ -123,8 +127,14 @@ class ViewSearch:
         mode = self._mode()
         if mode != "auto":
             return mode == "always"
-        known = self._offered.get(viewer)
-        return known is not None and known[1]
+        return self._offered.get(viewer, False)
+
+    def is_undecided(self, name: str, viewer: Viewer) -> bool:
+        """Whether a call may be one of these tools', of a caller whose list this process has not made yet.
+
+        Another one may have given it to them: another node, or this gateway before it was started anew.
+        """
+        return is_meta(name) and self._mode() == "auto" and viewer not in self._offered
 
     def takes(self, name: str, viewer: Viewer) -> bool:
         """Whether a call is one of these tools'."""
