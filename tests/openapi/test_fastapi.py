@@ -408,6 +408,24 @@ async def test_headers_that_are_passed_on_are_nobodys_arguments():
     assert {"user": "nobody", "lang": "de"} == forged.structured
 
 
+@pytest.mark.parametrize("value", ["tea house", lambda ctx: "tea house"])
+async def test_a_header_that_the_option_sets_is_no_argument(value):
+    """``headers`` names it: no model is asked for it, and none that gives it changes it."""
+    app = make_app()
+
+    @app.get("/shop")
+    def read_shop(x_tenant: Annotated[str, Header()], lang: str = "en") -> dict[str, str]:
+        return {"shop": x_tenant, "lang": lang}
+
+    async with Client(Server.from_fastapi(app, headers={"X-Tenant": value})) as client:
+        (tool,) = [tool for tool in await client.list_tools() if tool.name == "read_shop"]
+        asked = await client.call_tool("read_shop", {"lang": "de"})
+
+    assert ["lang"] == list(tool.input_schema["properties"])
+    assert "required" not in tool.input_schema
+    assert {"shop": "tea house", "lang": "de"} == asked.structured
+
+
 @pytest.mark.parametrize("item", ["me", "1/delete", "..", "%2e%2e/secret", "a%2Fdelete"])
 async def test_an_argument_never_leads_to_another_route(item):
     """``/users/{user}`` with ``me`` in it would be ``/users/me``: no tool that was left out is reached."""

@@ -136,6 +136,7 @@ async def test_operations_are_selected(options, expected):
         ({"search": "yes"}, "search= takes"),
         ({"nonsense": 1}, "nonsense"),
         ({"headers": "x"}, "headers= takes"),
+        ({"headers": {"X-Key": 5}}, "headers\\['X-Key'\\]: a text or a function"),
         ({"base_url": "ftp://x"}, "is no base URL"),
     ],
 )

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 OperationChoice: TypeAlias = str | Callable[[Any], bool]
 """A choice of operations: ``"tag:pets"``, ``"GET /pets/*"``, ``"/pets*"``, an operationId, a function."""
 
+HeaderValue: TypeAlias = str | Callable[["Context"], str | Awaitable[str]]
+"""Value of a header: a text, or a function of the context that gives it for each call."""
+
 HeadersSource: TypeAlias = (
-    Mapping[str, str] | Callable[["Context"], Mapping[str, str] | Awaitable[Mapping[str, str]]]
+    Mapping[str, HeaderValue]
+    | Callable[["Context"], Mapping[str, str] | Awaitable[Mapping[str, str]]]
 )
+"""Headers of requests to an API. Those that a mapping names are no arguments of tools; what a function
+sets is known only when it is called, so that a header of the document is an argument, too."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -65,7 +71,8 @@ class OpenApiOptions(ServerSettings, total=False):
         shape: how operations become tools, by operationId or ``"GET /path"``.
         credentials: for the document's security schemes, by name: a text, a function of the
             context, ``upstream("github")`` or ``inbound_token(audience)`` of ``isthmus.openapi``.
-        headers: for every request: a mapping, or a function of the context that gives one.
+        headers: for every request: a mapping of texts and functions of the context, whose names are no
+            arguments of tools, or a function of the context that gives a mapping of texts.
         strict: results must be what the document says, and tools have output schemas; else a
             difference is only logged.
         lenient: what cannot be had is left out and logged; else it is an error.
@@ -122,7 +129,8 @@ class FastApiOptions(ServerSettings, total=False):
         pass_headers: names of headers that the application gets from the caller's own HTTP request,
             such as ``"authorization"``. Nothing of that is passed on otherwise.
         credentials: for the application's security schemes, by name; see :class:`OpenApiOptions`.
-        headers: for every request: a mapping, or a function of the context that gives one.
+        headers: for every request: a mapping of texts and functions of the context, whose names are no
+            arguments of tools, or a function of the context that gives a mapping of texts.
         strict: results must be what the application's models say, and tools have output schemas.
         lenient: what cannot be had is left out and logged; else it is an error.
         search: whether the tools are found by searching; ``"auto"`` where there are more than 60.

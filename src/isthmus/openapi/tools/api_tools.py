@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct
 
-from isthmus.auth.tokens.secret import Secret
 from isthmus.errors import ToolError, UsageError
 from isthmus.openapi.document import Document, DocumentError
 from isthmus.openapi.operation import (
@@ -20,7 +19,7 @@ from isthmus.openapi.request import BaseUrl, PreparedRequest, build_request, par
 from isthmus.openapi.sending import ApiResponse, Sender
 from isthmus.openapi.tools.answers import find_answer_schema, make_result
 from isthmus.openapi.tools.arguments import ArgumentPlan, plan_arguments
-from isthmus.openapi.tools.credentials import ApiCredentials, HeadersOf, hide_secrets, read_schemes
+from isthmus.openapi.tools.credentials import ApiCredentials, hide_secrets, read_schemes
 from isthmus.openapi.tools.schemas import Schema, SchemaConverter, shorten
 from isthmus.openapi.tools.selection import (
     check_shapes,
@@ -234,11 +233,8 @@ class ApiTools:
         )
         self._lenient = options.get("lenient", False)
         self._converter = SchemaConverter(document)
-        headers = options.get("headers")
         self.credentials = ApiCredentials(
-            read_schemes(document),
-            options.get("credentials"),
-            fix_headers(headers) if isinstance(headers, Mapping) else headers,
+            read_schemes(document), options.get("credentials"), options.get("headers")
         )
         self._read(options)
 
@@ -403,12 +399,6 @@ def make_function(tool: ApiTool) -> Any:
         return await tool.call(ctx, isthmus__arguments)
 
     return call
-
-
-def fix_headers(headers: Mapping[str, str]) -> HeadersOf:
-    """A function that gives the same headers for every call; their values are secrets."""
-    kept = {name: Secret(value) for name, value in headers.items()}
-    return lambda _: {name: value.reveal() for name, value in kept.items()}
 
 
 def settle_base(document: Document, options: OpenApiOptions) -> tuple[BaseUrl, bool]:

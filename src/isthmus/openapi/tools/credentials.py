@@ -24,6 +24,7 @@ from isthmus.openapi.styles import COOKIE_TEXT, HEADER_TEXT, encode_text
 
 if TYPE_CHECKING:
     from isthmus.server.asking.context import Context
+    from isthmus.server.openapi_options import HeadersSource, HeaderValue
 
 HeadersOf: TypeAlias = Callable[["Context"], "Mapping[str, str] | Awaitable[Mapping[str, str]]"]
 Carrier: TypeAlias = Literal["header", "query", "cookie"]
@@ -148,10 +149,11 @@ class ApiCredentials:
         given: a credential for each of them, by name: a text or a
             :class:`~isthmus.auth.tokens.secret.Secret`, a function of the context, :func:`upstream`,
             or :func:`inbound_token`.
-        headers: a function of the context that gives headers, for every request.
+        headers: for every request, see :data:`~isthmus.server.openapi_options.HeadersSource`.
 
     Attributes:
-        reserved: the parameters that credentials fill, whether there are any or not.
+        reserved: the parameters that credentials fill, whether there are any or not, and the headers
+            that a mapping names.
 
     Raises:
         UsageError: there is no scheme of a name, or a credential is none.
@@ -161,15 +163,17 @@ class ApiCredentials:
         self,
         schemes: Mapping[str, SecurityScheme],
         given: Mapping[str, Any] | None = None,
-        headers: HeadersOf | None = None,
+        headers: "HeadersSource | None" = None,
     ) -> None:
         self._schemes = schemes
         self._given = {
             name: Secret(one) if isinstance(one, str) else one
             for name, one in (given or {}).items()
         }
-        self._headers = headers
+        self._headers = fix_headers(headers) if isinstance(headers, Mapping) else headers
         self.reserved = _list_reserved(schemes.values())
+        if isinstance(headers, Mapping):
+            self.reserved |= {("header", name.lower()) for name in headers}
         for name, one in self._given.items():
             if name not in schemes:
                 known = ", ".join(sorted(schemes)) or "none"
@@ -308,6 +312,19 @@ def find_inbound_token(context: "Context", wanted: InboundCredential) -> Secret:
     if wanted.audience not in ([audience] if isinstance(audience, str) else audience):
         raise ToolError("the access token of this request is not for the API, and not passed on")
     return Secret(token.strip())
+
+
+def fix_headers(headers: "Mapping[str, HeaderValue]") -> HeadersOf:
+    """A function that gives the headers of a mapping for a call; values that are texts are secrets."""
+    kept = {name: one if callable(one) else Secret(one) for name, one in headers.items()}
+
+    async def make_headers(context: "Context") -> dict[str, str]:
+        return {
+            name: one.reveal() if isinstance(one, Secret) else await _wait_for(one(context))
+            for name, one in kept.items()
+        }
+
+    return make_headers
 
 
 async def _wait_for(value: Any) -> Any:

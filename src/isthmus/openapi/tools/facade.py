@@ -57,7 +57,7 @@ def make_server(kind: "type[S]", spec: Any, options: OpenApiOptions) -> "S":
 
 
 def check_headers(headers: Any) -> None:
-    """See that ``headers=`` is a mapping or a function.
+    """See that ``headers=`` is a mapping of texts and functions, or a function.
 
     Raises:
         UsageError: it is neither.
@@ -65,6 +65,11 @@ def check_headers(headers: Any) -> None:
     if headers is not None and not isinstance(headers, Mapping) and not callable(headers):
         kind = type(headers).__name__
         raise UsageError(f"headers= takes a mapping or a function of the context, not {kind}")
+    for name, value in headers.items() if isinstance(headers, Mapping) else ():
+        if not isinstance(value, str) and not callable(value):
+            raise UsageError(
+                f"headers[{name!r}]: a text or a function of the context, not {type(value).__name__}"
+            )
 
 
 def build_server(
