@@ -13,7 +13,7 @@ async def run_turns(count: int = 10) -> None:
 
 
 async def run_until(
-    condition: Callable[[], object], seconds: float = 10.0, pause: float = 0.0
+    condition: Callable[[], object], seconds: float = 30.0, pause: float = 0.0
 ) -> None:
     """Let everything else go on until something is so; a test that waits in vain fails.
 
