@@ -294,7 +294,7 @@ REFUSED = {
     "older app": lambda: create_sse_app(FastMCP("x"), "/m", "/sse", auth=AuthProvider()),
     "mcp provider": lambda: MCPServer("x", auth_server_provider=object()),
     "mcp settings": lambda: MCPServer("x", auth={"a": 1}, token_verifier=TableVerifier()),
-    "component": lambda: FastMCP("x").tool(tell_secret, auth=bool),
+    "component": lambda: FastMCP("x").tool(tell_secret, auth="admin"),
     "lowlevel": lambda: LowLevel("x").streamable_http_app(auth_server_provider=object()),
 }
 

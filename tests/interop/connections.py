@@ -55,6 +55,21 @@ def start_listening(name: str, transport: str, revision: str | None = None) -> s
     return f"http://127.0.0.1:{port}/{'sse' if transport == 'sse' else 'mcp'}"
 
 
+def start_program(argv: Sequence[str], *given: str) -> int:
+    """Start a server that takes its port as the last argument; gives the port.
+
+    Args:
+        argv: the program.
+        *given: its arguments before the port.
+    """
+    port = find_free_port()
+    whole = [*argv, *given, str(port)]
+    process = subprocess.Popen(whole, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    running.append(process)
+    await_port(port, process, whole)
+    return port
+
+
 def await_port(port: int, process: subprocess.Popen[bytes], argv: Sequence[object]) -> None:
     """Wait until a program listens.
 

@@ -1,7 +1,6 @@
 """A server with a login refuses and admits the same requests under fastmcp itself and under the façade."""
 
 import json
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -15,23 +14,12 @@ from isthmus.auth.net.challenge import parse_challenges
 from isthmus.client import Client
 from support.compat.facades import UNDER_FACADE, declare_installed
 from support.http.messages import INITIALIZE, legacy_head
-from support.ports import find_free_port
 
 pytestmark = pytest.mark.interop
 
 PROGRAM = Path(__file__).parent / "programs" / "fastmcp_logins.py"
 TOKENS = [None, "unknown", "late", "weak", "some", "good"]
 COMPARED = ("error", "resource_metadata")
-
-
-def start(argv, kind):
-    """Start the program; gives its port."""
-    port = find_free_port()
-    whole = [*argv, kind, str(port)]
-    process = subprocess.Popen(whole, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    connections.running.append(process)
-    connections.await_port(port, process, whole)
-    return port
 
 
 def ask(port, token):
@@ -74,8 +62,10 @@ async def test_a_login_refuses_and_admits_as_under_fastmcp(python_of, tmp_path, 
     """Ours: statuses, errors, metadata, and who calls are the same."""
     python = str(python_of("fastmcp"))
     declared = declare_installed(tmp_path, python, "fastmcp")
-    theirs = start([python, str(PROGRAM)], kind)
-    ours = start([sys.executable, "-c", UNDER_FACADE, str(PROGRAM), declared], kind)
+    theirs = connections.start_program([python, str(PROGRAM)], kind)
+    ours = connections.start_program(
+        [sys.executable, "-c", UNDER_FACADE, str(PROGRAM), declared], kind
+    )
 
     assert [ask(theirs, token) for token in TOKENS] == [ask(ours, token) for token in TOKENS]
     assert read_metadata(theirs) == read_metadata(ours)

@@ -55,6 +55,7 @@ MOVED = {
         (f"fastmcp.server.auth.{name}" for name in LOGIN_SERVERS),
         f"{FASTMCP}.server.auth.providers",
     ),
+    "fastmcp.server.auth.authorization": f"{FASTMCP}.utilities.authorization",
     "fastmcp.server.auth.providers.bearer": f"{FASTMCP}.server.auth.providers.jwt",
     "mcp.types": "isthmus.compat.types",
     "mcp.server": "isthmus.compat.mcp",

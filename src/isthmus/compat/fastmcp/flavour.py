@@ -32,6 +32,7 @@ class Flavour:
         translates_subclasses: ``ErrorHandlingMiddleware`` knows an exception by the classes above its own.
         retries_causes: ``RetryMiddleware`` looks at what caused an exception.
         hides_cut_schemas: tools whose results ``ResponseLimitingMiddleware`` may cut are listed without output schemas.
+        names_missing_scopes: ``AuthMiddleware`` says which scopes a caller lacks.
         prompt_note: what arguments of prompts that are no text say of themselves.
     """
 
@@ -58,6 +59,7 @@ class Flavour:
     translates_subclasses: bool = True
     retries_causes: bool = True
     hides_cut_schemas: bool = True
+    names_missing_scopes: bool = True
     prompt_note: str = "Provide a value matching the following JSON schema: {schema}. Encode non-string values as JSON."
 
 
@@ -77,6 +79,7 @@ FASTMCP3 = replace(
     refuses_calls=False,
     translates_subclasses=False,
     hides_cut_schemas=False,
+    names_missing_scopes=False,
     prompt_note="Provide as a JSON string matching the following schema: {schema}",
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from isthmus.compat.fastmcp.components.component import FastMCPComponent
 from isthmus.compat.fastmcp.exceptions import NotFoundError
 from isthmus.compat.fastmcp.flavour import FLAVOUR
-from isthmus.errors import UsageError
+from isthmus.compat.fastmcp.utilities.authorization import check_auth, may_use
 
 if TYPE_CHECKING:
     from isthmus.compat.fastmcp.server.server import FastMCP
@@ -143,13 +143,10 @@ class ComponentRegistry:
 
         Raises:
             ValueError: there is one of its name, and that is an error here.
-            UsageError: it has an authorization check, which nothing here would make.
+            UsageError: its authorization check is none.
         """
-        if getattr(component, "auth", None) is not None:
-            raise UsageError(
-                f"auth= of the {kind} {component.identifier!r} is not offered by isthmus.compat.fastmcp: use scopes= of "
-                "isthmus; see docs/guide/auth-resource-server.md"
-            )
+        if component.auth is not None:
+            check_auth(component.auth, f"the {kind} {component.identifier!r}")
         key, known = component.identifier, self.own[kind]
         if key in known:
             if self.duplicates == "error":
@@ -197,11 +194,37 @@ class ComponentRegistry:
         component = self.own[kind].get(key)
         return component if component is not None and self.is_visible(component) else None
 
-    async def list_all(self, kind: Kind) -> list[Any]:
-        """All components of a kind that are offered, those of mounted servers after its own."""
-        found = {key: one for key, one in self.own[kind].items() if self.is_visible(one)}
+    async def find_admitted(self, kind: Kind, key: str) -> Any:
+        """A component of the server itself that its caller may use; None for none.
+
+        Raises:
+            NotFoundError: its check does not admit the caller, for whom it does not exist, and nothing in its place.
+        """
+        found = self.find_own(kind, key)
+        if found is not None and not await may_use(found):
+            raise NotFoundError(f"Unknown {kind}: {key!r}")
+        return found
+
+    async def list_all(self, kind: Kind, *, checked: bool = True) -> list[Any]:
+        """All components of a kind that are offered, those of mounted servers after its own.
+
+        Args:
+            kind: the kind.
+            checked: only those that the caller may use.
+        """
+        found = {
+            key: one
+            for key, one in self.own[kind].items()
+            if self.is_visible(one) and (not checked or await may_use(one))
+        }
         for mount in self.mounts:
-            for one in await mount.server.list_components(kind):
+            inner = mount.server
+            listing = (
+                inner.list_components(kind)
+                if checked
+                else inner.registry.list_all(kind, checked=False)
+            )
+            for one in await listing:
                 renamed = mount.rename(kind, one)
                 if renamed.identifier not in found and self.is_visible(renamed):
                     found[renamed.identifier] = renamed

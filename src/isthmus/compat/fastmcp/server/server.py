@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from isthmus.compat.fastmcp.components.functions import check_decorated
 from isthmus.compat.fastmcp.exceptions import (
@@ -39,6 +39,7 @@ from isthmus.compat.fastmcp.server.registry import (
 )
 from isthmus.compat.fastmcp.server.server_options import ServerOptions, read_options
 from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
+from isthmus.compat.fastmcp.utilities.authorization import may_use
 from isthmus.errors import UsageError
 from isthmus.server.server import Server
 
@@ -252,7 +253,13 @@ class FastMCP(FacadeRunner):
         return self
 
     def add_middleware(self, middleware: Any) -> None:
-        """Put a layer around messages, inside those put before."""
+        """Put a layer around messages, inside those put before.
+
+        Raises:
+            UsageError: it guards components, and the lists of a proxy or an HTTP API would pass it by.
+        """
+        if self.natives and getattr(middleware, "guards_components", False):
+            refuse_unguarded(self)
         prepare = getattr(middleware, "prepare_server", None)
         if prepare is not None:
             prepare(self.server)
@@ -283,7 +290,13 @@ class FastMCP(FacadeRunner):
             self.add_native(native, namespace or prefix)
 
     def add_native(self, server: Server[Any], prefix: str | None = None) -> None:
-        """Offer what a server of isthmus offers, beside what is declared here."""
+        """Offer what a server of isthmus offers, beside what is declared here.
+
+        Raises:
+            UsageError: middleware that guards components would not see its lists.
+        """
+        if any(getattr(one, "guards_components", False) for one in self.middleware):
+            refuse_unguarded(self)
         if not self.natives:
             from isthmus.compat.fastmcp.server.native_layer import NativeLayer  # few have any
 
@@ -341,7 +354,7 @@ class FastMCP(FacadeRunner):
             server, prefix = prefix, server  # type: ignore[assignment]  # as they were swapped
         mount = MountedFacade(server, prefix)
         for kind in LIST_METHODS:
-            for one in await server.registry.list_all(kind):
+            for one in await server.registry.list_all(kind, checked=False):
                 self.registry.add(kind, mount.rename(kind, one))
 
     async def list_components(self, kind: Kind, *, run_middleware: bool = True) -> Sequence[Any]:
@@ -355,14 +368,18 @@ class FastMCP(FacadeRunner):
             return found
 
     async def offers(self, kind: Kind, key: str) -> bool:
-        """Whether it, or a server mounted in it, has a component itself: none of isthmus' own servers."""
+        """Whether it, or a server mounted in it, has a component itself, for whomever: none of isthmus' own servers."""
+        listed = await self.registry.list_all(kind, checked=False)
         if kind == "template":
-            return await self.get_resource_template(key) is not None
-        return await self.find_component(kind, key) is not None
+            return any(one.uri_template == key or one.matches(key) is not None for one in listed)
+        return any(one.identifier == key for one in listed)
 
     async def find_component(self, kind: Kind, key: str) -> Any:
-        """A component, also of a mounted server, under the name it has here; None for none."""
-        found = self.registry.find_own(kind, key)
+        """A component, also of a mounted server, under the name it has here; None for one that the caller may not use."""
+        try:
+            found = await self.registry.find_admitted(kind, key)
+        except NotFoundError:
+            return None
         if found is None and (mounted := await self.registry.find_mount(kind, key)):
             mount, inner = mounted
             found = mount.rename(kind, await mount.server.find_component(kind, inner))
@@ -402,7 +419,12 @@ class FastMCP(FacadeRunner):
         return {one.identifier: one for one in await self.registry.list_all("prompt")}
 
     async def get_tool(self, name: str, version: Any = None) -> Any:  # noqa: ARG002 - as fastmcp has it
-        """A tool; None for none."""
+        """A tool, also one that middleware offers; None for one that the caller may not use."""
+        for layer in self.middleware:
+            find = getattr(layer, "get_injected_tool", None)
+            injected = None if find is None else find(name)
+            if injected is not None:
+                return injected if await may_use(injected) else None
         return await self.find_component("tool", name)
 
     async def get_resource(self, uri: str, version: Any = None) -> Any:  # noqa: ARG002 - same
@@ -476,7 +498,7 @@ class FastMCP(FacadeRunner):
 
     async def _call_tool(self, params: dict[str, Any]) -> ToolResult:
         name, arguments = params["name"], params["arguments"] or {}
-        tool = self.registry.find_own("tool", name)
+        tool = await self.registry.find_admitted("tool", name)
         if tool is None:
             mounted = await self.registry.find_mount("tool", name)
             if mounted is None or await self.find_component("tool", name) is None:
@@ -505,12 +527,14 @@ class FastMCP(FacadeRunner):
 
     async def _read_resource(self, params: dict[str, Any]) -> ResourceResult:
         uri = str(params["uri"])
-        resource = self.registry.find_own("resource", uri)
+        resource = await self.registry.find_admitted("resource", uri)
         if resource is not None:
             return await self._read(uri, resource, resource.read())
         for template in self.registry.own["template"].values():
             values = template.matches(uri) if self.registry.is_visible(template) else None
             if values is not None:
+                if not await may_use(template):
+                    raise NotFoundError(f"Unknown resource: {uri!r}")
                 self.options.check_values(uri, template.security, values)
                 return await self._read(uri, template, template.read(values))
         for mount in self.registry.mounts:
@@ -553,7 +577,7 @@ class FastMCP(FacadeRunner):
 
     async def _render_prompt(self, params: dict[str, Any]) -> PromptResult:
         name, arguments = params["name"], params["arguments"]
-        prompt = self.registry.find_own("prompt", name)
+        prompt = await self.registry.find_admitted("prompt", name)
         if prompt is None:
             mounted = await self.registry.find_mount("prompt", name)
             if mounted is None:
@@ -568,6 +592,18 @@ class FastMCP(FacadeRunner):
             return result
 
         return await self._guard(f"Error rendering prompt {name!r}", PromptError, render())
+
+
+def refuse_unguarded(server: FastMCP) -> NoReturn:
+    """Say that what a proxy or an HTTP API lists would pass by the middleware that guards a server's components.
+
+    Raises:
+        UsageError: always.
+    """
+    raise UsageError(
+        f"AuthMiddleware of {server!r} would not see what a proxy or an HTTP API lists: use scopes= or "
+        "Server.visibility of isthmus; see docs/guide/auth-resource-server.md"
+    )
 
 
 def find_own_context() -> Any:

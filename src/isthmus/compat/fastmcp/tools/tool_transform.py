@@ -107,6 +107,7 @@ class TransformedTool(Tool):
             members["output_schema"] = None
         made = cls(
             **members,
+            auth=tool.auth,
             parameters=_transform_schema(tool.parameters, changes),
             parent=tool,
             transform_args=changes,

@@ -1,4 +1,4 @@
-"""Verifiers of access tokens under the names of ``fastmcp.server.auth``."""
+"""Verifiers of access tokens and checks of components, under the names of ``fastmcp.server.auth``."""
 
 from isthmus.lazy import lazy_getattr
 
@@ -18,5 +18,12 @@ __getattr__ = lazy_getattr(
             ("JWTVerifier", "StaticTokenVerifier", "BearerAuthProvider"), f"{_AUTH}.providers.jwt"
         ),
         "DebugTokenVerifier": f"{_AUTH}.providers.debug",
+        **dict.fromkeys(
+            (
+                *("AuthCheck", "AuthContext", "run_auth_checks"),
+                *("require_roles", "require_scopes", "restrict_tag"),
+            ),
+            "isthmus.compat.fastmcp.utilities.authorization",
+        ),
     },
 )

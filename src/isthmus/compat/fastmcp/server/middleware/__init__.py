@@ -6,6 +6,7 @@ _MIDDLEWARE = "isthmus.compat.fastmcp.server.middleware"
 
 _HOMES = {
     **dict.fromkeys(("Middleware", "MiddlewareContext", "CallNext"), f"{_MIDDLEWARE}.middleware"),
+    "AuthMiddleware": f"{_MIDDLEWARE}.authorization",
     "PingMiddleware": f"{_MIDDLEWARE}.ping",
 }
 
