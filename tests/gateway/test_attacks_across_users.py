@@ -7,9 +7,10 @@ import pytest
 
 from isthmus import Context, Server
 from support.gateway.asking_shop import make_asker
-from support.gateway.gateway_users import SECRET, GatewayUser, open_users
+from support.gateway.gateway_users import HOST, SECRET, GatewayUser, open_users
 from support.gateway.task_kitchen import Kitchen
-from support.http.asgi_driver import Exchange
+from support.http.asgi_driver import Exchange, fetch
+from support.http.messages import modern_body, modern_head
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
@@ -143,3 +144,30 @@ async def test_the_task_of_another_is_unknown(revision, method):
         assert "code" in said[0]
         kitchen.ready.set()
         assert not kitchen.cancelled.is_set()
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "OPTIONS", "PUT"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param({}, id="stranger"),
+        pytest.param({"authorization": "Bearer eve"}, id="wrong-token"),
+        pytest.param({"origin": "https://evil.example"}, id="other-origin"),
+        pytest.param({"host": "evil.example"}, id="rebound"),
+        pytest.param({"origin": "http://127.0.0.1:8000"}, id="own-origin"),
+    ],
+)
+async def test_a_stranger_does_not_learn_which_servers_there_are(method, head):
+    """Attack: a path where nothing stands, and one of a server, are answered alike without a token."""
+    async with open_users(shop=make_asker(MODERN)) as (app, ann, _bob):
+        said = []
+        for path in ("/mcp/shop", "/mcp/none", "/mcp/p/none"):
+            body = modern_body("tools/list", {}) if method == "POST" else b""
+            given = {**modern_head("tools/list", None), "host": HOST, **head}
+            answer = await fetch(app, method, path, headers=given, body=body)
+            said.append((answer.status, sorted(answer.headers), answer.body))
+        ann.path = "/mcp/none"
+        known = await ann.ask("tools/list")
+
+    assert said[0] == said[1] == said[2]
+    assert "no such server or profile" in known["message"]

@@ -10,6 +10,7 @@ from isthmus.gateway.gateway import APPROVALS_PATH, ENDPOINT
 from isthmus.gateway.metrics import MetricsPage
 from isthmus.transports.http.asgi_exchange import AsgiExchange
 from isthmus.transports.http.asgi_lifespan import serve_lifespan
+from isthmus.transports.http.origin_guard import make_cors_headers
 from isthmus.transports.http.reply import Receive, Scope, Send, send_response
 from isthmus.transports.http.request import Exchange, ExchangeApp
 
@@ -129,7 +130,7 @@ class GatewayApp(ExchangeApp):
         if path == ENDPOINT:
             return self.main.begin(exchange)
         if not self._gateway.has_endpoint(path):
-            return exchange.refuse(NO_ENDPOINT)
+            return self._refuse_unknown(exchange)
         app = self._others.get(path)
         if app is None:
             server = self._gateway.find_server(path)
@@ -137,6 +138,25 @@ class GatewayApp(ExchangeApp):
                 **{**self._options, "path": path, "sse": None, "health": None, "ready": None}
             )
         return app.begin(exchange)
+
+    async def _refuse_unknown(self, exchange: Exchange) -> None:
+        """Refuse a path where nothing stands, after whoever asks is judged as at every other path.
+
+        A stranger, and a page elsewhere, would otherwise learn which servers and profiles there are.
+        """
+        main, request = self.main, exchange.request
+        # spec 2026-07-28 basic/transports/streamable-http#security-endpoint: MUST validate Origin
+        refusal = main._guard.source(request.head, request.local)  # noqa: SLF001 - its app
+        if refusal is not None:
+            await exchange.refuse(refusal)
+            return
+        if request.head.origin is not None:
+            exchange.extra = make_cors_headers(request.head.origin)
+        admission = main._admission  # noqa: SLF001 - as above
+        if request.method == "OPTIONS":
+            await exchange.preflight()
+        elif admission is None or await admission.admit(exchange):
+            await exchange.refuse(NO_ENDPOINT)
 
     async def _serve_pages(self, exchange: Exchange, pages: "AsgiApp") -> None:
         """Serve a page for browsers under a name of ours: any other site could have brought the browser."""
