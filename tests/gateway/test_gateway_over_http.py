@@ -1,13 +1,15 @@
 """The gateway over HTTP on both sides: questions, pages, changes, profiles and search, as clients see them."""
 
 import json
+import re
 
 import pytest
 
 from isthmus import Accepted, Client, Server
-from isthmus.errors import InvalidParams, UrlRequired
+from isthmus.errors import InvalidParams, ResourceNotFound, UrlRequired
 from isthmus.host.model.gateway_options import GatewayOptions, GatewayProfile
 from isthmus.host.questions import answers
+from isthmus.wire import PromptReference
 from support.gateway.asking_shop import Answers, make_asker
 from support.gateway.http_gateway import serve_chain, serve_entries, serve_gateway
 from support.gateway.small_gateway import make_shop
@@ -177,3 +179,24 @@ async def test_unknown_servers_and_profiles_are_404_and_list_nobody():
     assert 1 == len(set(said))
     assert "shop" not in said[0]
     assert "sums" not in said[0]
+
+
+@CELLS
+async def test_what_one_server_does_not_offer_is_empty_or_not_there(client, server):
+    """Ours: the gateway declares completions and resources for all its servers; one without them is no error."""
+    bare = Server("bare", revisions=[server])
+
+    @bare.prompt
+    def praise(name: str) -> str:
+        """Praise something."""
+        return name
+
+    async with (
+        serve_chain(bare=bare) as (_, url),
+        Client(url, revision=client) as user,
+    ):
+        completed = await user.complete(PromptReference(name="bare__praise"), "name", "a")
+        with pytest.raises(ResourceNotFound, match=re.escape("Resource not found: bare+bare://x")):
+            await user.read_resource("bare+bare://x")
+
+    assert [] == list(completed.values)

@@ -17,7 +17,7 @@ from isthmus.bridge.rounds import ForwardedRounds
 from isthmus.bridge.upstream import NOTHING_CAME, asks_in_result, is_askable
 from isthmus.client.model.relay import RoundRelayed
 from isthmus.core.principal import NO_SCOPES, Principal
-from isthmus.errors import IsthmusError, Refuse, ResourceNotFound
+from isthmus.errors import CapabilityMissing, IsthmusError, Refuse, ResourceNotFound
 from isthmus.gateway.approvals.waiting import ApprovalWaiting
 from isthmus.gateway.arguments import MirroredArguments, read_arguments
 from isthmus.gateway.calls import CallContext, GatewayCall
@@ -47,6 +47,7 @@ from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
     CallToolResult,
     CompleteResult,
+    Completion,
     EmptyResult,
     PromptReference,
     PromptsCapability,
@@ -464,7 +465,13 @@ class GatewayProvider:
             if failed is not None:
                 call.failure = error
                 return failed
-            if method == "resources/read" and isinstance(error, Unknown | ResourceNotFound):
+            lacks = isinstance(error, CapabilityMissing) and not error.required
+            if lacks and method == "completion/complete":
+                # the gateway declares completions for all of its servers: this one has none to give
+                return CompleteResult(completion=Completion(values=[]))
+            if method == "resources/read" and (
+                lacks or isinstance(error, Unknown | ResourceNotFound)
+            ):
                 # a server of the other era has another code, and its URI is another here
                 raise make_not_found(call.inbound, name) from error
             raise make_refusal(error, server) from error
