@@ -1,11 +1,13 @@
 """Questions of servers through a gateway, in all pairings of revisions: forms, pages, models, folders."""
 
 import asyncio
+from asyncio import FIRST_COMPLETED as FIRST
 
 import pytest
 
 from isthmus import Client, Context, Server
 from isthmus.gateway import Gateway
+from support.event_loop import run_until
 from support.gateway.asking_shop import (
     CANCELLED,
     DECLINED,
@@ -17,7 +19,9 @@ from support.gateway.asking_shop import (
     make_host,
 )
 from support.gateway.small_gateway import ALLOW_ALL, REVISION_NAMES
-from support.server.both_eras import EraClient
+from support.server.both_eras import EraClient, tool_text
+
+ACCEPTED = {"action": "accept", "content": {"value": "ann"}}
 
 
 def make_cells(revisions):
@@ -141,3 +145,59 @@ async def test_questions_that_nobody_answers_leave_connections_to_other_calls(se
         assert {-31429} == {one.code for one in refused}
         assert min(one.data["retryAfterMs"] for one in refused) > 300_000
         assert "3" == (await user.call_tool("shop__count")).text
+
+
+@pytest.mark.parametrize("server", ["2025-06-18", "2025-11-25"])
+async def test_calls_that_have_ended_leave_their_places_to_others(server):
+    """Attack: a server that gives up its questions would have their clients refused for ten minutes."""
+    shop, given_up = Server("shop", revisions=[server]), asyncio.Event()
+
+    @shop.tool
+    async def order(number: int, ctx: Context) -> str:
+        """Ask, and give up."""
+        asking = asyncio.ensure_future(ctx.elicit(f"{number}?", str))
+        await asyncio.wait([asking, asyncio.ensure_future(given_up.wait())], return_when=FIRST)
+        asking.cancel()
+        return f"given up {number}"
+
+    gateway = Gateway(make_host(ALLOW_ALL, ("shop", shop, {})))
+    async with gateway:
+        user, core = EraClient(gateway.server), gateway.host.core
+        params = [{"name": "shop__order", "arguments": {"number": one}} for one in range(14)]
+        asked = [await user.once("tools/call", one) for one in params[:12]]
+        full = await user.once("tools/call", params[12])
+        given_up.set()
+        await run_until(lambda: not core.clients.all)
+        given_up.clear()
+        again = await user.once("tools/call", params[13])
+        come = {**params[0], "requestState": asked[0]["requestState"]}
+        lost = await user.once("tools/call", {**come, "inputResponses": {"q1": ACCEPTED}})
+        assert 1 == len(gateway._parts.parked)
+
+    assert -31429 == full.code
+    assert "13?" == again["inputRequests"]["q1"]["params"]["message"]
+    assert "may have happened" in lost.message
+
+
+async def test_a_call_that_has_ended_is_told_how_as_long_as_there_is_room():
+    """Ours: its client comes again, and gets the result that it came to."""
+    shop, given_up = Server("shop", revisions=["2025-11-25"]), asyncio.Event()
+
+    @shop.tool
+    async def order(ctx: Context) -> str:
+        """Ask, and give up."""
+        asking = asyncio.ensure_future(ctx.elicit("?", str))
+        await asyncio.wait([asking, asyncio.ensure_future(given_up.wait())], return_when=FIRST)
+        asking.cancel()
+        return "given up"
+
+    gateway = Gateway(make_host(ALLOW_ALL, ("shop", shop, {})))
+    async with gateway:
+        user, params = EraClient(gateway.server), {"name": "shop__order", "arguments": {}}
+        asked = await user.once("tools/call", params)
+        given_up.set()
+        await run_until(lambda: not gateway.host.core.clients.all)
+        come = {**params, "requestState": asked["requestState"]}
+        done = await user.once("tools/call", {**come, "inputResponses": {"q1": ACCEPTED}})
+
+    assert "given up" == tool_text(done)

@@ -323,7 +323,12 @@ class ForwardedCall:
     @property
     def is_over(self) -> bool:
         """Whether it has ended, or asks nothing: there is no reason to wait for answers."""
-        return not self._questions or self.work is None or self.work.done()
+        return not self._questions or self.has_ended
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has come to its result or its failure, for which its client may still come."""
+        return self.work is None or self.work.done()
 
     def take_answers(self, inbound: Inbound, answers: Mapping[str, Any]) -> None:
         """Give answers to those who wait for them; the call goes on for another request."""
@@ -379,6 +384,7 @@ class ParkedCalls:
         Raises:
             Refuse: there are too many; the call is given up.
         """
+        self._drop_ended(call.owner)
         mine = [other for other, _ in self._calls.values() if other.owner == call.owner]
         full = [] if len(mine) < self._most_of_owner else mine
         if len(self._calls) >= self._most:
@@ -391,6 +397,19 @@ class ParkedCalls:
         timer = loop.call_at(call.parked_until, self._expire, handle)
         self._calls[handle] = (call, timer)
         return call.list_questions(handle)
+
+    def _drop_ended(self, owner: str | None) -> None:
+        """Make room where there is none: calls that have ended, as their server is gone, ask nobody any more."""
+        is_full = len(self._calls) >= self._most
+        calls = [
+            (handle, call)
+            for handle, (call, _) in self._calls.items()
+            if is_full or call.owner == owner
+        ]
+        if is_full or len(calls) >= self._most_of_owner:
+            for handle, call in calls:
+                if call.has_ended:
+                    self._expire(handle)
 
     def ask_again(self, handle: str, inbound: Inbound) -> InputRequiredResult | None:
         """The questions of a call once more, for a client that came without answers; it stays parked.
