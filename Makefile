@@ -21,8 +21,10 @@ setup: $(READY) ## The environment in .venv (every other verb makes it when need
 run: $(READY) ## The main job on real input: our server, client and host, other people's, five revisions
 	$(BIN)/python examples/tour.py
 
+# A quarter of all tests stand in folders that need something from outside: they are not even read.
 test: $(READY) ## Every test that needs nothing from outside; PYTEST='-k name' narrows it
-	$(BIN)/python -m pytest -q -n 4 -m "not interop and not browser and not redis and not balancers" $(PYTEST)
+	$(BIN)/python -m pytest -q -n 4 --ignore=tests/interop --ignore=tests/browser --ignore=tests/balancers \
+	  -m "not interop and not browser and not redis and not balancers" $(PYTEST)
 
 check: $(READY) ## Style and types
 	$(BIN)/ruff check .

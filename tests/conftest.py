@@ -30,6 +30,16 @@ settings.load_profile("busy")
 gc.disable()
 
 
+MAX_CASE_NAME_CHARS = 100
+
+
+def pytest_make_parametrize_id(val):
+    """Name a case after the beginning of a long text: every process of a run sends the whole names."""
+    if isinstance(val, str | bytes) and len(val) > MAX_CASE_NAME_CHARS:
+        return f"{val[:MAX_CASE_NAME_CHARS]!a} and {len(val) - MAX_CASE_NAME_CHARS} more"
+    return None
+
+
 @pytest.fixture
 def secret_watch(monkeypatch):
     """Fails a test in which a secret stands in a log, an error, a page or a refusal.
