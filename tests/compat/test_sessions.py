@@ -301,16 +301,76 @@ def test_names_that_client_programs_import_are_there(module, name):
 @pytest.mark.parametrize(
     ("module", "ours"),
     [
-        ("mcp.client.session_group", r"isthmus\.Client"),
+        ("mcp.client.websocket", r"isthmus\.Client"),
         ("mcp.client.auth", r"isthmus\.auth\.OAuth"),
         ("mcp.shared.message", r"isthmus\.Client or Server\.run"),
     ],
 )
 def test_what_the_client_side_lacks_is_named_with_ours(module, ours):
-    """Façade: groups, logins and raw messages are isthmus' own."""
+    """Façade: WebSockets, logins and raw messages are isthmus' own."""
     from importlib import import_module
 
     with pytest.raises(ImportError, match=rf"use {ours} instead; docs/guide/compat\.md"):
         import_module(module)
     with pytest.raises(ImportError, match=r"mcp\.client\.advertise.*isthmus\.Client"):
         from mcp.client import advertise  # noqa: F401 - it fails
+
+
+async def test_a_group_calls_the_tool_of_the_session_that_has_it():
+    """Façade: sessions end in any order, also one that the program opened itself."""
+    from mcp import ClientSessionGroup
+    from mcp.server.fastmcp import FastMCP
+    from mcp.shared.memory import create_connected_server_and_client_session as connect
+
+    ada, bob = FastMCP("ada"), FastMCP("bob")
+    for server in (ada, bob):
+        server.tool(name="say")(lambda name=server.name: f"{name} says")
+
+    def name_tool(name, info):
+        return f"{info.name}.{name}"
+
+    async with (
+        connect(ada._mcp_server) as first,
+        connect(bob._mcp_server) as second,
+        ClientSessionGroup(component_name_hook=name_tool) as group,
+    ):
+        for session in (first, second):
+            await group.connect_with_session(session.server_info, session)
+        said = [(await group.call_tool(name)).content[0].text for name in group.tools]
+        await group.disconnect_from_server(first)
+        left = [*group.tools], group.sessions
+
+    assert said == ["ada says", "bob says"]
+    assert left == (["bob.say"], [second])
+
+
+async def test_a_name_that_a_group_has_already_is_refused():
+    """Façade: the group stays as it was."""
+    from mcp import ClientSessionGroup
+    from mcp.shared.exceptions import McpError
+    from mcp.shared.memory import create_connected_server_and_client_session as connect
+
+    async with (
+        connect(make_server()) as first,
+        connect(make_server()) as second,
+        ClientSessionGroup() as group,
+    ):
+        await group.connect_with_session(first.server_info, first)
+        with pytest.raises(McpError, match="already exist in group tools"):
+            await group.connect_with_session(second.server_info, second)
+        with pytest.raises(McpError, match="not managed or already disconnected"):
+            await group.disconnect_from_server(second)
+        with pytest.raises(KeyError):
+            await group.call_tool("nobody")
+
+        assert group.sessions == [first]
+
+
+async def test_a_group_is_as_before_when_a_server_cannot_be_started():
+    """Façade: the error is the one of the transport."""
+    from mcp import ClientSessionGroup, StdioServerParameters
+
+    async with ClientSessionGroup() as group:
+        with pytest.raises(FileNotFoundError):
+            await group.connect_to_server(StdioServerParameters(command="no-such-program"))
+        assert group.sessions == []

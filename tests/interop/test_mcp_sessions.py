@@ -95,3 +95,22 @@ async def test_a_session_over_http_gets_the_same(tours, serve, generation, way):
     port = serve(generation, transport)
     expected, found = await tours(generation, way, f"http://127.0.0.1:{port}/{path}")
     assert expected == found
+
+
+@pytest.mark.parametrize("generation", ["1", "2"])
+async def test_a_group_of_sessions_gets_the_same(python_of, tmp_path, serve, generation):
+    """Ours: names of a hook, a clash of names, calls, and the end of single sessions."""
+    python = str(python_of(f"mcp{generation}"))
+    url = f"http://127.0.0.1:{serve(generation, 'streamable-http')}/mcp"
+    server = str(PROGRAMS / "mcp_session_server.py")
+    command = [python, "-W", "ignore", server, generation, "stdio", "0"]
+    group = str(PROGRAMS / "mcp_group_tour.py")
+    given = (generation, json.dumps(command), url)
+    folder = declare_installed(tmp_path, python, "mcp")
+
+    expected, found = await asyncio.gather(
+        run_program(python, "-W", "ignore", group, *given),
+        run_program(sys.executable, "-c", UNDER_FACADE, group, folder, *given),
+    )
+
+    assert expected == found

@@ -110,7 +110,6 @@ MOVED = {
 REPLACEMENTS = {
     "mcp.client.auth": "isthmus.auth.OAuth",
     "mcp.client": "isthmus.Client",
-    "mcp.ClientSessionGroup": "isthmus.Client",
     "mcp.shared.message": "isthmus.Client or Server.run",
     "mcp.shared._httpx_utils": "the headers of isthmus.Client",
     "mcp.server.auth": "isthmus.auth.ResourceAuth",

@@ -20,6 +20,7 @@ _HOMES = {
     "http": "TransportSecuritySettings",
     "client.client": "Client",
     "client.session": "ClientSession",
+    "client.session_group": "ClientSessionGroup",
     "client.stdio": "StdioServerParameters stdio_client",
 }
 
