@@ -149,7 +149,7 @@ async def test_an_attempt_is_tried_without_doing_it(tool, effect, rule):
 @pytest.mark.parametrize(
     ("filled", "told"),
     [
-        ({"arguments": "{"}, "not JSON"),
+        ({"arguments": "{"}, "no JSON"),
         ({"arguments": "[]"}, "JSON object"),
         ({"action": "explode"}, "from the list"),
         ({"object": "nothing", "server": "shop"}, "nothing"),

@@ -315,3 +315,44 @@ async def test_signing_out_gives_back_what_was_taken():
         await asked.browser.submit(path, press=("verdict", "take"))
         await asked.browser.submit(path, "/console/logout")
         assert {} == asked.host.view.takers()
+
+
+async def test_a_choice_is_the_one_that_was_shown():
+    """Ours: a value that looks like the number of another one is not taken for it."""
+    sizes = Literal["2", "1", "30"]
+    server = Server("shop")
+
+    class Sized(Struct):
+        size: sizes
+
+    @server.tool
+    async def order(ctx: Context) -> str:
+        """Order."""
+        given = await ctx.elicit("Which?", Sized)
+        return given.value.size
+
+    async with ConsoledHost(ALLOWS, server) as asked:
+        call, path = await asked.ask("shop__order", what="")
+        page = await asked.browser.get(path)
+        number = page.split(">1</option>")[0].rsplit('value="', 1)[1].split('"')[0]
+        fill = {"field-0": number}
+        await asked.browser.submit(path, press=("verdict", "allow"), fill=fill)
+        assert "1" == (await call).text
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"what": 1e999}', "1e999 is no number"),
+        ('{"what": "tea", "what": "coffee"}', "is there twice"),
+    ],
+)
+async def test_an_edit_that_would_be_sent_as_something_else_is_refused(text, why):
+    """Ours: an infinite number is sent as null, and of two members of one name the last one counts."""
+    async with ConsoledHost() as asked:
+        call, path = await asked.ask()
+        fill = {"edited": text}
+        status, _, page = await asked.browser.submit(path, press=("verdict", "allow"), fill=fill)
+        assert 409 == status
+        assert why in page
+        assert not call.done()

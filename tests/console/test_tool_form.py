@@ -89,8 +89,10 @@ def test_a_filled_form_means_arguments():
         ("force", "perhaps", "yes or no"),
         ("mode", "3", "in the list"),
         ("mode", "²", "in the list"),
-        ("place", "{", "not JSON"),
-        ("place", "[" * 100_000, "not JSON"),
+        ("place", "{", "no JSON"),
+        ("place", "[" * 100_000, "nested too deeply"),
+        ("place", "1e999", "no number"),
+        ("ratio", "1e999", "not a number"),
         ("place", '{"x": "y"}', "number"),
     ],
 )

@@ -96,3 +96,14 @@ def test_blanks_come_in_the_servers_order_and_know_what_is_required():
     schema = {"properties": {"b": {"type": "string"}, "a": {"type": "integer"}}, "required": ["a"]}
 
     assert [("b", False), ("a", True)] == [(x.name, x.required) for x in list_fields(schema)]
+
+
+def test_a_number_is_a_choice_before_a_value_of_the_same_digits():
+    """Ours: choices are asked for by their numbers."""
+    sizes = blank(type="string", enum=["2", "1", "30"])
+    assert ["1", "2", "30"] == [sizes.read("2"), sizes.read("1"), sizes.read("30")]
+
+
+def test_a_long_whole_number_keeps_its_digits():
+    """Ours: a float has room for 53 bits."""
+    assert 9007199254740993 == blank(type="number").read("9007199254740993")

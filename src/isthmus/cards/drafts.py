@@ -1,6 +1,7 @@
 """Drafts: what a person has made of arguments or a message, as JSON that may still be wrong."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,14 +44,9 @@ def read_draft(text: str, before: Any) -> Draft:
         before: what it was made of; the new value is of the same kind.
     """
     try:
-        value = json.loads(text, parse_constant=refuse_constant)
-        msgspec.json.encode(value)
-    except RecursionError:
-        return Draft(text, error="this is nested too deeply")
-    except UnicodeEncodeError:
-        return Draft(text, error="it has a text that cannot be sent: half of a surrogate pair")
+        value = read_json(text)
     except ValueError as error:
-        return Draft(text, error=f"this is no JSON: {error}")
+        return Draft(text, error=str(error))
     if isinstance(before, Mapping) is not isinstance(value, dict):
         return Draft(
             text, error=f"this is no {'object' if isinstance(before, Mapping) else 'list'}"
@@ -58,13 +54,54 @@ def read_draft(text: str, before: Any) -> Draft:
     return Draft(text, value)
 
 
-def refuse_constant(word: str) -> None:
+def read_json(text: str) -> Any:
+    """Read a JSON text of which nothing is lost on the way: what cannot be sent as it stands is refused.
+
+    Raises:
+        ValueError: it is no JSON, or means something else to whoever reads it next; the message says why.
+    """
+    try:
+        value = json.loads(
+            text,
+            parse_constant=_refuse_number,
+            parse_float=_read_float,
+            object_pairs_hook=_make_object,
+        )
+        msgspec.json.encode(value)
+    except RecursionError:
+        raise ValueError("this is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("it has a text that cannot be sent: half of a surrogate pair") from None
+    except ValueError as error:
+        raise ValueError(f"this is no JSON: {error}") from None
+    return value
+
+
+def _refuse_number(word: str) -> None:
     """Refuse ``NaN`` and ``Infinity``, which ``json`` reads and JSON does not have.
 
     Raises:
         ValueError: always.
     """
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word[:40]} is no number")
+
+
+def _read_float(text: str) -> float:
+    """A number; one that is too large would be infinite, and is sent as ``null``."""
+    number = float(text)
+    if math.isinf(number):
+        _refuse_number(text)
+    return number
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of two members of one name nobody knows which one counts."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the member {show_invisible(twice)[:40]!r} is there twice")
+    return made
 
 
 def is_same_json(one: Any, other: Any) -> bool:

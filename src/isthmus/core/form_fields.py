@@ -1,6 +1,7 @@
 """Form fields of an elicitation: the question of each, and the value that a typed line means. Pure."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _YES_WORDS = {"y", "yes", "true", "1"}
 _NO_WORDS = {"n", "no", "false", "0"}
 _BOUND_PHRASES = (
@@ -137,11 +139,14 @@ class FormField:
         return values if self.many else values[0]
 
     def _find_choice(self, text: str) -> str:
-        """A choice by its number, its value or its title."""
-        for number, choice in enumerate(self.choices, 1):
-            if text in {str(number), choice.value, choice.title}:
-                return choice.value
-        raise ValueError(f"{text!r} is none of 1 to {len(self.choices)}")
+        """A choice by its number, else by its value, else by its title: a value may be another one's number."""
+        numbers = {str(number): choice for number, choice in enumerate(self.choices, 1)}
+        found = [numbers[text]] if text in numbers else []
+        found += [one for one in self.choices if text == one.value]
+        found += [one for one in self.choices if text == one.title]
+        if not found:
+            raise ValueError(f"{text!r} is none of 1 to {len(self.choices)}")
+        return found[0].value
 
     def _parse_typed(self, text: str) -> Any:
         kind = self.kind
@@ -173,7 +178,11 @@ def format_answer(value: Any) -> str:
 
 def _parse_number(text: str, *, whole: bool) -> int | float:
     try:
-        value = int(text) if whole else float(text)
+        if whole or _WHOLE_NUMBER.fullmatch(
+            text
+        ):  # a float has no room for all digits of a long one
+            return int(text)
+        value = float(text)
         return int(value) if value == int(value) else value
     except (ValueError, OverflowError):  # the latter for infinity, which JSON does not have
         raise ValueError(f"{text!r} is not {'a whole' if whole else 'a'} number") from None

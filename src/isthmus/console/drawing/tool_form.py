@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from isthmus.cards.drafts import read_json
 from isthmus.cards.markup import Markup, element
 from isthmus.client.model.schema_validation import SchemaValidator
 from isthmus.core.text import show_invisible
@@ -179,9 +180,9 @@ def read_tool_form(
 
 def _parse_object(text: str) -> tuple[dict[str, Any], str]:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return {}, f"this is not JSON: {error}"
+        value = read_json(text)
+    except ValueError as error:
+        return {}, str(error)
     if not isinstance(value, dict):
         return {}, 'arguments are a JSON object: write {"name": value}'
     return value, ""
@@ -225,17 +226,15 @@ def _read_value(field: ToolField, text: str) -> Any:
             return field.choices[int(text)]
         case "json":
             try:
-                return json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise ValueError(
-                    f'this is not JSON: {error}; put a text in quotes: "text"'
-                ) from None
+                return read_json(text)
+            except ValueError as error:
+                raise ValueError(f'{error}; put a text in quotes: "text"') from None
 
 
 def _parse_number(text: str, *, whole: bool) -> int | float:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = read_json(text)
+    except ValueError:
         value = None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(  # noqa: TRY004 - the text is wrong, not a type of ours

@@ -108,7 +108,15 @@ def _read_blank(blank: FormField, name: str, fields: Mapping[str, str]) -> Any:
         return None
     if not text.strip():
         raise ValueError("an answer is required here")
-    return blank.read(text)
+    return blank.accept(_find_chosen(blank, text)) if blank.choices else blank.read(text)
+
+
+def _find_chosen(blank: FormField, text: str) -> Any:
+    """The choice of a number, as the options of the page have it; a value may look like another's number."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 0
+    if not 0 < number <= len(blank.choices):
+        raise ValueError("choose one of the values in the list")
+    return blank.choices[number - 1].value
 
 
 # From one version of a form to the next
@@ -152,8 +160,11 @@ def _list_written(blank: FormField, name: str, fields: Mapping[str, str]) -> lis
     text = fields.get(name)
     if text is None:
         return None
-    if blank.choices and text.isdecimal() and 0 < int(text) <= len(blank.choices):
-        return [blank.choices[int(text) - 1].value]
+    if blank.choices and text:
+        try:
+            return [_find_chosen(blank, text)]
+        except ValueError:
+            return [text]
     return [text]
 
 

@@ -1,10 +1,10 @@
 """Policy page: layers with their rules and hits, a dry run of an attempt, a replay against the past."""
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from isthmus.cards.drafts import read_json
 from isthmus.cards.markup import Markup, element
 from isthmus.console.drawing.page_parts import (
     NOTHING,
@@ -191,9 +191,9 @@ async def try_attempt(request: ConsoleRequest) -> PageReply:
 
 def _read_arguments(text: str) -> tuple[dict[str, Any], str]:
     try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        return {}, f"this is not JSON: {error}"
+        value = read_json(text or "{}")
+    except ValueError as error:
+        return {}, str(error)
     return (value, "") if isinstance(value, dict) else ({}, "arguments are a JSON object")
 
 
