@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
+from pydantic import BaseModel
 
 from isthmus.compat import types
 from isthmus.compat.caching import NO_HINT, CacheHint, hint_read, make_list_options
@@ -28,6 +29,7 @@ from isthmus.server.features.provided_items import ProvidedItems
 from isthmus.server.server import Server
 from isthmus.server.settings import SharedSettings
 from isthmus.wire import (
+    Icon,
     PromptReference,
     PromptsCapability,
     ResourcesCapability,
@@ -120,10 +122,14 @@ class Backend:
 
     async def tell_capabilities(self, inbound: Inbound) -> ServerCapabilities:
         """The capabilities that the other library tells a client of: no changes of lists in older revisions."""
-        has, listens = self.find_capabilities(), self.listens
-        if inbound.method == "initialize":
-            listens = False
-        options = self.notification_options
+        listens = self.listens and inbound.method != "initialize"
+        return self.make_capabilities(self.notification_options, self.experimental, listens=listens)
+
+    def make_capabilities(
+        self, options: NotificationOptions, experimental: Any, *, listens: bool = False
+    ) -> ServerCapabilities:
+        """The capabilities of what it has now, with the changes of lists that it tells of."""
+        has = self.find_capabilities()
         return ServerCapabilities(
             tools=has.tools and ToolsCapability(list_changed=listens or options.tools_changed),
             prompts=has.prompts
@@ -136,7 +142,7 @@ class Backend:
             completions=has.completions,
             logging={} if self.sets_level else UNSET,
             extensions=self.extensions or UNSET,
-            experimental=UNSET if self.experimental is None else self.experimental,
+            experimental=UNSET if experimental is None else experimental,
         )
 
     def takes_context(self, method: str, params: Any) -> bool:
@@ -381,6 +387,7 @@ def make_server(
     name: str,
     *,
     lifespan: Callable[[], Any] | None = None,
+    icons: Sequence[Any] | None = None,
     **options: Any,
 ) -> Server[Any]:
     """The isthmus server that serves another library's server.
@@ -389,6 +396,7 @@ def make_server(
         backend: the other library's server.
         name: what it calls itself.
         lifespan: gives the async context manager that is open while it serves.
+        icons: pictures of it, as models of ``mcp.types`` or as isthmus has them.
         **options: of :class:`isthmus.Server`.
     """
 
@@ -403,6 +411,13 @@ def make_server(
 
     given = {key: value for key, value in options.items() if value is not None}
     given |= make_list_options(backend.cache_hints)
+    if icons:
+        given["icons"] = [
+            msgspec.json.decode(
+                dump_wire(one) if isinstance(one, BaseModel) else encode(one), type=Icon
+            )
+            for one in icons
+        ]
     server: Server[Any] = Server(name, lifespan=open_lifespan, sanitise=None, redact=None, **given)
     provider = ForeignProvider(backend, server._settings)  # noqa: SLF001 - as Server.proxy does it
     server.add_provider(provider)

@@ -78,7 +78,7 @@ class ForeignRequest:
             method=inbound.method,
             params=params,
             request_id=inbound.id,
-            meta=self.meta,
+            meta=self.meta or None,
             request=HttpHeaders(inbound.origin.headers) if inbound.origin.headers else None,
         )
 
@@ -217,8 +217,9 @@ class ServerSession:
     ) -> None:
         """Send a log message, if the client wants its level."""
         del related_request_id
-        context = self._context
-        log = context.log if logger is None else context.log.named(logger)
+        log = self._context.log.with_default("debug")  # the other libraries send every level
+        if logger is not None:
+            log = log.named(logger)
         log(level, data)
 
     async def send_progress_notification(

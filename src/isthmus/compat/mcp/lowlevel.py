@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import UNSET
 from pydantic import BaseModel
 
@@ -21,8 +22,10 @@ from isthmus.compat.engine import (
     read_list_result,
 )
 from isthmus.compat.exceptions import MCPError, UrlElicitationRequiredError
+from isthmus.compat.outputs import dump_wire
 from isthmus.compat.placement import run_placed_async
 from isthmus.compat.session import REQUEST, ForeignRequest, ServerRequestContext
+from isthmus.runtime.inbound import Inbound
 from isthmus.wire import (
     PromptsCapability,
     ResourcesCapability,
@@ -61,7 +64,7 @@ class InitializationOptions(BaseModel):
     Attributes:
         server_name: its name.
         server_version: its version.
-        capabilities: isthmus finds them by the handlers.
+        capabilities: as a client is told of them (up to 2025-11-25); by the handlers where there are none.
         instructions: for a model.
         website_url: where to read more.
         icons: pictures of it.
@@ -113,6 +116,7 @@ class Server(Backend):
         self._handlers: dict[str, Handler] = {}
         self._tools: dict[str, Any] = {}
         self._decorated = False
+        self._declared: Any = None
         for key, handler in given.items():
             if key in CONSTRUCTOR_HANDLERS:
                 if handler is not None:
@@ -161,6 +165,12 @@ class Server(Backend):
             else UNSET,
             completions={} if "completion/complete" in has else UNSET,
         )
+
+    async def tell_capabilities(self, inbound: Inbound) -> ServerCapabilities:
+        """The capabilities that a client is told of: those that the program declared, up to 2025-11-25."""
+        if inbound.method == "initialize" and isinstance(self._declared, BaseModel):
+            return msgspec.json.decode(dump_wire(self._declared), type=ServerCapabilities)
+        return await super().tell_capabilities(inbound)
 
     def takes_context(self, method: str, params: Any) -> bool:  # noqa: ARG002 - every handler gets one
         """Whether a handler may ask its client: every one may."""
@@ -212,6 +222,7 @@ class Server(Backend):
     ) -> Any:
         """The isthmus server that serves this one."""
         given = options or self.create_initialization_options()
+        self._declared = given.capabilities
         if self._decorated and self.experimental is None:
             self.experimental = {}
         version = given.server_version or (find_library_version() if self._decorated else "")
@@ -224,6 +235,7 @@ class Server(Backend):
             title=given.title,
             description=given.description,
             website_url=given.website_url,
+            icons=given.icons,
             lifespan=None if lifespan is None else lambda: lifespan(self),
             auth=auth,
         )
@@ -255,13 +267,14 @@ class Server(Backend):
     def get_capabilities(
         self, notification_options: Any = None, experimental_capabilities: Any = None, **_: Any
     ) -> Any:
-        """The capabilities of the methods that have handlers."""
-        del notification_options
-        capabilities = types.ServerCapabilities.model_validate_json(
-            encode(self.find_capabilities())
+        """The capabilities of the methods that have handlers, as a client is told of them."""
+        experimental = experimental_capabilities
+        if experimental is None:
+            experimental = {} if self._decorated else self.experimental
+        made = self.make_capabilities(
+            notification_options or self.notification_options, experimental
         )
-        capabilities.experimental = experimental_capabilities
-        return capabilities
+        return types.ServerCapabilities.model_validate_json(encode(made))
 
     async def run(
         self,

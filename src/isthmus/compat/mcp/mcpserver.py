@@ -583,6 +583,7 @@ class MCPServer(Backend):
             description=self.description,
             instructions=self.instructions,
             website_url=self.website_url,
+            icons=self.icons,
             lifespan=None if lifespan is None else lambda: lifespan(self),
             auth=self._make_authorizer(),
         )

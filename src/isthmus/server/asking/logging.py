@@ -85,6 +85,13 @@ class ClientLog:
         """The same log, its messages under a name such as ``"database"``."""
         return ClientLog(self._caller, self._say, logger, redact=self._redact)
 
+    def with_default(self, level: LogLevel) -> "ClientLog":
+        """The same log, from another level on for a session that never said which level it wants."""
+        caller = self._caller
+        if caller.log_level is None and caller.revision.allows("client", "logging/setLevel"):
+            caller = structs.replace(caller, log_level=level)
+        return ClientLog(caller, self._say, self._logger, redact=self._redact)
+
     def capture(self, logger: str = "", level: int = 0) -> AbstractContextManager[None]:
         """Send what the program logs with ``logging``, too, while this call does something.
 

@@ -436,7 +436,9 @@ class Context:
 
 def send_log(own: "OwnContext[Any]", level: Any, data: Any, name: str | None) -> None:
     """Send a log message under the name of a logger, if there is one."""
-    log = own.log if name is None else own.log.named(name)
+    log = own.log.with_default("debug")  # fastmcp sends every level
+    if name is not None:
+        log = log.named(name)
     log(level, data)
 
 
