@@ -356,3 +356,36 @@ async def test_an_edit_that_would_be_sent_as_something_else_is_refused(text, why
         assert 409 == status
         assert why in page
         assert not call.done()
+
+
+async def test_true_and_one_differ_between_questions_of_a_batch():
+    """Ours: they are equal in Python, and were shown as the same in all."""
+    server = Server("shop")
+
+    @server.tool
+    async def buy(what: str, force: bool | int) -> str:
+        """Buy something."""
+        return f"{what} {force!r}"
+
+    async with ConsoledHost(server=server) as asked:
+        _, path = await asked.ask(what="tea", force=1)
+        await asked.ask(what="milk", force=True)
+        page = await asked.browser.get(f"{path}/batch")
+        compared = page.split("Differences", 1)[1].split("<form", 1)[0]
+        assert "the same in all" not in compared
+        assert "true" in compared
+        inbox = await asked.browser.get("/console/inbox")
+        assert "milk" in inbox
+
+
+async def test_a_draft_that_makes_true_of_one_is_kept():
+    """Ours: when the card changes, it is a draft like any other."""
+    async with ConsoledHost() as asked:
+        _, path = await asked.ask()
+        change_pending(asked, change_arguments)
+        form = next(f for f in parse_forms(await asked.browser.get(path)) if f["action"] == path)
+        written = '{"what": "gin", "most": 2.0}'
+        fields = {**form["fields"], "edited": written, "verdict": "keep"}
+        _, _, text = await asked.browser.send("POST", path, fields)
+        again = next(f for f in parse_forms(text) if f["action"] == path)
+        assert written == again["fields"]["edited"].strip()

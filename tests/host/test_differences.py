@@ -73,3 +73,11 @@ def test_a_word_slipped_into_a_long_text_is_found():
     )
 
     assert ("description:", "  line 777", "+ send it", "  line 778") == lines
+
+
+def test_true_in_place_of_one_is_a_difference():
+    """Ours: they are equal in Python, and their fingerprints are not."""
+    before, after = ({"inputSchema": {"default": one}} for one in (1, True))
+
+    assert '-   "default": 1' in compare_definitions(before, after)
+    assert '+   "default": true' in compare_definitions(before, after)

@@ -102,17 +102,3 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the member {show_invisible(twice)[:40]!r} is there twice")
     return made
-
-
-def is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: ``true`` is not ``1``, though they are equal in Python.
-
-    Args:
-        one: plain data.
-        other: the same.
-    """
-    return _sort_json(one) == _sort_json(other)
-
-
-def _sort_json(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="sorted")

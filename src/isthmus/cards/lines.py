@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from isthmus.core.encoding import is_same_json
 from isthmus.core.text import show_invisible
 from isthmus.host.model.interaction import CallAsked, Interaction, PromptAsked
 from isthmus.host.model.view import AuditLine
@@ -154,7 +155,7 @@ def pick_telling_argument(interaction: Interaction, others: Iterable[Interaction
         for one in others
         if (one.attempt.server, one.attempt.object) == (attempt.server, attempt.object)
     ]
-    differing = [key for key in given if any(one.get(key) != given[key] for one in beside)]
+    differing = [key for key in given if not all(_is_in(one, key, given) for one in beside)]
     keys = differing or list(given)
     key = next((known for known in TELLING_NAMES if known in keys), keys[0])
     return f"{display_name(key)}={format_value(given[key])}"
@@ -181,7 +182,7 @@ def compare_arguments(several: Sequence[Interaction]) -> Iterator[StyledLine]:
 
 
 def _is_in(one: Mapping[str, Any], key: str, other: Mapping[str, Any]) -> bool:
-    return key in one and key in other and one[key] == other[key]
+    return key in one and key in other and is_same_json(one[key], other[key])
 
 
 def _make_table(keys: Sequence[str], given: Sequence[Mapping[str, Any]]) -> Iterator[StyledLine]:

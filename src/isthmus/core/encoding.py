@@ -54,6 +54,23 @@ def replace_surrogates(value: Any) -> Any:
     return value
 
 
+def is_same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: ``true`` is not ``1``, though they are equal in Python.
+
+    Args:
+        one: plain data, or what msgspec encodes; what JSON cannot carry is like nothing else.
+        other: the same.
+    """
+    try:
+        return _sort_json(one) == _sort_json(other)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _sort_json(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
 def encode_base64url(data: bytes) -> str:
     """The one spelling of ``data``."""
     standard = b2a_base64(data, newline=False).rstrip(b"=")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from isthmus.cards.drafts import read_json
 from isthmus.cards.markup import Markup, element
 from isthmus.client.model.schema_validation import SchemaValidator
+from isthmus.core.encoding import is_same_json
 from isthmus.core.text import show_invisible
 from isthmus.errors import Misbehaved
 
@@ -295,9 +296,7 @@ def _write_value(field: ToolField, value: Any) -> str | None:
         )
         return "\n".join(value) if plain else None
     if field.kind == "choice":
-        found = [
-            n for n, one in enumerate(field.choices) if one == value and type(one) is type(value)
-        ]
+        found = [n for n, one in enumerate(field.choices) if is_same_json(one, value)]
         return str(found[0]) if found else None
     return json.dumps(value)
 

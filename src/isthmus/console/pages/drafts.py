@@ -4,12 +4,10 @@ The new card is shown with its differences from the one that was seen, and the d
 was written is lost; what makes a yes last, or counts as a second key, has to be said anew.
 """
 
-import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct
 
 from isthmus.cards.cards import list_editable, make_card
@@ -17,6 +15,7 @@ from isthmus.cards.drafts import read_draft, to_editor_json
 from isthmus.cards.lines import StyledLine, diff_texts, head_line
 from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
 from isthmus.console.pages.form_fields import carry_blanks
+from isthmus.core.encoding import is_same_json
 from isthmus.host.model.interaction import FormAsked, Interaction
 
 MAX_SHOWN_QUESTIONS = 200  # of all visitors of a console, for the differences alone
@@ -121,14 +120,14 @@ def _find_written(text: str, shown: Interaction | None) -> str | None:
     if editable is UNSET:
         return text
     draft = read_draft(text, editable)
-    same = not draft.error and draft.value == json.loads(msgspec.json.encode(editable))
+    same = not draft.error and is_same_json(draft.value, editable)
     return None if same else text
 
 
 def make_changes(one: Interaction, attempted: Attempted) -> Markup:
     """The differences of a card from the one that was seen, and of a draft from the card."""
     lines: list[StyledLine] = []
-    if attempted.before is not None and attempted.before != one:
+    if attempted.before is not None and not is_same_json(attempted.before, one):
         changed = [*diff_texts(_list_texts(attempted.before), _list_texts(one))]
         lines += [head_line("what has changed"), *(changed or [StyledLine(f"  {SAME_TEXT}")])]
         lines += _compare_draft(one, attempted.text)

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.cards.cards import explain_trace, format_question, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
-from isthmus.cards.drafts import is_same_json, read_draft, to_editor_json
+from isthmus.cards.drafts import read_draft, to_editor_json
 from isthmus.cards.lines import display_name, pick_telling_argument
 from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
 from isthmus.cards.queue import (
@@ -47,6 +47,7 @@ from isthmus.console.pages.takers import (
     take_question,
 )
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
+from isthmus.core.encoding import is_same_json
 from isthmus.host.model.interaction import (
     Decision,
     FormAsked,
@@ -198,7 +199,7 @@ async def show_card(request: ConsoleRequest) -> ConsoleReply:
         return _say_gone(request)
     await renew_takes(request)
     before = _find_shown(request, request.fields.get("since", ""))
-    if before is None or before == one:
+    if before is None or is_same_json(before, one):
         return await make_card_page(request, one, Attempted())
     return await make_card_page(request, one, Attempted(MOVED_TEXT, before=before), status=200)
 

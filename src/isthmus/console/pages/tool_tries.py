@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from isthmus.client.model.results import ToolResult
+from isthmus.core.encoding import is_same_json
 from isthmus.errors import IsthmusError
 from isthmus.host.model.attempt import asked_by, new_id
 from isthmus.host.model.interaction import Interaction
@@ -142,6 +143,6 @@ def find_waiting(made: ToolTry, pending: Sequence[Interaction]) -> Interaction |
             made.server,
             made.tool,
             made.principal,
-        ) and dict(attempt.arguments) == dict(made.arguments):
+        ) and is_same_json(attempt.arguments, made.arguments):
             return one
     return None

@@ -19,7 +19,8 @@ from isthmus.auth.authorization_server.pages.browser import (
 )
 from isthmus.auth.authorization_server.pages.form_tokens import FormTokens
 from isthmus.auth.authorization_server.pages.templates import STYLE_SHEET
-from isthmus.cards.drafts import is_same_json, read_draft
+from isthmus.cards.drafts import read_draft
+from isthmus.core.encoding import is_same_json
 from isthmus.errors import IsthmusError
 from isthmus.gateway.approvals.cards import (
     can_allow,

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from isthmus.core.encoding import is_same_json
+
 MAX_LINE_CHARS = 160  # then it goes on in the next line
 MAX_TEXT_CHARS = 256 * 1024  # of each side, from the first difference on
 MAX_COMPARED_LINES = 300  # on each side
@@ -53,7 +55,7 @@ def compare_definitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     lines: list[str] = []
     for name in sorted(before.keys() | after.keys(), key=_sort_key):
         old, new = before.get(name), after.get(name)
-        if old != new:
+        if not is_same_json(old, new):
             lines.append(f"{escape_invisible(name)}:")
             old, new = _format_value(old, name in before), _format_value(new, name in after)
             lines.extend(_compare_lines(*map(_split_lines, _trim_equal_ends(old, new))))

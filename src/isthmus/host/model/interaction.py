@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from isthmus.core.encoding import is_same_json
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.trace import Assurance, Remember, Trace, rank_assurance
 from isthmus.wire import CreateMessageParams, CreateMessageResult, ElicitParams, Root, Tool
@@ -297,7 +298,7 @@ def is_same_question(one: Interaction, other: Interaction) -> bool:
     """Whether an answer to one question is one to the other: the same is seen, and demanded."""
     asked, again = one.trace, other.trace
     same = (asked.rule, asked.obligations) == (again.rule, again.obligations)
-    return same and one.payload == other.payload
+    return same and is_same_json(one.payload, other.payload)
 
 
 class Approver(Protocol):

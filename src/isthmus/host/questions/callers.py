@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct, structs
 from isthmus.client.model.questions import BadQuestion
 from isthmus.client.model.relay import QuestionRelayed
 from isthmus.core.answers import Accepted, Answer, Cancelled, Declined
+from isthmus.core.encoding import is_same_json
 from isthmus.errors import Refuse
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import BadArguments, Denied, Exhausted
@@ -328,7 +329,7 @@ class CallerAct(Act[Any]):
         Raises:
             BadArguments: a person wanted something else than what would be asked.
         """
-        if decision.edited is UNSET or decision.edited == attempt.arguments:
+        if decision.edited is UNSET or is_same_json(decision.edited, attempt.arguments):
             return attempt
         raise BadArguments("what a gateway's client is asked can be allowed or not, and not edited")
 

@@ -15,9 +15,10 @@ from textual.widgets import Input, OptionList
 
 from isthmus.cards.cards import Card, explain_trace, format_question, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
-from isthmus.cards.drafts import Draft, is_same_json, read_draft, to_editor_json
+from isthmus.cards.drafts import Draft, read_draft, to_editor_json
 from isthmus.cards.lines import StyledLine, display_name
 from isthmus.cards.queue import find_alike, has_words, sort_questions
+from isthmus.core.encoding import is_same_json
 from isthmus.errors import IsthmusError
 from isthmus.host.model.events import QuestionAnswered
 from isthmus.host.model.interaction import (

@@ -14,9 +14,10 @@ from msgspec import UNSET, UnsetType
 
 from isthmus.cards.cards import explain_trace, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, list_grant_choices
-from isthmus.cards.drafts import Draft, is_same_json, read_draft, to_editor_json
+from isthmus.cards.drafts import Draft, read_draft, to_editor_json
 from isthmus.cards.lines import join_lines, list_arguments
 from isthmus.core.answers import Accepted, Declined
+from isthmus.core.encoding import is_same_json
 from isthmus.core.text import show_invisible
 from isthmus.host.model.events import QuestionAnswered, QuestionAsked, QuestionTaken
 from isthmus.host.model.interaction import (

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
 from isthmus.client.client import Client
+from isthmus.core.encoding import is_same_json
 from isthmus.host.approvals.fingerprints import ToolChange
 from isthmus.host.model.attempt import Attempt, new_id
 from isthmus.host.model.errors import BadArguments, Denied, Quarantined, Unknown
@@ -101,7 +102,7 @@ class UneditableAct(ServerAct[T]):
         Raises:
             BadArguments: a person wanted something else than what would be done.
         """
-        if decision.edited is UNSET or decision.edited == attempt.arguments:
+        if decision.edited is UNSET or is_same_json(decision.edited, attempt.arguments):
             return attempt
         raise BadArguments(
             f"{attempt.action} {attempt.object!r} of server {attempt.server!r} has nothing that can "
