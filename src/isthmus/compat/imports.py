@@ -36,6 +36,7 @@ OWN_ROOTS = {
     "mcp": "isthmus.compat.mcp",
     "mcp_types": "isthmus.compat.types",
     "fastmcp": FASTMCP,
+    "fastmcp_tasks": f"{FASTMCP}.utilities.tasks",
 }
 
 # Modules of ours that stand elsewhere than below :data:`OWN_ROOTS`.
@@ -54,6 +55,10 @@ MOVED = {
     **dict.fromkeys(
         (f"fastmcp.server.auth.{name}" for name in LOGIN_SERVERS),
         f"{FASTMCP}.server.auth.providers",
+    ),
+    **dict.fromkeys(
+        ("fastmcp.server.tasks", "fastmcp.server.tasks.config", "fastmcp_tasks.extension"),
+        f"{FASTMCP}.utilities.tasks",
     ),
     "fastmcp.server.auth.authorization": f"{FASTMCP}.utilities.authorization",
     "fastmcp.server.auth.providers.bearer": f"{FASTMCP}.server.auth.providers.jwt",
@@ -120,6 +125,8 @@ REPLACEMENTS = {
     "fastmcp.server.auth": "isthmus.auth.ResourceAuth",
     "fastmcp.server.providers": "isthmus.Server.add_provider",
     "fastmcp.server.openapi": "isthmus.Server.from_openapi",
+    "fastmcp.server.tasks": "isthmus' own tasks, task= of a tool",
+    "fastmcp_tasks": "isthmus' own tasks, task= of a tool",
     "fastmcp.server.proxy": "isthmus.Server.proxy",
 }
 

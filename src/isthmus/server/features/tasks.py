@@ -79,6 +79,7 @@ from isthmus.wire.struct import Id, Meta, Wire
 if TYPE_CHECKING:
     from isthmus.runtime.middleware import Handler
     from isthmus.server.features.tools import RegisteredTool, Tools
+    from isthmus.server.options import TaskSupport
     from isthmus.tasks.task_view import TaskView
 
 # Transports whose other end is the only one: whoever asks there is known.
@@ -168,16 +169,8 @@ class Tasks(TaskReceiver):
         Raises:
             Refuse: the tool may not be a task, or must be one; or there are too many.
         """
-        shape = shape_of(inbound.caller)
-        if shape is CORE_SHAPE:
-            wanted = params.task is not UNSET
-            _check_task_mode(tool, wanted=wanted)
-        else:
-            wanted = shape is not None and tool.task is not None
-        if shape is None and tool.task == "required":
-            # spec 2026-07-28 ext-tasks#capability-negotiation: MUST be -32021
-            raise refuse_undeclared(TASKS, f"tools/call of {tool.name!r}", inbound.caller.revision)
-        if shape is None or not wanted:
+        shape = self.choose_shape(tool.name, tool.task, params, inbound)
+        if shape is None:
             return None
         if shape is EXTENSION_SHAPE and tool.in_body and not tool.alone:
             return await self._may_become(tool, params, inbound, shape)
@@ -185,6 +178,31 @@ class Tasks(TaskReceiver):
         if isinstance(answer, CreateTaskResult) and tool.immediate is not None:
             return structs.replace(answer, meta={IMMEDIATE_RESPONSE: tool.immediate})
         return answer
+
+    def choose_shape(
+        self, name: str, mode: "TaskSupport | None", params: CallToolParams, inbound: Inbound
+    ) -> TaskShape | None:
+        """The shape in which a call becomes a task; None where it is to be served as any other.
+
+        Args:
+            name: of the tool.
+            mode: whether its calls may or must run as tasks; None where they must not.
+            params: of the call.
+            inbound: the call.
+
+        Raises:
+            Refuse: the tool may not be a task, or must be one.
+        """
+        shape = shape_of(inbound.caller)
+        if shape is CORE_SHAPE:
+            wanted = params.task is not UNSET
+            _check_task_mode(name, mode, wanted=wanted)
+        else:
+            wanted = shape is not None and mode is not None
+        if shape is None and mode == "required":
+            # spec 2026-07-28 ext-tasks#capability-negotiation: MUST be -32021
+            raise refuse_undeclared(TASKS, f"tools/call of {name!r}", inbound.caller.revision)
+        return shape if wanted else None
 
     async def _begin(
         self, tool: "RegisteredTool", params: CallToolParams, inbound: Inbound, shape: TaskShape
@@ -436,7 +454,7 @@ class Tasks(TaskReceiver):
         return view.close
 
 
-def _check_task_mode(tool: "RegisteredTool", *, wanted: bool) -> None:
+def _check_task_mode(name: str, mode: "TaskSupport | None", *, wanted: bool) -> None:
     """Hold a call of 2025-11-25 against what its tool allows.
 
     Raises:
@@ -444,10 +462,10 @@ def _check_task_mode(tool: "RegisteredTool", *, wanted: bool) -> None:
     """
     # spec 2025-11-25 basic/utilities/tasks#tool-level-negotiation: SHOULD be -32601 for a task
     # that is forbidden, and MUST be where one is required
-    if wanted and tool.task is None:
-        raise Refuse(-32601, f"Method not found: tool {tool.name!r} does not run as a task")
-    if not wanted and tool.task == "required":
-        raise Refuse(-32601, f"Method not found: tool {tool.name!r} runs as a task only")
+    if wanted and mode is None:
+        raise Refuse(-32601, f"Method not found: tool {name!r} does not run as a task")
+    if not wanted and mode == "required":
+        raise Refuse(-32601, f"Method not found: tool {name!r} runs as a task only")
 
 
 def _check_answer(key: str, asked: InputRequest, answer: Raw) -> None:

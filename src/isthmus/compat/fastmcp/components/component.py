@@ -6,6 +6,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from isthmus.compat.fastmcp.flavour import FLAVOUR
+from isthmus.compat.fastmcp.utilities.tasks import TaskConfig
 
 
 def coerce_version(version: Any) -> str | None:
@@ -40,6 +41,7 @@ class FastMCPComponent(BaseModel):
     Attributes:
         name, version, title, description, icons, meta: as they are listed.
         tags: words by which it is found.
+        task_config: whether its calls run as tasks.
         enabled: whether it is listed and may be used (2.x).
     """
 
@@ -56,7 +58,7 @@ class FastMCPComponent(BaseModel):
         default_factory=set
     )
     meta: dict[str, Any] | None = None
-    task_config: Any = None
+    task_config: TaskConfig = Field(default_factory=lambda: TaskConfig("forbidden"))
     enabled: bool = True
     auth: Any = None
 

@@ -10,6 +10,7 @@ from isthmus.compat.fastmcp.components.functions import OfferedFunction, check_d
 from isthmus.compat.fastmcp.exceptions import FastMCPError, PromptError, ValidationError
 from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.prompts.model import Prompt, PromptArgument, PromptResult
+from isthmus.compat.fastmcp.utilities.tasks import drop_task
 
 DECORATED = "__fastmcp_options__"
 
@@ -33,6 +34,7 @@ class FunctionPrompt(Prompt):
             ValueError: no caller can fill its parameters, or it has no name.
         """
         given = {**getattr(fn, DECORATED, {}), **options}
+        drop_task(given, "a prompt")
         function = OfferedFunction(fn, "prompts")
         name = given.pop("name", None) or function.name
         if name == "<lambda>":

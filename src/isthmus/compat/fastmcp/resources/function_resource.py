@@ -9,6 +9,7 @@ from pydantic import PrivateAttr
 from isthmus.compat.fastmcp.components.content import load_types
 from isthmus.compat.fastmcp.components.functions import OfferedFunction
 from isthmus.compat.fastmcp.resources.model import Resource
+from isthmus.compat.fastmcp.utilities.tasks import drop_task
 
 DECORATED = "__fastmcp_options__"
 
@@ -28,6 +29,7 @@ class FunctionResource(Resource):
     def from_function(cls, fn: Callable[..., Any], uri: Any, **options: Any) -> "FunctionResource":
         """Make a resource of a function."""
         given = {**getattr(fn, DECORATED, {}), **options}
+        drop_task(given, "a resource")
         function = OfferedFunction(fn, "resources")
         description = given.pop("description", None)
         made = cls(

@@ -18,6 +18,7 @@ from isthmus.compat.fastmcp.resources.function_resource import (
     make_resource_annotations,
 )
 from isthmus.compat.fastmcp.resources.model import ResourceResult, make_resource_result
+from isthmus.compat.fastmcp.utilities.tasks import drop_task
 from isthmus.wire import ResourceTemplate as WireTemplate
 
 INHERITED = "inherited"  # from the server, which refuses what leads out of a folder
@@ -183,6 +184,7 @@ class FunctionResourceTemplate(ResourceTemplate):
             ValueError: its names and the parameters of the function do not fit.
         """
         given = {**getattr(fn, DECORATED, {}), **options}
+        drop_task(given, "a template")
         given.pop("uri", None)
         function = OfferedFunction(fn, "resource templates")
         check_template(uri_template, function)

@@ -127,16 +127,22 @@ class Context:
         fastmcp: the server.
         own: the context of isthmus; None outside of a request.
         link: the way back to who sent it.
+        task_id: the task that the request has become; None for none.
     """
 
     is_fastmcp_context = True
 
     def __init__(
-        self, fastmcp: "FastMCP", own: "OwnContext[Any] | None" = None, link: Any = None
+        self,
+        fastmcp: "FastMCP",
+        own: "OwnContext[Any] | None" = None,
+        link: Any = None,
+        task_id: str | None = None,
     ) -> None:
         self.fastmcp = fastmcp
         self._own = own
         self._link = link
+        self._task_id = task_id
         self._tokens: list[Token[Context | None]] = []
         self._values: dict[str, Any] = {}
         self._questions: list[str] = []
@@ -151,6 +157,7 @@ class Context:
     def _inherit(self, outer: Mapping[str, Any]) -> None:
         """Take over the request of the context around this one."""
         self._own, self._link = self._own or outer["_own"], self._link or outer["_link"]
+        self._task_id = self._task_id or outer["_task_id"]
         self._values, self._questions = outer["_values"], outer["_questions"]
 
     async def __aexit__(self, *_: object) -> None:
@@ -225,12 +232,12 @@ class Context:
     @property
     def is_background_task(self) -> bool:
         """Whether this runs as a task."""
-        return False
+        return self._task_id is not None
 
     @property
     def task_id(self) -> str | None:
         """The task that this runs as; None for none."""
-        return None
+        return self._task_id
 
     @property
     def input_responses(self) -> Any:

@@ -73,7 +73,7 @@ class FacadeProvider:
 
     Attributes:
         label: the provider as messages call it.
-        tasks: none.
+        tasks: none of its own: those of isthmus' server are used.
     """
 
     tasks = None
@@ -128,8 +128,8 @@ class FacadeProvider:
     ) -> Wire | Raw:
         facade = self._facade
 
-        async def run(own: Any) -> Wire:
-            async with Context(facade, own, inbound.link):
+        async def run(own: Any, task_id: str | None = None) -> Wire:
+            async with Context(facade, own, inbound.link, task_id):
                 try:
                     return await serve(params)
                 except OWN_ERRORS:
@@ -139,6 +139,14 @@ class FacadeProvider:
                         return make_error_result(str(error))
                     raise make_refusal(facade, inbound.method, error) from error
 
+        if inbound.method == "tools/call" and facade.tasks is not None:
+            from isthmus.compat.fastmcp.server.task_calls import TaskCalls  # few have any
+
+            answer = await TaskCalls(facade, facade.tasks, self._settings).begin(
+                run, params, inbound
+            )
+            if answer is not None:
+                return answer
         try:
             result: Wire = await run_rounds(run, inbound, params, target, self._settings)
         except CapabilityMissing as lack:  # up to 2025-11-25

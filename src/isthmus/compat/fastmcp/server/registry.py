@@ -129,6 +129,7 @@ class ComponentRegistry:
         mounts: servers mounted in it, the first one that has a name wins.
         rules: what is hidden.
         on_change: told of the notification for a list that changed.
+        on_tasks: told that there is a tool which may run as a task.
     """
 
     def __init__(self, duplicates: Duplicates = "warn") -> None:
@@ -137,6 +138,7 @@ class ComponentRegistry:
         self.mounts: list[MountedFacade] = []
         self.rules: list[VisibilityRule] = []
         self.on_change: Callable[[str], None] | None = None
+        self.on_tasks: Callable[[], None] | None = None
 
     def add(self, kind: Kind, component: Any) -> Any:
         """Add a component; gives the one that is there afterwards.
@@ -156,6 +158,8 @@ class ComponentRegistry:
             if self.duplicates == "warn":
                 logger.warning("Component already exists: %s", component.key)
         known[key] = component
+        if component.task_config.supports_tasks() and self.on_tasks is not None:
+            self.on_tasks()
         self.announce(kind)
         return component
 

@@ -2,10 +2,11 @@
 
 import inspect
 import logging
+import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from isthmus.compat.fastmcp.components.functions import check_decorated
 from isthmus.compat.fastmcp.exceptions import (
@@ -40,8 +41,14 @@ from isthmus.compat.fastmcp.server.registry import (
 from isthmus.compat.fastmcp.server.server_options import ServerOptions, read_options
 from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
 from isthmus.compat.fastmcp.utilities.authorization import may_use
+from isthmus.compat.fastmcp.utilities.tasks import TASKS_EXTENSION_ID, check_queue
 from isthmus.errors import UsageError
 from isthmus.server.server import Server
+
+if TYPE_CHECKING:
+    from isthmus.server.features.tasks import Tasks
+
+QUEUE_VARIABLE = "FASTMCP_DOCKET_URL"  # by which 2.x and 3.x have tasks run elsewhere
 
 logger = logging.getLogger("fastmcp.server")
 
@@ -62,6 +69,7 @@ class FastMCP(FacadeRunner):
         server: isthmus' server, which serves it.
         registry: its components, and mounted servers.
         middleware: layers around messages, the first outermost.
+        outer: the servers that it is mounted in.
         lifespan_value: what its lifespan gave.
     """
 
@@ -71,12 +79,14 @@ class FastMCP(FacadeRunner):
         given = read_options(options)
         self.options: ServerOptions = given
         self.registry = ComponentRegistry(given.duplicates)
+        self.registry.on_tasks = self.offer_tasks
         self.middleware: list[Any] = []
         self.sessions = SessionIds()
         self.natives: list[Server[Any]] = []
         self.lifespan_value: Any = None
         self.transport: str | None = None
         self.strict_input_validation = given.strict_input_validation
+        self.outer: list[FastMCP] = []
         self._lifespan = given.lifespan
         self._instructions = instructions
         self.server: Server[Any] = Server(
@@ -162,6 +172,36 @@ class FastMCP(FacadeRunner):
     def remove_tool(self, name: str, version: str | None = None) -> None:  # noqa: ARG002 - as fastmcp has it
         """Offer a tool no longer."""
         self.registry.remove("tool", name)
+
+    @property
+    def tasks(self) -> "Tasks | None":
+        """The tasks of isthmus' server; None as long as no tool may be one."""
+        return self.server._declared.tools.tasks  # noqa: SLF001 - as its own tools have them
+
+    def offer_tasks(self) -> None:
+        """Let calls of tools run as tasks, also in the servers that it is mounted in.
+
+        Raises:
+            UsageError: the environment has tasks run in workers of a queue.
+        """
+        check_queue(os.environ.get(QUEUE_VARIABLE), QUEUE_VARIABLE)
+        if self.tasks is None:
+            self.server._declared.offer_tasks()  # noqa: SLF001 - as `@server.tool(task=…)` does it
+        for one in self.outer:
+            one.offer_tasks()
+
+    def add_extension(self, extension: Any) -> None:
+        """Put an extension in place: that of tasks is there without it.
+
+        Raises:
+            UsageError: it is another one.
+        """
+        if getattr(extension, "identifier", None) != TASKS_EXTENSION_ID:
+            raise UsageError(
+                f"add_extension({type(extension).__name__}(…)) is not offered by isthmus.compat.fastmcp: use "
+                "Server(extensions=…) of isthmus; see docs/guide/extensions.md"
+            )
+        self.offer_tasks()
 
     # Resources
 
@@ -285,6 +325,9 @@ class FastMCP(FacadeRunner):
                 f"{server!r} is a proxy or an HTTP API with middleware, which would not run where it is mounted: put the "
                 f"middleware on {self!r}; see docs/guide/from-fastmcp.md"
             )
+        server.outer.append(self)
+        if server.tasks is not None:
+            self.offer_tasks()
         self.registry.mounts.append(MountedFacade(server, namespace or prefix, tool_names or {}))
         for native in server.natives:
             self.add_native(native, namespace or prefix)

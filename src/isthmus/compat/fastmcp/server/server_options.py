@@ -54,6 +54,7 @@ class ServerOptions:
         dereference_schemas: definitions stand where they are referred to.
         include_tags, exclude_tags: what is offered (2.x).
         tool_serializer: writes what tools return as text (2.x).
+        tasks: tools run as tasks, where they do not say otherwise.
         host, port, path: where it is served over HTTP, if ``run`` does not say (2.x).
     """
 
@@ -72,6 +73,7 @@ class ServerOptions:
     include_tags: Any = None
     exclude_tags: Any = None
     tool_serializer: Any = None
+    tasks: bool = False
     resource_security: Any = INHERITED
     host: str | None = None
     port: int | None = None
@@ -116,6 +118,8 @@ class ServerOptions:
         """The options of a tool with what the server says for all of them."""
         if self.tool_serializer is not None:
             options.setdefault("serializer", self.tool_serializer)
+        if self.tasks and options.get("task") is None:
+            options["task"] = True
         return options
 
     def describe(self, what: str, error: Exception) -> str:
@@ -196,7 +200,7 @@ def read_options(options: dict[str, Any]) -> ServerOptions:
 
 # Options whose effect isthmus has without them, or not at all; they are taken and do nothing
 IGNORED_OPTIONS = {
-    *("cache_ttl", "cache_scope", "tasks", "client_log_level", "experimental_capabilities"),
+    *("cache_ttl", "cache_scope", "client_log_level", "experimental_capabilities"),
     *("request_state_security", "message_path", "debug", "log_level", "sampling_handler"),
     *(
         "sampling_handler_behavior",

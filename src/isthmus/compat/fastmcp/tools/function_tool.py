@@ -14,6 +14,7 @@ from isthmus.compat.fastmcp.exceptions import ToolError, ValidationError
 from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
 from isthmus.compat.fastmcp.tools.output_schema import make_output_schema
 from isthmus.compat.fastmcp.utilities.json_schema import is_object_schema
+from isthmus.compat.fastmcp.utilities.tasks import read_task_config
 from isthmus.compat.fastmcp.utilities.types import NotSet
 
 DECORATED = "__fastmcp_options__"
@@ -38,7 +39,8 @@ class FunctionTool(Tool):
         """Make a tool of a function.
 
         Raises:
-            ValueError: no caller can fill its parameters, it has no name, or its output schema is no object.
+            ValueError: no caller can fill its parameters, it has no name, its output schema is no object, or it may be
+                a task and is not async.
         """
         given = {**getattr(fn, DECORATED, {}), **options}
         function = OfferedFunction(fn, "tools")
@@ -56,6 +58,8 @@ class FunctionTool(Tool):
                 f"Output schemas must represent object types due to MCP spec limitations. Received: {output!r}"
             )
         description = given.pop("description", None)
+        task = read_task_config(given.pop("task", None))
+        task.validate_function(function.fn, name)
         parameters = function.make_schema()
         for excluded in given.get("exclude_args") or ():
             parameters.get("properties", {}).pop(excluded, None)
@@ -66,6 +70,7 @@ class FunctionTool(Tool):
             parameters=parameters,
             output_schema=output,
             return_type=returned,
+            task_config=task,
             annotations=make_annotations(given.pop("annotations", None)),
             **{key: value for key, value in given.items() if value is not None},
         )

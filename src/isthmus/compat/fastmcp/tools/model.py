@@ -213,9 +213,13 @@ class Tool(FastMCPComponent):
             "inputSchema": self.parameters,
             "outputSchema": self.output_schema,
             "annotations": annotations,
-            "execution": dump_model(self.execution),
+            "execution": dump_model(self.execution) or self._describe_tasks(),
         }
         return msgspec.convert(drop_none(listed), WireTool)
+
+    def _describe_tasks(self) -> dict[str, Any] | None:
+        config = self.task_config
+        return {"taskSupport": config.mode} if config.supports_tasks() else None
 
     def to_mcp_tool(self, **overrides: Any) -> Any:
         """Convert it to ``mcp.types.Tool``."""

@@ -96,17 +96,17 @@ class AuthMiddleware(Middleware):
             await self._check(context, found, f"prompt '{name}'")
         return await call_next(context)
 
-    async def _cut_list(self, listed: Sequence[Any]) -> Sequence[Any]:
+    async def admits(self, component: Any) -> bool:
+        """Whether the caller of the request that is served may use a component."""
         if is_local_request():
-            return listed
-        token = find_caller_token()
-        return [one for one in listed if await self._admits(AuthContext(token, one))]
-
-    async def _admits(self, asked: AuthContext) -> bool:
+            return True
         try:
-            return await run_auth_checks(self.auth, asked)
+            return await run_auth_checks(self.auth, AuthContext(find_caller_token(), component))
         except AuthorizationError:
             return False
+
+    async def _cut_list(self, listed: Sequence[Any]) -> Sequence[Any]:
+        return [one for one in listed if await self.admits(one)]
 
     async def _check(self, context: MiddlewareContext[Any], component: Any, what: str) -> None:
         """See that the caller may use a component.
