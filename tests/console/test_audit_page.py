@@ -70,7 +70,7 @@ async def test_a_search_narrows_the_rows(query, seen):
 
 
 @pytest.mark.parametrize(
-    "query", ["since=yesterday", "until=%27", "before=x", "before=" + "9" * 30]
+    "query", ["since=yesterday", "until=%27", "before=x", "before=" + "9" * 30, "text=%21%3F"]
 )
 async def test_what_is_no_time_or_number_is_told(query):
     """Ours: a sentence, and the form to mend it."""
@@ -116,6 +116,15 @@ async def test_rows_are_exported_as_a_file():
     assert [row["object"] for row in rows] == ["fail", "look"]
     assert answer.headers["content-disposition"] == 'attachment; filename="audit.jsonl"'
     assert answer.headers["content-type"] == "application/x-ndjson"
+
+
+async def test_an_export_of_nonsense_is_refused():
+    """Ours: before the file begins."""
+    async with WatchedHost() as watched:
+        answer = await watched.browser.get("/console/audit/export?text=%21")
+
+    assert answer.status == 400
+    assert "is no word to search for" in answer.text
 
 
 async def test_many_rows_are_paged_and_exported_whole():

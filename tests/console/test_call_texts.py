@@ -70,10 +70,25 @@ def test_what_was_redacted_is_no_condition():
         action="tool.call",
         server="s",
         object="t",
-        arguments={"token": "Bearer [redacted]", "big": 2**70, "x": 1.5},
+        arguments={"token": "Bearer [redacted]", "big": 2**70, "*": 1},
     )
 
     assert "where" not in written
+    assert '# The rule holds whatever these arguments are: "token", "big", "*"' in written
+
+
+def test_a_rule_says_which_arguments_it_does_not_look_at():
+    """Ours: a rule that allows must not hold for more than whoever adds it believes."""
+    given = {"cmd": ["rm", "x"], "at\n[[rule]]": None, "ratio": 1.5, "force": True}
+    written = write_rule("allow", action="tool.call", server="s", object="t", arguments=given)
+    lost = write_rule("allow", action="tool.call", server="s", object="t", arguments="[9 bytes]")
+
+    assert 'where = ["args.ratio == 1.5", "args.force == true"]' in written
+    assert '# The rule holds whatever these arguments are: "cmd", "at\\u000A[[rule]]"' in written
+    assert "were not kept: the rule holds for any" in lost
+    assert (
+        1 == len(read_layers(written, "user")[0].rules) == len(read_layers(lost, "user")[0].rules)
+    )
 
 
 @pytest.mark.parametrize(

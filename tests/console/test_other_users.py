@@ -148,6 +148,8 @@ async def test_the_own_ids_are_found():
         stopped = await shared.forge(f"/console/traffic/{shared.ids['call']}", **ADA)
 
     assert [one.status for one in shown] == [200, 200]
+    assert not [one for one in shown[1].page.links if "/servers" in one or "/audit" in one]
+    assert "Make a rule" not in shown[1].text
     assert stopped.status == 303
     assert "cut" in shared.cut
 

@@ -276,6 +276,19 @@ async def test_a_server_that_cannot_be_added_is_told_at_its_field(tmp_path, fill
     assert path.read_text() == before
 
 
+async def test_those_that_were_added_before_a_bad_one_are_named(tmp_path):
+    """Ours: what stands in the configuration by then was not "nothing"."""
+    path = write_config(tmp_path, first={"command": "no-such-program"})
+    async with WatchedHost(file=str(path), state=tmp_path / "state") as watched:
+        page = await watched.browser.get("/console/servers")
+        pasted = json.dumps({"good": {"command": "x"}, "first": {"command": "x"}})
+        answer = await watched.browser.submit(page, "/console/servers", pasted=pasted)
+
+    assert answer.status == 400
+    assert "Only these were added: good." in answer.text
+    assert "Nothing was added" not in answer.text
+
+
 async def test_a_server_of_a_program_is_not_removed():
     """Ours: it stands in no file; the page says that nothing was done."""
     async with WatchedHost() as watched:

@@ -152,3 +152,15 @@ async def test_many_calls_are_paged():
     assert len(first) == PAGE_CALLS
     assert len(last) >= 5
     assert not set(first) & set(last)
+
+
+async def test_arguments_that_were_not_kept_are_not_repeated():
+    """Ours: a command or a rule without them would be about another call."""
+    async with WatchedHost() as watched:
+        await watched.browser.get("/console/traffic")
+        await watched.call("look", what="x" * 70_000)
+        _, answer = await open_first_call(watched)
+
+    assert "too large to be kept" in answer.text
+    assert "isthmus call --host" not in answer.text
+    assert "the rule holds for any" in answer.text

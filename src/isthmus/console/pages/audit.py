@@ -1,6 +1,7 @@
 """Audit pages: search, one row with its trace and the rows of its call, the chain verified, export."""
 
 import json
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, get_args
@@ -36,6 +37,7 @@ PAGE_ROWS = 100
 EXPORT_ROWS = 500  # of one request to the host
 MAX_EXPORT_ROWS = 100_000
 MAX_FILTER_CHARS = 200
+WORD = re.compile(r"\w")
 KINDS: tuple[str, ...] = get_args(RowKind)
 EFFECTS = ("allow", "ask", "deny")
 TEXT_FILTERS = ("text", "principal", "server", "call")
@@ -82,10 +84,12 @@ def read_query(request: ConsoleRequest, count: int) -> AuditQuery:
     """The filters of a request.
 
     Raises:
-        ValueError: a time in it is none, or a number.
+        ValueError: a time in it is none, or a number, or what is searched for has no word.
     """
     fields = request.fields
     given = {key: fields.get(key, "").strip()[:MAX_FILTER_CHARS] for key in TEXT_FILTERS}
+    if given["text"] and not WORD.search(given["text"]):
+        raise ValueError(f"{given['text'][:30]!r} is no word to search for")
     kind, effect = fields.get("kind", ""), fields.get("effect", "")
     return AuditQuery(
         **given,

@@ -95,12 +95,14 @@ def draw_call(request: ConsoleRequest, record: CallRecord, wire: Markup) -> Mark
         ),
         draw_section("Conversation", wire or _draw_wire_link(request, record), key="wire"),
         draw_section("Repeat the call", _draw_copy(record), key="copy"),
-        draw_section("Make a rule", _draw_rules(request, record), key="rule"),
+        draw_section("Make a rule", _draw_rules(request, record), key="rule")
+        if request.visitor.operator
+        else NOTHING,
     )
 
 
 def _draw_head(request: ConsoleRequest, record: CallRecord) -> Markup:
-    stop = NOTHING
+    stop, operator = NOTHING, request.visitor.operator
     if record.outcome == "running":
         button = element("button", {"type": "submit", "class": "danger"}, "Stop it")
         stop = request.make_form(request.link("traffic", record.id), button, attributes=INLINE)
@@ -124,8 +126,8 @@ def _draw_head(request: ConsoleRequest, record: CallRecord) -> Markup:
             (
                 "server",
                 draw_link(request.link("servers", record.server), record.server)
-                if record.server
-                else "",
+                if record.server and operator
+                else record.server,
             ),
             ("action", record.action),
             ("for", record.principal),
@@ -137,7 +139,12 @@ def _draw_head(request: ConsoleRequest, record: CallRecord) -> Markup:
             ("because", record.reason),
             ("waits", element("span", {}, waiting) if waiting else ""),
             ("tokens", f"{record.tokens:,}" if record.tokens else ""),
-            ("audit", draw_link(request.link("audit", call=record.id), "rows of this call")),
+            (
+                "audit",
+                draw_link(request.link("audit", call=record.id), "rows of this call")
+                if operator
+                else "",
+            ),
         ]
     )
     return element("div", {}, error, facts, stop)
@@ -153,7 +160,9 @@ def _draw_wire_link(request: ConsoleRequest, record: CallRecord) -> Markup:
 def _draw_copy(record: CallRecord) -> Markup:
     if record.action != "tool.call":
         return draw_empty("Only tool calls can be repeated by a command.")
-    arguments = record.arguments if isinstance(record.arguments, dict) else {}
+    arguments = record.arguments
+    if not isinstance(arguments, dict):
+        return draw_empty("The arguments were too large to be kept: no command repeats this call.")
     line = write_call_line(make_name(record.server, record.object), arguments)
     note = ""
     if "[redacted]" in line:
@@ -163,7 +172,6 @@ def _draw_copy(record: CallRecord) -> Markup:
 
 
 def _draw_rules(request: ConsoleRequest, record: CallRecord) -> Markup:
-    arguments = record.arguments if isinstance(record.arguments, dict) else {}
     offers = []
     for effect in RULE_EFFECTS:
         text = write_rule(
@@ -172,7 +180,7 @@ def _draw_rules(request: ConsoleRequest, record: CallRecord) -> Markup:
             server=record.server,
             object=record.object,
             principal=record.principal,
-            arguments=arguments,
+            arguments=record.arguments,
         )
         button = element("button", {"type": "submit"}, "Test it on past calls")
         form = request.make_form(

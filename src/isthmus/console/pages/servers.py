@@ -350,21 +350,27 @@ async def add_servers(request: ConsoleRequest) -> ConsoleReply:
             entries = {fields.get("name", "").strip(): read_entry(fields)}
     except BadServerForm as error:
         return _show_faults(request, {error.field: str(error)})
+    added: list[str] = []
     for name, entry in entries.items():
         try:
             await request.view.add_server(name, entry, by=name_actor(request.visitor.name))
         except IsthmusError as error:
             key = "pasted" if fields.get("pasted", "").strip() else "name"
-            return _show_faults(request, {key: f"{name}: {error}"})
+            return _show_faults(request, {key: f"{name}: {error}"}, added)
+        added.append(name)
     only = next(iter(entries)) if len(entries) == 1 else ""
     return PageRedirect(request.link("servers", *([only] if only else [])))
 
 
-def _show_faults(request: ConsoleRequest, faults: Mapping[str, str]) -> PageReply:
+def _show_faults(
+    request: ConsoleRequest, faults: Mapping[str, str], added: Sequence[str] = ()
+) -> PageReply:
+    """The forms with what is wrong, and which servers were added before."""
+    done = f"Only these were added: {', '.join(added)}." if added else "Nothing was added."
     body = element(
         "div",
         {},
-        draw_notice("Nothing was added.", "bad"),
+        draw_notice(done, "bad"),
         draw_add_forms(request, request.fields, faults),
     )
     return PageReply(title="Add a server", body=body, status=400, section="servers")
