@@ -12,7 +12,8 @@ _HOMES = {
     ),
     "prompts": "Message UserMessage AssistantMessage Prompt",
     "resources": (
-        "Resource TextResource BinaryResource FileResource FunctionResource ResourceTemplate"
+        "Resource TextResource BinaryResource FileResource DirectoryResource FunctionResource "
+        "ResourceTemplate"
     ),
     "lowlevel": "Server NotificationOptions InitializationOptions ReadResourceContents",
     "resolve": "Resolve Elicit Sample ListRoots",

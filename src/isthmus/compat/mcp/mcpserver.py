@@ -34,7 +34,15 @@ from isthmus.compat.mcp.lowlevel import (
 )
 from isthmus.compat.mcp.prompts import Prompt
 from isthmus.compat.mcp.resolve import ResolverRun, find_resolved
-from isthmus.compat.mcp.resources import FunctionResource, Resource, ResourceTemplate
+from isthmus.compat.mcp.resources import (
+    FunctionResource,
+    OlderTemplate,
+    Resource,
+    ResourceTemplate,
+    describe_older_failure,
+    prepare_older_resource,
+    spell_uri,
+)
 from isthmus.compat.outputs import dump_wire
 from isthmus.compat.placement import run_placed, run_placed_async
 from isthmus.compat.session import REQUEST, ForeignRequest
@@ -138,6 +146,8 @@ class MCPServer(Backend):
     """A server of ``mcp`` 2, its tools, resources and prompts declared by decorators."""
 
     dialect = MCP2
+    template_class = ResourceTemplate
+    spell_uri: Callable[[Any], str] = staticmethod(str)
     tells_errors = False
     default_name = "mcp-server"
 
@@ -299,7 +309,7 @@ class MCPServer(Backend):
         if "{" not in uri and not takes:
             self.add_resource(FunctionResource.from_function(fn, uri, **given))
             return
-        template = ResourceTemplate(fn, uri, **given)
+        template = self.template_class(fn, uri, **given)
         if {*template.names} != takes:
             raise ValueError(
                 f"Mismatch between URI parameters {set(template.names)} and function parameters {takes}"
@@ -479,7 +489,7 @@ class MCPServer(Backend):
             raise MCPError(code, str(error), {"uri": str(params.uri)}) from error
         if isinstance(contents, types.InputRequiredResult):
             return contents
-        return make_contents(str(params.uri), contents)
+        return make_contents(self.spell_uri(params.uri), contents)
 
     async def _serve_prompt(self, params: Any, request: ForeignRequest) -> Any:
         arguments = {} if params.arguments is UNSET else dict(params.arguments)
@@ -529,16 +539,18 @@ class MCPServer(Backend):
         Raises:
             ResourceError: there is none at this URI, or it failed.
         """
-        address = str(uri)
+        address = self.spell_uri(uri)
         resource = self._resources.get(address)
         if resource is not None:
             try:
                 content = await resource.read()
-            except (MCPError, ResourceError):
-                raise
             except Exception as error:
-                told = str(error) if self.tells_errors else f"Error reading resource {uri}"
-                raise UnexpectedResourceError(told) from error
+                if self.tells_errors:
+                    told = describe_older_failure(resource, error)
+                    raise UnexpectedResourceError(told) from error
+                if isinstance(error, MCPError | ResourceError):
+                    raise
+                raise UnexpectedResourceError(f"Error reading resource {uri}") from error
             return [ReadResourceContents(content, resource.mime_type, resource.meta)]
         for template in self._templates.values():
             values = template.match(address)
@@ -548,7 +560,7 @@ class MCPServer(Backend):
                 if isinstance(content, types.InputRequiredResult):
                     return content
                 return [ReadResourceContents(content, template.mime_type, template.meta)]
-        raise ResourceNotFoundError(f"Unknown resource: {uri}")
+        raise ResourceNotFoundError(f"Unknown resource: {address}")
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context | None = None
@@ -647,6 +659,8 @@ class FastMCP(MCPServer):
     """A server of ``mcp`` 1.x."""
 
     dialect = MCP1
+    template_class = OlderTemplate
+    spell_uri = staticmethod(spell_uri)
     tells_errors = True
     default_name = "FastMCP"
 
@@ -670,6 +684,11 @@ class FastMCP(MCPServer):
             **given,
         )
         self.experimental = {}
+
+    def add_resource(self, resource: Any) -> None:
+        """Offer a resource."""
+        prepare_older_resource(resource)
+        super().add_resource(resource)
 
 
 def list_one(item: Any) -> Any:

@@ -146,7 +146,7 @@ class Prompt:
                     made = await made
             if isinstance(made, types.InputRequiredResult):
                 return made
-            return [to_message(one) for one in (made if isinstance(made, list | tuple) else [made])]
+            return [_convert(one) for one in (made if isinstance(made, list | tuple) else [made])]
         except MCPError:
             raise
         except Exception as error:
@@ -157,6 +157,13 @@ class Prompt:
 def _check_calls(fn: Any) -> Any:
     """The function with its arguments cast, its context as it is."""
     return validate_call(config=ConfigDict(arbitrary_types_allowed=True))(fn)
+
+
+def _convert(value: Any) -> Any:
+    try:
+        return to_message(value)
+    except Exception as error:
+        raise ValueError(f"Could not convert prompt result to message: {value}") from error
 
 
 def to_message(value: Any) -> Any:

@@ -1,13 +1,24 @@
 """Resources of ``MCPServer`` and ``FastMCP``: text, bytes, files, functions, and templates of them."""
 
 import asyncio
+import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pydantic_core
-from pydantic import BaseModel, ConfigDict, Field, model_validator, validate_call
+from pydantic import (
+    AnyUrl,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+    validate_call,
+)
 
 from isthmus.compat import types
 from isthmus.compat.exceptions import MCPError, ResourceError, UnexpectedResourceError
@@ -98,10 +109,46 @@ class FileResource(Resource):
         return data.decode(self.encoding or "utf-8-sig")
 
 
+class DirectoryResource(Resource):
+    """The names of the files in a folder, as a resource."""
+
+    path: Path
+    recursive: bool = False
+    pattern: str | None = None
+    mime_type: str = "application/json"
+
+    @field_validator("path")
+    @classmethod
+    def _check_path(cls, path: Path) -> Path:
+        if not path.is_absolute():
+            raise ValueError("Path must be absolute")
+        return path
+
+    def list_files(self) -> list[Path]:
+        """All that is in the folder and has a name of the pattern.
+
+        Raises:
+            OSError: there is no such folder.
+        """
+        if not self.path.exists():
+            raise FileNotFoundError(f"Directory not found: {self.path}")
+        if not self.path.is_dir():
+            raise NotADirectoryError(f"Not a directory: {self.path}")
+        find = self.path.rglob if self.recursive else self.path.glob
+        return [*find(self.pattern or "*")]
+
+    async def read(self) -> str:
+        """The files' names, relative to the folder, as JSON."""
+        found = await asyncio.to_thread(self.list_files)
+        names = [str(one.relative_to(self.path)) for one in found if one.is_file()]
+        return json.dumps({"files": names}, indent=2)
+
+
 class FunctionResource(Resource):
     """A resource that a function reads."""
 
     fn: Callable[..., Any] = Field(exclude=True)
+    threads: bool = Field(default=True, exclude=True)
 
     @classmethod
     def from_function(
@@ -121,7 +168,10 @@ class FunctionResource(Resource):
 
     async def read(self) -> str | bytes:
         """What the function gives."""
-        made = await self.fn() if is_async_callable(self.fn) else await asyncio.to_thread(self.fn)
+        if is_async_callable(self.fn):
+            made = await self.fn()
+        else:
+            made = await asyncio.to_thread(self.fn) if self.threads else self.fn()
         if hasattr(made, "__await__"):
             made = await made
         if isinstance(made, Resource):
@@ -193,3 +243,87 @@ class ResourceTemplate:
         if isinstance(made, types.InputRequiredResult):
             return made
         return await made.read() if isinstance(made, Resource) else to_content(made)
+
+
+# What mcp 1.x does otherwise
+
+
+class OlderTemplate(ResourceTemplate):
+    """A template of ``mcp`` 1.x: variables have the URI's own spelling, and functions run on the event loop."""
+
+    def __init__(self, fn: Callable[..., Any], uri_template: str, **given: Any) -> None:
+        super().__init__(fn, uri_template, **given)
+        pieces = re.split(r"\{(\w+)\}", uri_template)
+        self._pattern = re.compile(
+            "".join(
+                f"(?P<{piece}>[^/]+)" if number % 2 else re.escape(piece)
+                for number, piece in enumerate(pieces)
+            )
+        )
+
+    def match(self, uri: str) -> dict[str, Any] | None:
+        """The variables of a URI, with its percent escapes; dot segments are refused, as everywhere in isthmus."""
+        found = self._pattern.fullmatch(uri)
+        if found is None or any(value in DOT_SEGMENTS for value in found.groups()):
+            return None
+        return found.groupdict()
+
+    async def read(
+        self, uri: str, values: dict[str, Any], context: Any, run_in_thread: RunInThread
+    ) -> Any:
+        """The content at a URI.
+
+        Raises:
+            ResourceError: the function failed; with its text.
+        """
+        del run_in_thread
+        bound = values if self.context_name is None else {**values, self.context_name: context}
+        try:
+            made = self.fn(**bound)
+            if hasattr(made, "__await__"):
+                made = await made
+        except Exception as error:
+            failed = "Error creating resource from template: "
+            raise UnexpectedResourceError(f"{failed}{failed}{error}") from error
+        try:
+            return await made.read() if isinstance(made, Resource) else to_content(made)
+        except Exception as error:
+            raise UnexpectedResourceError(f"Error reading resource {uri}: {error}") from error
+
+
+DOT_SEGMENTS = (".", "..")
+
+
+def spell_uri(uri: Any) -> str:
+    """A URI in the spelling of ``mcp`` 1.x: a lower-case scheme, other than ASCII as percent escapes.
+
+    Raises:
+        MCPError: it is none.
+    """
+    try:
+        return str(AnyUrl(str(uri)))
+    except ValidationError as error:
+        raise MCPError(types.INVALID_PARAMS, "Invalid request parameters", "") from error
+
+
+def prepare_older_resource(resource: Any) -> None:
+    """Make a resource one of ``mcp`` 1.x: its URI's spelling, its thread, and what is binary of files."""
+    if not isinstance(resource, Resource):
+        return
+    resource.uri = AnyUrl(str(resource.uri))
+    if isinstance(resource, FunctionResource):
+        resource.threads = False
+    if isinstance(resource, FileResource) and resource.is_binary is None:
+        resource.is_binary = not resource.mime_type.startswith("text/")
+        resource.encoding = "utf-8"
+
+
+def describe_older_failure(resource: Any, error: Exception) -> str:
+    """What ``mcp`` 1.x says of a resource that cannot be read."""
+    if isinstance(resource, FunctionResource):
+        return f"Error reading resource {resource.uri}: {error}"
+    if isinstance(resource, FileResource):
+        return f"Error reading file {resource.path}: {error}"
+    if isinstance(resource, DirectoryResource):
+        return f"Error reading directory {resource.path}: {error}"
+    return str(error)
