@@ -74,6 +74,13 @@ def test_a_question_says_what_it_wants():
     assert "Row (integer, at least 1, at most 30, empty for 7): " == asked
 
 
+def test_a_bound_of_one_character_is_in_the_singular():
+    """Ours: it is English, too."""
+    asked = blank(type="string", minLength=1, maxLength=2).question()
+
+    assert "x (text, 1 character or more, 2 characters or fewer): " == asked
+
+
 def test_a_yes_or_no_is_spelled_as_it_is_typed():
     """Ours: what an empty line means is said in the words that may be typed."""
     assert (

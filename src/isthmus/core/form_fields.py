@@ -102,7 +102,9 @@ class FormField:
         if self.choices:
             return ["numbers with commas" if self.many else f"1 to {len(self.choices)}"]
         kind = "y or n" if self.kind == "boolean" else self.kind
-        bounds = [say.format(self.schema[k]) for k, say in _BOUND_PHRASES if k in self.schema]
+        bounds = [
+            phrase_bound(say, self.schema[k]) for k, say in _BOUND_PHRASES if k in self.schema
+        ]
         return ["text" if kind == "string" else kind, *bounds]
 
     def read(self, line: str) -> Any:
@@ -186,6 +188,11 @@ def _parse_number(text: str, *, whole: bool) -> int | float:
         return int(value) if value == int(value) else value
     except (ValueError, OverflowError):  # the latter for infinity, which JSON does not have
         raise ValueError(f"{text!r} is not {'a whole' if whole else 'a'} number") from None
+
+
+def phrase_bound(phrase: str, bound: Any) -> str:
+    """Phrase a bound of a value: ``2 characters or more``, ``1 character or more``."""
+    return (phrase.replace("characters", "character") if bound == 1 else phrase).format(bound)
 
 
 def list_fields(schema: Mapping[str, Any]) -> list[FormField]:
