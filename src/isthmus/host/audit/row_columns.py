@@ -4,8 +4,8 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from operator import attrgetter
-from typing import Any, cast
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,6 +16,9 @@ from isthmus.core.redaction.texts import redact_text
 from isthmus.core.redaction.values import Redactor
 from isthmus.host.model.attempt import ID_ALPHABET
 from isthmus.host.model.row import AuditRow
+
+if TYPE_CHECKING:
+    import sqlite3
 
 MAX_JSON_BYTES = 64 * 1024  # of longer ones only shortened texts, or their size
 MAX_CUT_CHARS = 1_000
@@ -74,7 +77,36 @@ CALL = COLUMNS.index("call_id")
 LABELS, DETAIL = COLUMNS.index("labels"), COLUMNS.index("detail")
 HASH_COLUMNS = (ARGS_HASH, RESULT_HASH)  # the only bytes
 
-INSERT_ROW = "INSERT INTO event VALUES (" + ", ".join("?" * (len(COLUMNS) + 2)) + ")"  # noqa: S608 - marks only
+# sqlite3 looks for an adapter of each None that it is given, which takes as long as to store a text: the
+# columns that nearly no row has are left out of rows without them.
+RARE_COLUMNS = (
+    *(
+        "parent_id",
+        "run_id",
+        "grant_id",
+        "approver",
+        "assurance",
+        "wait_ms",
+        "error_code",
+        "error_class",
+    ),
+    *("tokens_in", "tokens_out", "cost_micro", "model", "labels"),
+)
+TABLE_COLUMNS = (*COLUMNS, "prev", "hash")
+COMMON_PLACES = tuple(at for at, one in enumerate(TABLE_COLUMNS) if one not in RARE_COLUMNS)
+RARE_PLACES = tuple(at for at, one in enumerate(TABLE_COLUMNS) if one in RARE_COLUMNS)
+NO_RARE_VALUES = (None,) * len(RARE_PLACES)
+
+
+def _write_insert(names: Sequence[str]) -> str:
+    marks = ", ".join("?" * len(names))
+    return f"INSERT INTO event ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of ours
+
+
+INSERT_ROW = _write_insert(TABLE_COLUMNS)
+INSERT_COMMON_ROW = _write_insert([TABLE_COLUMNS[at] for at in COMMON_PLACES])
+get_common_values = itemgetter(*COMMON_PLACES)
+get_rare_values = itemgetter(*RARE_PLACES)
 REQUIRED_PLACES = (COLUMNS.index("principal"), COLUMNS.index("action"))
 BODY_FIELDS = ("arguments", "result", "detail")
 MAX_INTEGER = 2**63 - 1
@@ -142,6 +174,15 @@ def make_columns(
     if row.detail:
         values[DETAIL] = redact_detail(bytes(row.detail), redactor, known)
     return values, row
+
+
+def insert_rows(db: "sqlite3.Connection", rows: Sequence[Sequence[Any]]) -> None:
+    """Insert rows, each with its values and both hashes in the order of the table."""
+    common = [get_common_values(row) for row in rows if get_rare_values(row) == NO_RARE_VALUES]
+    db.executemany(INSERT_COMMON_ROW, common)
+    if len(common) < len(rows):
+        others = [row for row in rows if get_rare_values(row) != NO_RARE_VALUES]
+        db.executemany(INSERT_ROW, others)
 
 
 def _begin_values(row: AuditRow, known: Sequence[str]) -> list[Any]:

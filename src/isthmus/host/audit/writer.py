@@ -26,9 +26,9 @@ from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.queries import index_next_rows, remove_from_index
 from isthmus.host.audit.row_columns import (
     COLUMNS,
-    INSERT_ROW,
     RowSnapshot,
     digest_body,
+    insert_rows,
     make_columns,
     take_snapshot,
 )
@@ -241,7 +241,7 @@ class AuditWriter:
             written.append((*values, prev, hash))
             self._write_related(db, row, snapshot, values)
             if seq % SEGMENT_ROWS == 0 or seq % INDEX_STEP_ROWS == 0:
-                db.executemany(INSERT_ROW, written)  # what follows reads them
+                insert_rows(db, written)  # what follows reads them
                 written.clear()
             if seq % INDEX_STEP_ROWS == 0:
                 index_next_rows(db, INDEX_STEP_ROWS)
@@ -249,7 +249,7 @@ class AuditWriter:
                 self._checkpoint(db, seq, hash)
                 signed = True
             prev = hash
-        db.executemany(INSERT_ROW, written)
+        insert_rows(db, written)
         self._sweeping = self._sweeping or (signed and self._state.folder is None)
         if self._clock() - self._checked > SEGMENT_LIFE_S:
             self._checkpoint(db, seq, prev)
