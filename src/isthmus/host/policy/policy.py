@@ -5,7 +5,7 @@ exception: ``under`` follows the links of the file system.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec import structs
@@ -106,6 +106,7 @@ class Policy:
         self._table = RuleTable(
             tuple(CompiledRule(r, layer.name) for layer in ordered for r in layer.rules)
         )
+        self._allowances: dict[CompiledRule, Trace] = {}
         text = "\0".join(f"{layer.name}\n{format_rules(layer.rules)}" for layer in ordered)
         self.version = hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -184,15 +185,11 @@ class Policy:
         ]
         if not found:
             return self._trace_ask(attempt, facts, grants, NO_RULE)
+        if len(found) == 1 and found[0][2] == "allow" and not find_flow(attempt, facts):
+            return self._find_allowance(found)
         found.sort(key=_rank_strength)
         _, winner, effect = found[0]
-        rule = winner.rule
-        answer = _RuleAnswer(
-            rule.id,
-            rule.reason or f"rule {rule.id!r} ({winner.layer}) {EFFECT_VERBS[effect]}",
-            tuple([Match(c.rule.id, c.layer, e) for _, c, e in found]),
-            merge_obligations([(e, c.rule.obligations) for _, c, e in found], effect),
-        )
+        answer = _answer_by(found, effect)
         if effect == "deny":
             return self._make_trace("deny", answer)
         if effect == "ask":
@@ -217,6 +214,15 @@ class Policy:
             rule.rule.effect == "deny" and not rule.rule.where and rule.fits(attempt, facts)
             for _, rule in self._table.row(attempt.action, attempt.server, attempt.object)
         )
+
+    def _find_allowance(self, found: Sequence[FoundRule]) -> Trace:
+        """The trace of attempts that one rule allows, where no other is about them: it is always the same."""
+        allowing = found[0][1]
+        known = self._allowances.get(allowing)
+        if known is None:
+            known = self._make_trace("allow", _answer_by(found, "allow"))
+            self._allowances[allowing] = known
+        return known
 
     def _trace_ask(
         self, attempt: Attempt, facts: Facts, grants: GrantSource | None, answer: "_RuleAnswer"
@@ -273,6 +279,18 @@ class _RuleAnswer(NamedTuple):
     reason: str
     matches: tuple[Match, ...]
     obligations: Obligations
+
+
+def _answer_by(found: Sequence[FoundRule], effect: Effect) -> _RuleAnswer:
+    """The answer of rules that fit, the deciding one first."""
+    _, winner, _ = found[0]
+    rule = winner.rule
+    return _RuleAnswer(
+        rule.id,
+        rule.reason or f"rule {rule.id!r} ({winner.layer}) {EFFECT_VERBS[effect]}",
+        tuple([Match(c.rule.id, c.layer, e) for _, c, e in found]),
+        merge_obligations([(e, c.rule.obligations) for _, c, e in found], effect),
+    )
 
 
 NO_RULE = _RuleAnswer(DEFAULT_RULE, "no rule is about it", (), Obligations())
