@@ -10,7 +10,7 @@ import asyncio
 import math
 import os
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -147,10 +147,10 @@ class ForwardedCall:
         """Whether its client has been answered with a task, so that it has to wait for nothing."""
         return False
 
-    def begin(self, work: Awaitable[Any]) -> None:
+    def begin(self, work: Coroutine[Any, Any, Any]) -> None:
         """Make the call in a task of its own, which may outlive a request of the client's."""
         self._asked = QuestionSignal()
-        self.work = asyncio.ensure_future(work)
+        self.work = asyncio.create_task(work)
 
     def announce_end(self) -> None:
         """Wake who waits for the work, which ends now: its task would do so a turn of the loop later."""

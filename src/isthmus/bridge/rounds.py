@@ -4,7 +4,7 @@ The first round is made without a journal, since most calls ask nothing. One tha
 rounds of the server in front, which seals what the next round needs into ``requestState``.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import UNSET, structs
@@ -122,7 +122,7 @@ class ForwardedRounds(Generic[C]):
 
     # Calls that wait here while their clients are asked
 
-    async def begin(self, call: C, work: Awaitable[Any]) -> Any:
+    async def begin(self, call: C, work: Coroutine[Any, Any, Any]) -> Any:
         """Make a call in a task of its own, until it is done or asks: it is parked then."""
         call.begin(work)
         return await self._go_on(call)
