@@ -39,7 +39,7 @@ from isthmus.host.model.calling_client import Answerer
 from isthmus.host.model.errors import ConnectRequired, Unknown
 from isthmus.host.policy.profiles import attempted_through
 from isthmus.runtime.inbound import Inbound
-from isthmus.search.metatools import CallWanted, RestWanted
+from isthmus.search.metatools import CallWanted, RestWanted, is_meta
 from isthmus.server.composition.provider import Changed
 from isthmus.server.features.provided_items import ProvidedItems
 from isthmus.server.features.resources import make_not_found
@@ -263,7 +263,7 @@ class GatewayProvider:
         Raises:
             Refuse: it is refused.
         """
-        if method == "tools/call":
+        if method == "tools/call" and is_meta(params.name):
             viewer = self.lists.find_viewer(make_principal(inbound.principal))
             if self.lists.search.takes(params.name, viewer):
                 return self._look_up(params, inbound, viewer)
