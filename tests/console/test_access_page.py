@@ -9,8 +9,10 @@ from isthmus.auth import HeaderUsers
 from isthmus.console import Console, ProxyLogin
 from isthmus.host.model.interaction import Decision
 from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.profiles import PROFILE_LAYER
+from isthmus.host.policy.rule_file import read_layers
 from support.console.console_browser import ADDRESS
-from support.console.page_browser import HOSTILE, PageBrowser, WatchedHost
+from support.console.page_browser import HOSTILE, RULES, PageBrowser, WatchedHost
 from support.event_loop import run_until
 from support.gateway.account_town import open_account_town
 
@@ -144,6 +146,49 @@ async def test_an_attempt_is_tried_without_doing_it(tool, effect, rule):
     assert effect in said
     assert rule in said
     assert before == after
+
+
+GATEWAY_RULES = """
+[[rule]]
+id = "clients"
+effect = "deny"
+when = { action = "tool.call", origin = "gateway" }
+"""
+PROFILE_RULES = """
+[[rule]]
+id = "careful-reads"
+effect = "ask"
+when = { action = "tool.call", tool = "look" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "effect"),
+    [
+        ({}, "allow"),
+        ({"origin": "gateway"}, "deny"),
+        ({"profile": "careful"}, "ask"),
+        ({"profile": "none such"}, "deny"),
+    ],
+)
+async def test_a_dry_run_decides_as_for_a_client_of_a_gateway(way, effect):
+    """Ours: what comes another way, or through a profile, meets rules that the operator's own call does not."""
+    async with (
+        WatchedHost(RULES + GATEWAY_RULES) as watched,
+        watched.host.view.attend("test"),
+    ):
+        await watched.host.view.tools("shop")
+        layers = tuple(read_layers(PROFILE_RULES, PROFILE_LAYER))
+        watched.host.core.pipeline.profiles.layers = {"careful": layers}
+        call = {"action": "tool.call", "server": "shop", "object": "look"}
+        page = await watched.browser.get(POLICY)
+        answer = await watched.browser.submit(
+            page, f"{POLICY}/try", arguments='{"what": "x"}', **call, **way
+        )
+
+    assert answer.status == 200
+    said = answer.body.partition('id="answer"')[2].partition("<table")[0]
+    assert f">{effect}</span>" in said
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,8 @@ class HostPolicy:
         args: Mapping[str, Any] | None = None,
         principal: str = "user:local",
         run: str = "",
+        origin: Origin = "local",
+        profile: str = "",
     ) -> Trace:
         """Explain what policy would say to an attempt; nothing is done, and nothing written.
 
@@ -221,6 +223,8 @@ class HostPolicy:
             args: with which arguments.
             principal: by whom.
             run: in which run.
+            origin: by which way it would come.
+            profile: through which profile of a gateway; empty for none.
 
         Raises:
             Unknown, BadArguments: it could not be done at all.
@@ -233,6 +237,8 @@ class HostPolicy:
             object=tool,
             arguments=dict(args or {}),
             run=run,
+            origin=origin,
+            profile=profile,
         )
         make: Callable[[KnownServers], Act[Any]] = ACTS_BY_ACTION.get(action, OtherAct)
         return await self._pipeline.explain(attempt, make(self._servers))

@@ -25,7 +25,7 @@ from isthmus.console.drawing.page_parts import (
 from isthmus.console.pages.access import draw_tabs
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageReply
 from isthmus.errors import IsthmusError
-from isthmus.host.model.attempt import Action
+from isthmus.host.model.attempt import Action, Origin
 from isthmus.host.model.view import (
     AttemptDraft,
     PolicyAnswer,
@@ -49,6 +49,7 @@ CHANGE_COLUMNS = (
     TableColumn("times", "number"),
 )
 ACTIONS: tuple[Action, ...] = get_args(Action)
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
 SINCE_SPANS = (
     ("1h", "the last hour"),
     ("1d", "the last day"),
@@ -74,6 +75,7 @@ async def _make_page(
     request: ConsoleRequest, answer: Markup, faults: Mapping[str, str] | None = None
 ) -> PageReply:
     layers = await request.view.policy_layers()
+    profiles = [one.name for one in await request.view.profiles()]
     body = element(
         "div",
         {},
@@ -82,7 +84,7 @@ async def _make_page(
         draw_section("Rules in force", *_draw_layers(request, layers), key="rules"),
         draw_section(
             "Dry run",
-            _draw_attempt_form(request, faults or {}),
+            _draw_attempt_form(request, faults or {}, profiles),
             key="try",
             note="Shows how an attempt would be decided, by which rule and why. Nothing is called.",
         ),
@@ -138,10 +140,15 @@ def _draw_layer(request: ConsoleRequest, layer: PolicyLayerLine) -> Markup:
 # Dry run
 
 
-def _draw_attempt_form(request: ConsoleRequest, faults: Mapping[str, str]) -> Markup:
+def _draw_attempt_form(
+    request: ConsoleRequest, faults: Mapping[str, str], profiles: Sequence[str]
+) -> Markup:
     fields = request.fields
     servers = [(one.name, one.name) for one in request.view.servers()]
     actions = [(action, action) for action in ACTIONS]
+    # what a gateway's client does comes another way than what its operator does, and through a profile
+    origins = [(origin, origin) for origin in ORIGINS]
+    through = [("", "none"), *((name, name) for name in profiles)]
     return request.make_form(
         request.link("access", "policy", "try"),
         element(
@@ -153,6 +160,10 @@ def _draw_attempt_form(request: ConsoleRequest, faults: Mapping[str, str]) -> Ma
             draw_field(
                 "principal", "Principal", fields.get("principal", request.visitor.principal)
             ),
+            draw_choice("origin", "Comes by", origins, fields.get("origin", "local")),
+            draw_choice("profile", "Through profile", through, fields.get("profile", ""))
+            if profiles
+            else NOTHING,
         ),
         draw_field(
             "arguments",
@@ -181,6 +192,8 @@ async def try_attempt(request: ConsoleRequest) -> PageReply:
         object=fields.get("object", ""),
         principal=fields.get("principal", ""),
         arguments=arguments,
+        origin=next((one for one in ORIGINS if one == fields.get("origin")), "local"),
+        profile=fields.get("profile", ""),
     )
     try:
         answer = await request.view.try_policy(draft)

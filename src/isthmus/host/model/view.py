@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isthmus.host.model.attempt import Action
+from isthmus.host.model.attempt import Action, Origin
 from isthmus.host.model.events import HostEvent
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import Assurance, Effect, Match
@@ -462,7 +462,7 @@ class AttemptDraft(Struct, frozen=True, kw_only=True):
     """An attempt that is only thought of.
 
     Attributes:
-        action, server, object, arguments, principal: as of an attempt.
+        action, server, object, arguments, principal, origin, profile: as of an attempt.
     """
 
     action: Action = "tool.call"
@@ -470,6 +470,8 @@ class AttemptDraft(Struct, frozen=True, kw_only=True):
     object: str = ""
     arguments: Mapping[str, Any] = {}
     principal: str = "user:local"
+    origin: Origin = "local"
+    profile: str = ""
 
 
 class PromotionOutcome(Struct, frozen=True, kw_only=True):

@@ -64,6 +64,8 @@ class PolicyRequests:
             tool=draft.object,
             args=draft.arguments,
             principal=draft.principal or "user:local",
+            origin=draft.origin,
+            profile=draft.profile,
         )
         return PolicyAnswer(
             effect=trace.effect,

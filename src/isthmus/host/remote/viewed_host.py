@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from isthmus.host.approvals.grants import Grants
     from isthmus.host.audit.log import AuditLog
     from isthmus.host.catalog.catalog import HostCatalog
-    from isthmus.host.model.attempt import Action
+    from isthmus.host.model.attempt import Action, Origin
     from isthmus.host.model.calling_client import Callers
     from isthmus.host.model.entries import HostConfig
     from isthmus.host.model.events import HostEvent
@@ -32,6 +32,8 @@ class ExplainedPolicy(Protocol):
         args: Mapping[str, Any] | None = None,
         principal: str = "user:local",
         run: str = "",
+        origin: "Origin" = "local",
+        profile: str = "",
     ) -> "Trace":
         """Explain what policy would say to an attempt."""
         ...
