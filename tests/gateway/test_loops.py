@@ -63,6 +63,24 @@ async def test_the_reason_why_a_gateway_does_not_serve_itself_is_told():
             await user.read_resource("self+shop://catalogue")
 
 
+@pytest.mark.parametrize("revision", [MODERN, LEGACY])
+async def test_a_subscription_does_not_lead_back(revision):
+    """Attack: one that a gateway has at itself would hear of itself, and never end."""
+    host = make_allowing_host()
+    host.add("shop", make_shop(revision))
+    gateway = Gateway(host)
+    host.add("self", gateway.server)
+    async with gateway, Client(gateway.server, revision=revision) as user:
+        await user.list_tools()
+        if revision == MODERN:
+            async with user.listen(uris=["self+shop+shop://catalogue"]) as changes:
+                assert not changes.granted.resource_subscriptions
+        else:
+            with pytest.raises(Refused, match="self tells nobody of shop"):
+                await user.subscribe("self+shop+shop://catalogue")
+        assert 0 == len(gateway._parts.updates)
+
+
 async def test_a_gateway_that_launches_itself_starts_one_process(tmp_path):
     """Ours: the child has the same servers, and so the same mark: it starts none of its own."""
     config, log, rules = tmp_path / "mcp.json", tmp_path / "starts", tmp_path / "rules.toml"

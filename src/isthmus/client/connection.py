@@ -257,6 +257,11 @@ class Connection:
             return {**meta, **(ours or {})}
         return {**meta, **(ours or {}), LOG_LEVEL: level}
 
+    def find_passed_meta(self) -> Meta | UnsetType:
+        """The ``_meta`` of a request that is no call: the members that are passed on in this context, and ours."""
+        passed = PASSED_META.get()
+        return {**passed, **(self.meta or {})} if passed else self.meta
+
     def _state_call_facts(self) -> Meta | UnsetType:
         """What a request says about us, with what can be answered in the course of this very call."""
         if self.meta is UNSET or self.find_call_capabilities is None:

@@ -276,8 +276,9 @@ class Notifications:
         if wanted.resource_subscriptions and connection.meta is UNSET:
             require_subscriptions(connection)
         subscriptions, timeout = self.subscriptions, connection.settings.timeout
+        meta = connection.find_passed_meta
         changes, task = await connection.run_with_peer(
-            lambda peer: subscriptions.open(peer, wanted, connection.meta, timeout)
+            lambda peer: subscriptions.open(peer, wanted, meta(), timeout)
         )
         if task is None:
             changes.granted = limit_to_offered(wanted, connection.require_agreement().capabilities)

@@ -193,7 +193,7 @@ class ChangeSubscriptions:
         """
         changes = ChangeStream(wanted)
         if peer.revision.era is Era.LEGACY:
-            await self._subscribe(peer, changes, timeout)
+            await self._subscribe(peer, changes, meta, timeout)
             return changes, None
         params = ListenParams(notifications=wanted, meta=meta)
         task = asyncio.get_running_loop().create_task(self._hold(peer, changes, params))
@@ -266,12 +266,14 @@ class ChangeSubscriptions:
         for changes in self._all:
             changes.end(error)
 
-    async def _subscribe(self, peer: Peer, changes: ChangeStream, timeout: float) -> None:
+    async def _subscribe(
+        self, peer: Peer, changes: ChangeStream, meta: Meta | UnsetType, timeout: float
+    ) -> None:
         self._all.append(changes)
         try:
             for uri in changes.wanted.resource_subscriptions or ():
                 if uri not in self._subscribed:
-                    params = SubscribeParams(uri=uri)
+                    params = SubscribeParams(uri=uri, meta=meta)
                     await peer.call("resources/subscribe", params, Raw, timeout=timeout)
                 self._subscribed[uri] = self._subscribed.get(uri, 0) + 1
                 changes.subscribed.append(uri)

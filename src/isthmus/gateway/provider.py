@@ -284,7 +284,7 @@ class GatewayProvider:
                 ref = params.ref
                 name = ref.name if isinstance(ref, PromptReference) else ref.uri
                 return self._serve(method, params, name, inbound)
-        return self._change_subscription(params.uri, inbound, begins=method == SUBSCRIBE)
+        return self._change_subscription(params, inbound, begins=method == SUBSCRIBE)
 
     async def _decide_search(self, params: Any, inbound: Inbound, viewer: Viewer) -> Wire | Raw:
         """Answer a call that may be of a tool that finds tools, by the list that its caller would get now."""
@@ -331,8 +331,9 @@ class GatewayProvider:
             raise make_unknown("resource", uri)
         return await self._parts.host.parts.calls.read(uri, principal=principal, origin="gateway")
 
-    async def _change_subscription(self, uri: str, inbound: Inbound, *, begins: bool) -> Wire:
+    async def _change_subscription(self, params: Any, inbound: Inbound, *, begins: bool) -> Wire:
         """Have a client hear of a resource, or not any more; the server behind is asked once for all."""
+        uri = params.uri
         updates, who = self._parts.updates, (id(self), id(inbound.link), uri)
         place = id(inbound.link), uri
         if not begins:
@@ -357,7 +358,8 @@ class GatewayProvider:
                 await updates.join(key, who, hear)
                 self._joined.setdefault(place, []).append(key)
 
-            with attempted_through(self.view.profile_name):
+            trail = self._extend_trail(params.meta)
+            with attempted_through(self.view.profile_name), passing_on(trail):
                 await self._parts.host.parts.calls.follow(
                     server, own, begin, principal=principal, isolation=key[1]
                 )

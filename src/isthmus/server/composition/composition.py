@@ -552,8 +552,9 @@ class Composition:
             for uri in await self._sift_topics(uris, inbound) if self._is_restricted else uris:
                 provider = self.find_resource(uri)
                 if provider is not None:
+                    wish = SubscribeParams(uri=uri, meta=params.meta)
                     try:
-                        await provider.serve("resources/subscribe", SubscribeParams(uri=uri), told)
+                        await provider.serve("resources/subscribe", wish, told)
                     except Refuse:
                         # spec 2026-07-28 basic/patterns/subscriptions#acknowledgment: it says
                         # what the server agrees to tell
