@@ -389,3 +389,27 @@ async def test_a_draft_that_makes_true_of_one_is_kept():
         _, _, text = await asked.browser.send("POST", path, fields)
         again = next(f for f in parse_forms(text) if f["action"] == path)
         assert written == again["fields"]["edited"].strip()
+
+
+async def test_a_suggested_text_that_nobody_has_changed_is_sent_as_it_is():
+    """Ours: a page shows what cannot be seen in it as a mark, which is nothing that anybody wrote."""
+    suggested = "one\ntwo\u200b\tthree"
+    server = Server("shop")
+
+    class Note(Struct):
+        text: str = suggested
+
+    @server.tool
+    async def order(ctx: Context) -> str:
+        """Order."""
+        given = await ctx.elicit("What note?", Note)
+        return json.dumps([given.value.text, given.value.text == suggested])
+
+    async with ConsoledHost(ALLOWS, server) as asked:
+        call, path = await asked.ask("shop__order", what="")
+        page = await asked.browser.get(path)
+        assert "&lt;U+200B&gt;" in page
+        form = next(form for form in parse_forms(page) if form["action"] == path)
+        sent = form["fields"]["field-0"].replace("\n", "\r\n")  # as browsers send lines
+        await asked.browser.submit(path, press=("verdict", "allow"), fill={"field-0": sent})
+        assert [suggested, True] == json.loads((await call).text)

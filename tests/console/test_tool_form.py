@@ -191,3 +191,13 @@ def test_a_form_is_filled_from_arguments_and_read_back(arguments, as_json):
 
     assert (JSON_FIELD in filled) is as_json
     assert read_tool_form(FIELDS, SCHEMA, filled).arguments == arguments
+
+
+def test_a_text_of_several_lines_comes_back_whole():
+    """Ours: a field of one line has no place for a line end."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    fields = list_tool_fields(schema)
+    filled = fill_tool_form(fields, {"name": "one\ntwo"})
+
+    assert [*filled] == [JSON_FIELD]
+    assert read_tool_form(fields, schema, filled).arguments == {"name": "one\ntwo"}

@@ -30,6 +30,7 @@ LONG_NAMES = frozenset(
 )
 JSON_FIELD = "arguments"  # the whole as JSON, in place of all fields
 FIELD_PREFIX = "argument-"
+BOX_KINDS = frozenset({"long", "lines", "json"})  # that have a box of several lines
 YES, NO = "true", "false"
 
 
@@ -279,11 +280,16 @@ def fill_tool_form(fields: Sequence[ToolField], arguments: Mapping[str, Any]) ->
     for field in fields:
         if field.name in arguments:
             text = _write_value(field, arguments[field.name])
-            if text is not None and text.strip() and show_invisible(text) == text:
+            if text is not None and text.strip() and _can_show(field, text):
                 filled[field.key] = text
     if len(filled) == len(arguments):
         return filled
     return {JSON_FIELD: json.dumps(msgspec.to_builtins(arguments), indent=2)}
+
+
+def _can_show(field: ToolField, text: str) -> bool:
+    """Whether a field shows a text as it is: none shows what is invisible, and an input has one line."""
+    return show_invisible(text, line=field.kind not in BOX_KINDS) == text
 
 
 def _write_value(field: ToolField, value: Any) -> str | None:
@@ -313,7 +319,7 @@ def draw_tool_form_fields(
     for field in fields:
         text = filled.get(field.key, "")
         fault = faults.get(field.key, "")
-        if not fault and show_invisible(text) != text:
+        if not fault and not _can_show(field, text):
             fault = "invisible characters are shown as <U+…> here: write them as JSON below"
         yield _draw_field(field, text, fault)
     text, fault = filled.get(JSON_FIELD, ""), faults.get(JSON_FIELD, "")
@@ -393,7 +399,7 @@ def _draw_control(field: ToolField, text: str, fault: str) -> Markup:
             *((str(n), _write_choice(v)) for n, v in enumerate(field.choices)),
         ]
         return _draw_select(field, options, text, fault)
-    if field.kind in {"long", "lines", "json"}:
+    if field.kind in BOX_KINDS:
         return _draw_box(field.key, text, fault, rows=4 if field.kind == "long" else 3)
     attributes = _describe_control(field.key, fault) | {
         "type": "text",

@@ -5,7 +5,9 @@ from typing import Any
 
 from isthmus.cards.markup import Markup, Verbatim, element
 from isthmus.core.form_fields import FormField, format_answer, list_fields
+from isthmus.core.text import show_invisible
 
+TEXT_ROWS = 6
 INPUT_TYPES = {"email": "email", "date": "date", "uri": "url"}
 
 
@@ -33,17 +35,31 @@ def _list_explanations(blank: FormField) -> list[str]:
 
 
 def _make_input(blank: FormField, name: str, given: Mapping[str, str]) -> Markup | list[Markup]:
-    default = "" if blank.default is None else format_answer(blank.default)
     if blank.many and blank.choices:
         return [*_list_ticks(blank, name, given)]
     if blank.choices or blank.kind == "boolean":
         return _make_select(blank, name, given.get(name))
     kind = INPUT_TYPES.get(str(blank.schema.get("format")), "text")
-    value = given.get(name, default)
-    return element(
-        "input",
-        {"id": name, "name": name, "type": kind, "value": value, "aria-label": blank.title},
-    )
+    value = given.get(name, _show_default(blank))
+    named: dict[str, str | int | bool | None] = {
+        "id": name, "name": name, "aria-label": blank.title
+    }  # fmt: skip
+    if _has_lines(blank):
+        return element("textarea", {**named, "rows": TEXT_ROWS}, value)
+    return element("input", {**named, "type": kind, "value": value})
+
+
+def _has_lines(blank: FormField) -> bool:
+    """Whether a text of several lines is suggested, for which an input has no place."""
+    return isinstance(blank.default, str) and "\n" in blank.default
+
+
+def _show_default(blank: FormField) -> str:
+    """What a field is filled with before anybody has written in it: marks stand for what is invisible."""
+    if blank.default is None:
+        return ""
+    text = format_answer(blank.default).replace("\r\n", "\n")
+    return show_invisible(text, line=not _has_lines(blank))
 
 
 def _make_select(blank: FormField, name: str, given: str | None) -> Markup:
@@ -102,7 +118,10 @@ def _read_blank(blank: FormField, name: str, fields: Mapping[str, str]) -> Any:
             if fields.get(f"{name}-{at}") == "yes"
         ]
         return blank.accept(chosen if chosen or blank.required else None)
-    text = fields.get(name, "")
+    text = fields.get(name, "").replace("\r\n", "\n")
+    suggested = isinstance(blank.default, str) and not blank.choices
+    if suggested and text and text == _show_default(blank):  # nobody has written marks in it
+        return blank.accept(blank.default)
     # an empty field is left out: the page shows a default as its value, and somebody has emptied it
     if not text.strip() and not blank.required:
         return None
@@ -165,7 +184,7 @@ def _list_written(blank: FormField, name: str, fields: Mapping[str, str]) -> lis
             return [_find_chosen(blank, text)]
         except ValueError:
             return [text]
-    return [text]
+    return [text.replace("\r\n", "\n")]
 
 
 def _list_suggested(blank: FormField) -> list[str]:
@@ -174,7 +193,7 @@ def _list_suggested(blank: FormField) -> list[str]:
         return [one.value for one in blank.choices if one.value in (default or ())]
     if blank.choices:
         return [one.value for one in blank.choices if one.value == default] or [""]
-    return [""] if default is None else [format_answer(default)]
+    return [_show_default(blank)]
 
 
 def _place_written(blank: FormField, name: str, written: Sequence[str]) -> dict[str, str] | None:
