@@ -79,3 +79,24 @@ async def test_a_draft_survives_live_updates(tab, served, change):
     await tab.page.get_by_text("most").first.wait_for()
     await check_draft(tab.page)
     assert not call.done()
+
+
+async def test_the_first_of_two_keys_does_not_hold_for_a_changed_card(tab, served, change):
+    """Ours: A was pressed for five euros, and y would have allowed nine thousand."""
+    page = tab.page
+    await served.sign_in(page)
+    call, id = await served.ask("bank__transfer", euros=5)
+    await page.goto(f"{served.url}/inbox/{id}")
+    await page.locator("html[data-scripts]").wait_for(state="attached")
+    await page.wait_for_timeout(QUIET_MS)
+    await page.keyboard.press("A")
+    await page.get_by_text("Press y to allow it").wait_for()
+    change(euros=9000)
+    await served.ask(what="milk")
+    await page.get_by_text("what has changed").wait_for()
+    await page.get_by_text("press A again").wait_for()
+    await page.wait_for_timeout(QUIET_MS)
+    await page.keyboard.press("y")
+    await page.wait_for_timeout(QUIET_MS)
+    assert page.url.endswith(id)
+    assert not call.done()

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from isthmus import Context, Server
 from isthmus.console.pages.form_fields import carry_blanks
-from isthmus.host.model.interaction import QuestionTaker
+from isthmus.host.model.interaction import Decision, QuestionTaker
 from support.console.console_browser import ConsoledHost, parse_forms
 from support.event_loop import run_until
 
@@ -413,3 +413,25 @@ async def test_a_suggested_text_that_nobody_has_changed_is_sent_as_it_is():
         sent = form["fields"]["field-0"].replace("\n", "\r\n")  # as browsers send lines
         await asked.browser.submit(path, press=("verdict", "allow"), fill={"field-0": sent})
         assert [suggested, True] == json.loads((await call).text)
+
+
+@pytest.mark.parametrize("gone", [1, 2])
+async def test_a_batch_says_what_was_not_decided(gone):
+    """Ours: somebody else was faster, which a console in another process hears of late."""
+    async with ConsoledHost() as asked:
+        _, path = await asked.ask(what="tea")
+        await asked.ask(what="milk")
+        page = await asked.browser.get(f"{path}/batch")
+        waiting = asked.host.view.pending()
+        for one in waiting[:gone]:
+            await asked.host.view.decide(one.id, Decision(verdict="deny", by="ada"))
+        asked.host.view.pending = lambda: waiting
+        form = next(form for form in parse_forms(page) if form["action"] == f"{path}/batch")
+        fields = {**form["fields"], "verdict": "allow"}
+        status, head, text = await asked.browser.send("POST", form["action"], fields)
+        if gone == 2:
+            assert 409 == status
+            assert "None of these questions waits any longer" in text
+        else:
+            assert 303 == status
+            assert "had been answered before" in await asked.browser.get(head["location"])

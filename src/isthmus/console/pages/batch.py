@@ -91,7 +91,11 @@ async def decide_batch(request: ConsoleRequest) -> ConsoleReply:
         meant = [one for one in meant if can_allow(one, rank_visitor(request, one))]
     if not meant:
         raise RequestRefused("None of these questions waits any longer.", status=409)
+    decided = 0
     for one in meant:
         decision = make_decision(request, one, verdict, GrantChoice("once", "once"))
-        await request.view.decide(one.id, decision)
-    return PageRedirect(request.link("inbox", done=verdict))
+        decided += await request.view.decide(one.id, decision)
+    if not decided:
+        raise RequestRefused("None of these questions waits any longer.", status=409)
+    missed = {"missed": len(meant) - decided} if decided < len(meant) else {}
+    return PageRedirect(request.link("inbox", done=verdict, **missed))

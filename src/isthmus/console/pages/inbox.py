@@ -75,6 +75,7 @@ TWICE_TEXT = "High risk: also tick the box beside Allow. Nothing was decided."
 ALWAYS_TEXT = "To allow always, also tick the box beside Allow. Nothing was decided."
 WEAK_TEXT = "The rule requires a stronger login than yours. You can only deny the call."
 LACK_TEXT = "Your approval does not count: the rule requires a second person or a stronger login. The question still waits."
+MISSED_TEXT = " Some of the questions had been answered before."
 DONE_TEXTS = {"allow": "Allowed.", "deny": "Denied.", "cancel": "Cancelled."}
 
 
@@ -135,6 +136,8 @@ async def show_inbox(request: ConsoleRequest) -> ConsoleReply:
         element("button", {"type": "submit"}, "Search"),
     )
     said = DONE_TEXTS.get(request.fields.get("done", ""))
+    if said and request.fields.get("missed"):
+        said += MISSED_TEXT
     body = join_markup(
         make_notice(said) if said else None,
         search if waiting else None,

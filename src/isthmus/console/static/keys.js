@@ -92,4 +92,9 @@ export function begin() {
     event.preventDefault();
     act();
   });
+  // The first of two keys was pressed for what stood there then.
+  document.addEventListener("console:replaced", () => {
+    if (armed) say("The question has changed: read it, then press A again.");
+    armed = false;
+  });
 }
