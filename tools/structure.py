@@ -141,6 +141,8 @@ def find_constant_docstrings(
 def find_imports(tree: ast.AST, modules: set[str]) -> Iterator[str]:
     """Every module of ours that a module imports for more than its types, also in functions."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # no statement is in one
+            continue
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -18,11 +18,11 @@ HEARD = {
 }
 
 
-def codes(tree):
+def codes(nodes):
     """Each negative whole number in a file, with its line."""
     return [
         (-node.operand.value, node.lineno)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.UnaryOp)
         and isinstance(node.op, ast.USub)
         and isinstance(node.operand, ast.Constant)
@@ -36,7 +36,7 @@ def test_no_code_of_the_reserved_range_is_of_our_own_making(sources):
     ours = [
         f"{source.name}:{line}: {code}"
         for source in sources
-        for code, line in codes(source.tree)
+        for code, line in codes(source.nodes)
         if code in RESERVED
         and code not in DEFINED
         and source.package != "linter"

@@ -18,7 +18,7 @@ def mentions(source) -> set[str]:
     """The features a file names as ``Feature.X``."""
     return {
         node.attr
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "Feature"

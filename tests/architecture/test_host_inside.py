@@ -98,7 +98,7 @@ def test_what_decides_waits_for_nothing(sources):
         f"{s.name}:{node.lineno}"
         for s in sources
         if pure(s.name)
-        for node in ast.walk(s.tree)
+        for node in s.nodes
         if isinstance(node, waits)
     ]
 
@@ -118,7 +118,7 @@ def test_the_host_is_given_its_clocks(sources):
         f"{s.name}:{node.lineno} calls {ast.unparse(node.func)}"
         for s in sources
         if s.package == "host"
-        for node in ast.walk(s.tree)
+        for node in s.nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
@@ -149,7 +149,7 @@ def test_the_parts_of_the_host_do_not_know_the_whole(sources):
         (s.name, module.removeprefix("isthmus.host."))
         for s in sources
         if s.package == "host"
-        for node in ast.walk(s.tree)
+        for node in s.nodes
         if isinstance(node, ast.ImportFrom)
         for module in [node.module or ""]
         if module.removeprefix("isthmus.host.") in {"host", "assembly"}
@@ -185,7 +185,7 @@ def test_the_rooms_of_the_host_stand_on_one_another(sources):
         f"{s.name} imports {node.module}"
         for s in sources
         if s.package == "host" and s.name != "host/__init__.py"
-        for node in ast.walk(s.tree)
+        for node in s.nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("isthmus.host.")
         for here in [s.name.removesuffix(".py").split("/")[1]]
         if floors[(node.module or "").split(".")[2]] > floors[here]
@@ -201,7 +201,7 @@ def test_every_option_is_read_by_what_it_is_for(sources):
         for s in sources
         if s.package in {"host", "gateway", "terminal", "cli"}
         and s.name != "host/config/json_schema.py"
-        for node in ast.walk(s.tree)
+        for node in s.nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
     unread = {

@@ -76,6 +76,8 @@ class Import:
 def imports(tree: ast.AST, *, inside: bool = False, typing: bool = False) -> Iterator[Import]:
     """Every import below a node, and whether it stands in a function or under TYPE_CHECKING."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # no statement is in one
+            continue
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, node.lineno, inside=inside, typing=typing)
@@ -183,7 +185,7 @@ def test_the_core_asks_nobody_for_the_time(sources):
         f"{s.name}:{node.lineno} calls {name_call(node)}"
         for s in sources
         if s.package in PURE
-        for node in ast.walk(s.tree)
+        for node in s.nodes
         if isinstance(node, ast.Call) and name_call(node) in IMPURE_CALLS
     ]
 
@@ -223,7 +225,7 @@ def test_no_import_is_relative(sources):
     wrong = [
         f"{s.name}:{node.lineno}"
         for s in sources
-        for node in ast.walk(s.tree)
+        for node in s.nodes
         if isinstance(node, ast.ImportFrom) and node.level
     ]
 

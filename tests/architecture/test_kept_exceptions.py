@@ -9,7 +9,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 def functions(sources):
     """Every function of the source that raises or catches anything: its place, itself, its own."""
     for source in sources:
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 inside = list(own(node))
                 if any(isinstance(one, ast.Raise | ast.ExceptHandler) for one in inside):

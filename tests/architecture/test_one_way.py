@@ -16,16 +16,16 @@ METHODS = ALONE | {
 FACES = {"host", "cards", "console", "terminal"}
 
 
-def calls(tree):
+def calls(nodes):
     """Every call of a method, with the name of the method and of what it is called on."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield node.func.attr, ast.unparse(node.func.value), node.lineno
 
 
 def of_host(sources):
     """The files of the host and of its faces."""
-    return [(one.name, one.tree) for one in sources if one.package in FACES]
+    return [(one.name, one.nodes) for one in sources if one.package in FACES]
 
 
 @pytest.mark.covers("hostkernel.pipeline.one-way")
@@ -33,8 +33,8 @@ def test_dispatch_is_called_in_one_place(sources):
     """Ours: a second caller would be a way round policy, consent and the audit log."""
     found = [
         path
-        for path, tree in of_host(sources)
-        for name, _on, _line in calls(tree)
+        for path, nodes in of_host(sources)
+        for name, _on, _line in calls(nodes)
         if name == "dispatch"
     ]
 
@@ -46,9 +46,9 @@ def test_nobody_but_acts_calls_servers(sources):
     """Ours: what a client is called for stands in acts, which the pipeline dispatches."""
     found = [
         f"{path}:{line} {on}.{name}"
-        for path, tree in of_host(sources)
+        for path, nodes in of_host(sources)
         if not path.startswith("host/pipeline/acts/")
-        for name, on, line in calls(tree)
+        for name, on, line in calls(nodes)
         if name in ALONE or (name in METHODS and on.rsplit(".", 1)[-1].strip("_") == "client")
     ]
 

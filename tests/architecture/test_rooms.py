@@ -22,12 +22,6 @@ RUNNING_UP: dict[str, str] = {}
 """Imports that run up between the rooms of a package, at most three, each with its reason."""
 
 
-@pytest.fixture(scope="session")
-def trees():
-    """Every module of the package, by its dotted name."""
-    return structure.parse_tree(ROOT)
-
-
 def test_a_folder_has_few_modules():
     """Ours: a folder is a room that one can overlook."""
     wide = {
