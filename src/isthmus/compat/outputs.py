@@ -15,6 +15,7 @@ from typing_extensions import get_type_hints, is_typeddict
 from isthmus.compat import types
 from isthmus.compat.dialect import Dialect, InvalidSignature
 from isthmus.compat.media import Audio, Image
+from isthmus.compat.older_schemas import spell_older_schema
 from isthmus.wire import CallToolResult, ContentBlock, InputRequiredResult, TextContent
 
 PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
@@ -155,7 +156,10 @@ def _make_plan(name: str, annotation: Any, bare: Any, dialect: Dialect) -> Outpu
         schema = adapter.json_schema(schema_generator=StrictSchema)
     except (PydanticUserError, NameError, TypeError, ValueError, pydantic_core.SchemaError):
         return None
-    return OutputPlan(inline_root(schema), adapter, wrapped)
+    made = inline_root(schema)
+    if not dialect.content_unstructured:
+        made = spell_older_schema(made)
+    return OutputPlan(made, adapter, wrapped)
 
 
 def _make_output_model(name: str, annotation: Any, bare: Any, dialect: Dialect) -> tuple[Any, bool]:
