@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from isthmus import Context, Server
 from isthmus.console.pages.form_fields import carry_blanks
 from isthmus.host.model.interaction import Decision, QuestionTaker
-from support.console.console_browser import ConsoledHost, parse_forms
+from support.console.console_browser import ASKS, ConsoledHost, parse_forms
 from support.event_loop import run_until
 
 ALLOWS = '[[rule]]\nid = "calls"\neffect = "allow"\nwhen = { action = ["tool.call"] }\n'
@@ -435,3 +435,30 @@ async def test_a_batch_says_what_was_not_decided(gone):
         else:
             assert 303 == status
             assert "had been answered before" in await asked.browser.get(head["location"])
+
+
+async def test_who_is_removed_from_a_list_leaves_no_hidden_value_behind():
+    """Ours: the second of two payees is paid with the own card, and not with that of the first."""
+    server = Server("shop")
+
+    class Payee(Struct):
+        name: str
+        card: str
+
+    @server.tool
+    async def pay(payees: list[Payee]) -> str:
+        """Pay."""
+        return " ".join(f"{one.name}:{one.card}" for one in payees)
+
+    rules = f'{ASKS}obligations = {{ redact = ["/payees/*/card"] }}\n'
+    given = [{"name": "ada", "card": "4111"}, {"name": "bob", "card": "4222"}]
+    async with ConsoledHost(rules, server) as asked:
+        call, path = await asked.ask("shop__pay", payees=given)
+        page = await asked.browser.get(path)
+        form = next(form for form in parse_forms(page) if form["action"] == path)
+        edited = json.loads(form["fields"]["edited"])
+        assert "4111" not in page
+        del edited["payees"][0]
+        fill = {"edited": json.dumps(edited), "sure": "yes"}
+        await asked.browser.submit(path, press=("verdict", "allow"), fill=fill)
+        assert "bob:4222" == (await call).text

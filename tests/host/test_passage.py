@@ -3,6 +3,7 @@
 import pytest
 
 from isthmus.core.redaction.live_secrets import REDACTED
+from isthmus.host.model.errors import BadArguments
 from isthmus.host.pipeline.attempts_in_flight import AttemptsInFlight
 from isthmus.host.pipeline.passage import rate_risk, restore_hidden
 from isthmus.wire import ToolAnnotations
@@ -45,6 +46,15 @@ def test_what_a_server_claims_makes_a_call_less_dangerous_where_it_is_trusted(
     assert expected == rate_risk(attempt, circumstances)
 
 
+def hide_secrets(value):
+    """The value as a person sees it: what is called a key, and what says that it is a secret, is hidden."""
+    if isinstance(value, dict):
+        return {k: REDACTED if k == "key" else hide_secrets(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [hide_secrets(one) for one in value]
+    return REDACTED if str(value).startswith("secret") else value
+
+
 @pytest.mark.parametrize(
     ("edited", "whole", "expected"),
     [
@@ -53,14 +63,37 @@ def test_what_a_server_claims_makes_a_call_less_dangerous_where_it_is_trusted(
         ({"key": REDACTED, "n": 2}, {"key": "secret", "n": 1}, {"key": "secret", "n": 2}),
         ({"n": 2}, {"key": "secret", "n": 1}, {"n": 2}),
         ({"new": REDACTED}, {"key": "secret"}, {"new": REDACTED}),
-        ([REDACTED, "b", REDACTED], ["secret", "a"], ["secret", "b", REDACTED]),
+        ([REDACTED, "b", "c"], ["secret", "a"], ["secret", "b", "c"]),
+        (["a", REDACTED], ["secret", "a"], ["a", "secret"]),
+        (
+            [{"n": 2, "key": REDACTED}],
+            [{"n": 1, "key": "x"}, {"n": 2, "key": "y"}],
+            [{"n": 2, "key": "y"}],
+        ),
         ({"in": [{"key": REDACTED}]}, {"in": [{"key": "secret"}]}, {"in": [{"key": "secret"}]}),
         ([REDACTED], {"0": "secret"}, [REDACTED]),
     ],
 )
 def test_what_was_hidden_stays_as_it_is_where_an_edit_has_it_hidden(edited, whole, expected):
     """Ours: nobody has to see a secret to change what stands beside it."""
-    assert expected == restore_hidden(edited, whole)
+    assert expected == restore_hidden(edited, whole, hide_secrets(whole))
+
+
+@pytest.mark.parametrize(
+    ("edited", "whole"),
+    [
+        ([REDACTED], ["secret", "secret too"]),
+        ([{"n": 3, "key": REDACTED}], [{"n": 1, "key": "x"}, {"n": 2, "key": "y"}]),
+        (
+            [{"n": 3, "key": REDACTED}, {"n": 1, "key": REDACTED}],
+            [{"n": 1, "key": "x"}, {"n": 2, "key": "y"}],
+        ),
+    ],
+)
+def test_whose_hidden_value_is_meant_is_not_guessed(edited, whole):
+    """Ours: whoever removes the first of two payees does not pay with its card."""
+    with pytest.raises(BadArguments, match="whose they are"):
+        restore_hidden(edited, whole, hide_secrets(whole))
 
 
 def test_what_is_under_way_is_known_by_connection():

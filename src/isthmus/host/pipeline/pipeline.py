@@ -495,7 +495,11 @@ class Pipeline(PolicyInForce):
             if decision.verdict != "allow":
                 raise make_denial(passage.attempt, passage.trace, decision)
             if passage.trace.obligations.redact and decision.edited is not UNSET:
-                whole = restore_hidden(decision.edited, dict(passage.attempt.arguments))
+                whole = restore_hidden(
+                    decision.edited,
+                    dict(passage.attempt.arguments),
+                    passage.redact_attempt().arguments,
+                )
                 decision = passage.decision = structs.replace(decision, edited=whole)
             edited = act.apply_edit(passage.attempt, decision)
             if edited is passage.attempt:
