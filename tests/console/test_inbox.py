@@ -304,6 +304,7 @@ async def test_what_somebody_else_has_taken_is_in_no_batch():
         await asked.ask(what="bread")
         await asked.host.view.take_question(path.rpartition("/")[2], ADA)
         assert "2 similar questions" in await asked.browser.get(f"{other}/batch")
+        assert "Answer all 2 of this kind" in await asked.browser.get(other)
         await asked.browser.submit(f"{other}/batch", press=("verdict", "allow"))
         assert not taken.done()
 

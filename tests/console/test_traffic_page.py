@@ -46,6 +46,7 @@ async def test_calls_are_listed_with_their_outcomes():
         ("outcome=failed", "fail", "look"),
         ("server=none", "No call", "look"),
         ("text=needle", "look", "fail"),
+        ("text=%22what%22:+%22needle%22", "look", "fail"),
         ("principal=user:nobody", "No call", "look"),
         ("outcome=nonsense", "look", "No call"),
     ],

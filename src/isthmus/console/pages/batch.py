@@ -5,18 +5,16 @@ from isthmus.cards.cards import make_card
 from isthmus.cards.choices import GrantChoice, can_allow
 from isthmus.cards.lines import compare_arguments
 from isthmus.cards.markup import Markup, Verbatim, element, join_markup, make_lines_markup
-from isthmus.cards.queue import find_alike
 from isthmus.console.pages.inbox import (
     LIVE,
     SECTION,
     digest_question,
     find_question,
-    list_pending,
+    list_alike,
     make_decision,
     rank_visitor,
     read_verdict,
 )
-from isthmus.console.pages.takers import find_other_taker
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
 from isthmus.host.model.interaction import Interaction
 
@@ -48,10 +46,7 @@ async def show_batch(request: ConsoleRequest) -> ConsoleReply:
 
 def _list_several(request: ConsoleRequest) -> list[Interaction]:
     chosen = find_question(request)
-    if chosen is None:
-        return []
-    free = [one for one in list_pending(request) if find_other_taker(request, one) is None]
-    return find_alike(chosen, free) if chosen in free else []
+    return [] if chosen is None else list_alike(request, chosen)
 
 
 def _make_answers(request: ConsoleRequest, several: list[Interaction]) -> Markup:

@@ -116,6 +116,12 @@ def make_version(request: ConsoleRequest, one: Interaction) -> str:
     return digest_question(one) + ("" if other is None else f"-{other.holder}")
 
 
+def list_alike(request: ConsoleRequest, one: Interaction) -> list[Interaction]:
+    """The questions that a visitor may answer together with one: those that nobody else has taken."""
+    free = [each for each in list_pending(request) if find_other_taker(request, each) is None]
+    return find_alike(one, free)
+
+
 # The list
 
 
@@ -278,7 +284,7 @@ async def make_card_page(
 def _make_answers(request: ConsoleRequest, one: Interaction, attempted: Attempted) -> Markup:
     """The form that answers a question, and the way to those alike."""
     other = find_other_taker(request, one)
-    alike = 0 if other else len(find_alike(one, list_pending(request)))
+    alike = 0 if other else len(list_alike(request, one))
     return join_markup(
         request.make_form(
             request.link("inbox", one.id),

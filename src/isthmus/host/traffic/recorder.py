@@ -4,6 +4,7 @@ It is one more listener of the host's events while somebody watches; otherwise n
 """
 
 import asyncio
+import json
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -425,5 +426,7 @@ def fits_query(query: TrafficQuery, record: CallRecord) -> bool:
         return False
     if not query.text:
         return True
-    where = (record.id, record.object, record.error, str(record.arguments))
+    # as a page shows them
+    arguments = json.dumps(record.arguments, ensure_ascii=False, default=str)
+    where = (record.id, record.object, record.error, arguments)
     return any(query.text.casefold() in text.casefold() for text in where)
