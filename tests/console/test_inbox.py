@@ -1,5 +1,6 @@
 """Inbox of the console, without scripts: every answer is a plain form."""
 
+import asyncio
 import json
 from typing import Literal
 
@@ -463,3 +464,15 @@ async def test_who_is_removed_from_a_list_leaves_no_hidden_value_behind():
         fill = {"edited": json.dumps(edited), "sure": "yes"}
         await asked.browser.submit(path, press=("verdict", "allow"), fill=fill)
         assert "bob:4222" == (await call).text
+
+
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_arguments_too_long_for_a_form_are_decided_as_they_are(verdict):
+    """Ours: a form with them would be refused whatever its answer."""
+    what = "é" * 200_000
+    async with ConsoledHost() as asked:
+        call, path = await asked.ask(what=what)
+        status, _, text = await asked.browser.submit(path, press=("verdict", verdict))
+        assert 303 == status, text[-300:]
+        await asyncio.wait([call], timeout=10)
+        assert [what] * (verdict == "allow") == asked.bought

@@ -36,6 +36,13 @@ def to_editor_json(value: Any) -> str:
     return text + "\n"
 
 
+def count_form_bytes(text: str) -> int:
+    """The bytes that a text of an editor takes in a form, as browsers send it (URL-encoded, lines ended by CRLF)."""
+    from urllib.parse import quote_plus  # slow to import
+
+    return len(quote_plus(text.replace("\n", "\r\n")))
+
+
 def read_draft(text: str, before: Any) -> Draft:
     """Read an edited text.
 

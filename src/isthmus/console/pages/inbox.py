@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from isthmus.auth.authorization_server.core.requests import RequestRefused
 from isthmus.cards.cards import explain_trace, format_question, list_editable, make_card
 from isthmus.cards.choices import GrantChoice, can_allow, list_grant_choices
-from isthmus.cards.drafts import read_draft, to_editor_json
+from isthmus.cards.drafts import count_form_bytes, read_draft, to_editor_json
 from isthmus.cards.lines import display_name, pick_telling_argument
 from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
 from isthmus.cards.queue import (
@@ -61,6 +61,7 @@ SECTION = "inbox"
 LIVE = ("inbox",)
 MAX_REASON_CHARS = 500
 MAX_SUMMARY_CHARS = 120
+MAX_EDITOR_BYTES = 900 * 1024  # of a form of a megabyte
 COLUMNS = (
     TableColumn("risk"), TableColumn("left", "at"), TableColumn("server", "who"),
     TableColumn("question", "wide"), TableColumn("for", "who"),
@@ -76,6 +77,7 @@ ALWAYS_TEXT = "To allow always, also tick the box beside Allow. Nothing was deci
 WEAK_TEXT = "The rule requires a stronger login than yours. You can only deny the call."
 LACK_TEXT = "Your approval does not count: the rule requires a second person or a stronger login. The question still waits."
 MISSED_TEXT = " Some of the questions had been answered before."
+TOO_LONG_TEXT = "This is too long to be edited here: allow it as it is, or deny it."
 DONE_TEXTS = {"allow": "Allowed.", "deny": "Denied.", "cancel": "Cancelled."}
 
 
@@ -334,6 +336,9 @@ def _list_editing_parts(one: Interaction, attempted: Attempted) -> Iterator[Mark
         yield from make_blanks(one.payload.params.requested_schema or {}, attempted.fields)
     elif editable is not UNSET:
         text = to_editor_json(editable) if attempted.text is None else attempted.text
+        if count_form_bytes(text) > MAX_EDITOR_BYTES:
+            yield element("p", {"class": "soft"}, TOO_LONG_TEXT)
+            return
         yield element(
             "details",
             {"class": "edit", "open": attempted.text is not None},

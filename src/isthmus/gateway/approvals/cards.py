@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from isthmus.cards.cards import list_editable, make_card
-from isthmus.cards.drafts import to_editor_json
+from isthmus.cards.drafts import count_form_bytes, to_editor_json
 from isthmus.cards.markup import Markup, element, join_markup, make_lines_markup
 from isthmus.host.model.interaction import Interaction, wants_answer
 
-MAX_EDITABLE_CHARS = 4_000  # of arguments: a form is refused that is longer than 16 KiB
+MAX_EDITOR_BYTES = 12 * 1024  # of arguments in a form: one longer than 16 KiB is refused
 
 
 def make_layout(title: str, content: Markup, style: str) -> bytes:
@@ -90,7 +90,7 @@ def _make_editor(asked: Interaction) -> Markup | None:
         return None
     editable = list_editable(asked)
     text = "" if editable is UNSET else to_editor_json(editable)
-    if not text or len(text) > MAX_EDITABLE_CHARS:
+    if not text or count_form_bytes(text) > MAX_EDITOR_BYTES:
         return None
     return join_markup(
         element("label", {"for": "arguments"}, "Arguments; you may edit them"),
