@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -98,13 +99,18 @@ RARE_PLACES = tuple(at for at, one in enumerate(TABLE_COLUMNS) if one in RARE_CO
 NO_RARE_VALUES = (None,) * len(RARE_PLACES)
 
 
-def _write_insert(names: Sequence[str]) -> str:
-    marks = ", ".join("?" * len(names))
-    return f"INSERT INTO event ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - names of ours
+INSERTED_ROWS = 16  # of one statement: sqlite3 lets go of the interpreter's lock for each
+
+
+def _write_insert(names: Sequence[str], rows: int = 1) -> str:
+    marks = ", ".join([f"({', '.join('?' * len(names))})"] * rows)
+    return f"INSERT INTO event ({', '.join(names)}) VALUES {marks}"  # noqa: S608 - names of ours
 
 
 INSERT_ROW = _write_insert(TABLE_COLUMNS)
-INSERT_COMMON_ROW = _write_insert([TABLE_COLUMNS[at] for at in COMMON_PLACES])
+COMMON_COLUMNS = [TABLE_COLUMNS[at] for at in COMMON_PLACES]
+INSERT_COMMON_ROW = _write_insert(COMMON_COLUMNS)
+INSERT_COMMON_ROWS = _write_insert(COMMON_COLUMNS, INSERTED_ROWS)
 get_common_values = itemgetter(*COMMON_PLACES)
 get_rare_values = itemgetter(*RARE_PLACES)
 REQUIRED_PLACES = (COLUMNS.index("principal"), COLUMNS.index("action"))
@@ -179,7 +185,11 @@ def make_columns(
 def insert_rows(db: "sqlite3.Connection", rows: Sequence[Sequence[Any]]) -> None:
     """Insert rows, each with its values and both hashes in the order of the table."""
     common = [get_common_values(row) for row in rows if get_rare_values(row) == NO_RARE_VALUES]
-    db.executemany(INSERT_COMMON_ROW, common)
+    whole = len(common) - len(common) % INSERTED_ROWS
+    for at in range(0, whole, INSERTED_ROWS):
+        values = [*chain.from_iterable(common[at : at + INSERTED_ROWS])]
+        db.execute(INSERT_COMMON_ROWS, values)
+    db.executemany(INSERT_COMMON_ROW, common[whole:])
     if len(common) < len(rows):
         others = [row for row in rows if get_rare_values(row) != NO_RARE_VALUES]
         db.executemany(INSERT_ROW, others)
