@@ -16,6 +16,7 @@ from isthmus.host.approvals.approval_rows import is_bound_alike
 from isthmus.host.approvals.broker import Broker
 from isthmus.host.approvals.decisions import TaskQuestion, make_connection_key
 from isthmus.host.approvals.grant_matching import digest_arguments
+from isthmus.host.approvals.hidden_values import restore_hidden
 from isthmus.host.model.attempt import Action, Attempt, new_id
 from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDeclined
 from isthmus.host.model.events import AttemptBegan, HostEvents
@@ -28,7 +29,7 @@ from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
 from isthmus.host.pipeline.attempts_in_flight import AttemptsInFlight
 from isthmus.host.pipeline.later_rounds import add_approver, end_round, leave_out_counts
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
-from isthmus.host.pipeline.passage import Passage, rate_risk, restore_hidden
+from isthmus.host.pipeline.passage import Passage, rate_risk
 from isthmus.host.pipeline.policy_in_force import PolicyInForce
 from isthmus.host.pipeline.runs import Runs, find_counted_rules
 from isthmus.host.policy.policy import Policy
