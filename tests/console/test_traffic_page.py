@@ -126,6 +126,18 @@ async def test_a_call_under_way_is_stopped():
     assert not any(form.action == path for form in again.page.forms)
 
 
+async def test_a_call_of_an_unknown_tool_has_the_server_in_its_command_once():
+    """Ours: the name in the command is the one that was called, and a rule has the server's own name."""
+    async with WatchedHost() as watched:
+        await watched.browser.get("/console/traffic")
+        with pytest.raises(Exception, match="lok"):
+            await watched.call("lok")
+        _, answer = await open_first_call(watched)
+
+    assert "isthmus call --host shop__lok" in answer.text
+    assert "shop__shop__" not in answer.text
+
+
 @pytest.mark.parametrize("path", ["/console/traffic/none", "/console/traffic/none?wire=1"])
 async def test_a_call_that_is_kept_no_longer_is_not_found(path):
     """Ours: the page says where it still stands."""

@@ -282,7 +282,7 @@ async def test_high_risk_takes_two_keys():
     async with screen.run() as pilot:
         await screen.press(pilot, "a")
         assert "High risk: A (with shift), then y, allows it once." == screen.told
-        assert "HIGH: to allow it, press a second key" in screen.card
+        assert "HIGH: to allow it, confirm it twice" in screen.card
         await screen.press(pilot, "A", "x", "y")
         assert {} == screen.host.decided
         await screen.press(pilot, "s")

@@ -88,7 +88,7 @@ ORIGIN_TEXTS: Mapping[str, str] = {
 RISK_TEXTS: Mapping[str, str] = {
     "low": "low",
     "medium": "medium",
-    "high": "HIGH: to allow it, press a second key",
+    "high": "HIGH: to allow it, confirm it twice",
 }
 
 

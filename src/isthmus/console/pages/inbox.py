@@ -376,9 +376,7 @@ def _list_yes_parts(
 
 
 def _name_yes(one: Interaction) -> str:
-    if isinstance(one.payload, FormAsked):
-        return "Send"
-    return "Agree" if one.attempt.action.startswith("server.") else "Allow"
+    return "Send" if isinstance(one.payload, FormAsked) else "Allow"
 
 
 def _make_choices(choices: Sequence[GrantChoice]) -> Markup:

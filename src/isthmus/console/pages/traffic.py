@@ -105,7 +105,7 @@ def draw_calls(request: ConsoleRequest, query: TrafficQuery, calls: Sequence[Cal
 
 def _list_cells(request: ConsoleRequest, one: CallRecord) -> list[Markup | str]:
     what = [draw_link(request.link("traffic", one.id), one.object or one.action)]
-    if one.action != "tool.call":
+    if one.object and one.action != "tool.call":
         what.append(element("span", {"class": "beside"}, f" {one.action}"))
     if one.error:
         what.append(element("div", {"class": "why"}, one.error.partition("\n")[0]))

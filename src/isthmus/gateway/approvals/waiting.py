@@ -94,8 +94,8 @@ class ApprovalWaiting:
         # the page, and not that anything was decided there
         if isinstance(answer, ElicitResult) and answer.action != "accept":
             raise Denied(
-                f"{approval.words} was not done: whoever uses the client would not open the page where a "
-                "person approves it",
+                f"{approval.words} was not approved: the client answered {answer.action!r} instead of opening "
+                "the page where a person approves it",
                 by="client",
                 verdict="cancel",
             )

@@ -90,12 +90,12 @@ class ToolCallAct(ServerAct[ToolResult]):
     async def _find_named(self, attempt: Attempt) -> Attempt:
         """Find the tool of this name in the catalog; the attempt at it."""
         servers, name = self.servers, self._name
-        before = name.partition("__")[0]
+        before, _, rest = name.partition("__")
         owner, isolation = servers.find_owner(before), ""
         if owner:
             at_owner = self.resolve_server(attempt, owner)
             isolation = at_owner.isolation
-            self.meant = structs.replace(attempt, server=owner, object=name[:MAX_NAME_CHARS])
+            self.meant = structs.replace(attempt, server=owner, object=rest[:MAX_NAME_CHARS])
         try:
             server, own = servers.catalog.resolve(name, isolation)
             if server == owner:
