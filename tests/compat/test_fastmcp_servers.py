@@ -285,7 +285,7 @@ def test_what_cannot_be_had_says_what_to_use():
     """Ours: an option without a counterpart names isthmus' own."""
     with pytest.raises(UsageError, match=r"Server\.include"):
         FastMCP("x", transforms=[object()])
-    with pytest.raises(UsageError, match="ResourceAuth"):
+    with pytest.raises(UsageError, match="UpstreamLogin"):
         providers.GitHubProvider(client_id="x")
     with pytest.raises(TypeError, match="unexpected keyword"):
         FastMCP("x", nothing=1)

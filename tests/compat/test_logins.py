@@ -3,6 +3,7 @@
 import json
 import time
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +40,8 @@ from support.http.messages import INITIALIZE, legacy_head
 from support.http.uvicorn_server import serve_uvicorn
 
 REVISIONS = ["2025-11-25", "2026-07-28"]
+
+DOCS = Path(__file__).parents[2] / "docs" / "guide"
 
 TOKENS = {
     "good": {"client_id": "ada", "scopes": ["read"], "sub": "user-1", "team": "a"},
@@ -341,20 +344,36 @@ def test_a_login_in_an_env_file_is_refused(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "ours", "page"),
     [
-        "fastmcp.server.auth.providers.github.GitHubProvider",
-        "fastmcp.server.auth.providers.keycloak.KeycloakAuthProvider",
-        "fastmcp.server.auth.oauth_proxy.OAuthProxy",
-        "fastmcp.server.auth.oidc_proxy.OIDCProxy",
+        ("providers.github.GitHubProvider", "UpstreamLogin(GITHUB", "github"),
+        ("providers.google.GoogleProvider", "UpstreamLogin(GOOGLE", "google"),
+        ("providers.azure.AzureProvider", "ENTRA", "entra"),
+        ("providers.auth0.Auth0Provider", "AUTH0", "auth0"),
+        ("providers.workos.AuthKitProvider", "WORKOS", "workos"),
+        ("providers.aws.AWSCognitoProvider", "COGNITO", "cognito"),
+        ("providers.keycloak.KeycloakAuthProvider", "KEYCLOAK", "keycloak"),
+        (
+            "providers.in_memory.InMemoryOAuthProvider",
+            "AuthorizationServer",
+            "authorization-server",
+        ),
+        ("providers.descope.DescopeProvider", "ResourceAuth", "resource-server"),
+        ("oauth_proxy.OAuthProxy", "UpstreamLogin", "authorization-server"),
+        ("oidc_proxy.OIDCProxy", "UpstreamLogin", "authorization-server"),
     ],
 )
-def test_ready_providers_say_what_isthmus_has(facades, name):
-    """Ours: by the names that programs import them by."""
-    module, _, kind = name.rpartition(".")
+def test_ready_providers_say_what_isthmus_has(facades, name, ours, page):
+    """Ours: by the names that programs import them by, with a page that is there."""
+    module, _, kind = f"fastmcp.server.auth.{name}".rpartition(".")
 
-    with pytest.raises(UsageError, match=rf"{kind} .*ResourceAuth"):
+    with pytest.raises(UsageError) as refusal:
         getattr(import_module(module), kind)(client_id="x")
+
+    assert f"fastmcp's {kind} is not offered" in str(refusal.value)
+    assert ours in str(refusal.value)
+    assert (DOCS / f"auth-{page}.md").exists()
+    assert f"see docs/guide/auth-{page}.md" in str(refusal.value)
 
 
 # Tokens that are signed

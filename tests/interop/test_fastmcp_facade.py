@@ -36,6 +36,10 @@ CALLS = [
     ("sub_hi", {}),
     ("hidden", {}),
     ("nobody", {}),
+    ("given_give", {"n": 2}),
+    ("given_give", {"n": "x"}),
+    ("given_fail_provided", {}),
+    ("give", {}),
 ]
 
 READS = [
@@ -47,6 +51,8 @@ READS = [
     "files://../x",
     "data://sub/inner",
     "nobody://x",
+    "data://given/provided",
+    "data://given/x/of",
 ]
 
 PROMPTS = [
@@ -55,6 +61,7 @@ PROMPTS = [
     ("ask", {}),
     ("ask", {"topic": "t", "n": "q"}),
     ("nobody", {}),
+    ("given_ask_provided", {"topic": "t"}),
 ]
 
 

@@ -6,6 +6,7 @@ from fastmcp import Context, FastMCP
 from fastmcp.dependencies import Depends
 from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import Middleware, MiddlewareContext
+from fastmcp.server.providers import LocalProvider
 from fastmcp.tools import Tool
 from fastmcp.tools.tool_transform import ArgTransform
 from fastmcp.utilities.types import Image
@@ -141,6 +142,41 @@ def inner() -> str:
 
 
 mcp.mount(child, "sub")
+
+provider = LocalProvider()
+
+
+@provider.tool
+def give(ctx: Context, n: int = 1) -> list[str]:
+    """Give something, and say whose it is."""
+    return [ctx.fastmcp.name] * n
+
+
+@provider.tool
+def fail_provided() -> str:
+    """Fail."""
+    raise ValueError("the inside")
+
+
+@provider.resource("data://provided")
+def provided() -> str:
+    """Give it."""
+    return "provided"
+
+
+@provider.resource("data://{name}/of")
+def provided_of(name: str) -> str:
+    """Give a part of it."""
+    return f"of {name}"
+
+
+@provider.prompt
+def ask_provided(topic: str) -> str:
+    """Ask."""
+    return topic
+
+
+mcp.add_provider(provider, namespace="given")
 
 if __name__ == "__main__":
     mcp.run()

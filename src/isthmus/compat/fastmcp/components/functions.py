@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 EMPTY = inspect.Parameter.empty
 
+# Attributes of a function that is to be offered: the options of its decorator, and as what
+DECORATED, DECORATED_KIND = "__fastmcp_options__", "__fastmcp_kind__"
+
 
 class BodyError(Exception):
     """Pydantic's complaint about something in a function, and not about its arguments."""
@@ -191,6 +194,13 @@ def _check_parameters(signature: inspect.Signature, what: str) -> None:
             raise ValueError(f"Functions with *args are not supported as {what}")
         if parameter.kind is parameter.VAR_KEYWORD:
             raise ValueError(f"Functions with **kwargs are not supported as {what}")
+
+
+def mark_function(fn: Any, kind: str, options: dict[str, Any]) -> None:
+    """Let a function know that it is to be offered, without a server."""
+    marked = getattr(fn, "__func__", fn)
+    setattr(marked, DECORATED, options)
+    setattr(marked, DECORATED_KIND, kind)
 
 
 def check_decorated(fn: Any, decorator: str) -> None:

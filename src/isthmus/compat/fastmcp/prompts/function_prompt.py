@@ -6,13 +6,16 @@ from typing import Any
 
 from pydantic import PrivateAttr, TypeAdapter
 
-from isthmus.compat.fastmcp.components.functions import OfferedFunction, check_decorated
+from isthmus.compat.fastmcp.components.functions import (
+    DECORATED,
+    OfferedFunction,
+    check_decorated,
+    mark_function,
+)
 from isthmus.compat.fastmcp.exceptions import FastMCPError, PromptError, ValidationError
 from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.prompts.model import Prompt, PromptArgument, PromptResult
 from isthmus.compat.fastmcp.utilities.tasks import drop_task
-
-DECORATED = "__fastmcp_options__"
 
 
 class FunctionPrompt(Prompt):
@@ -128,7 +131,7 @@ def prompt(name_or_fn: Any = None, *, name: str | None = None, **options: Any) -
 
     def decorate(fn: Any) -> Any:
         check_decorated(fn, "prompt")
-        setattr(getattr(fn, "__func__", fn), DECORATED, {"name": name, **options})
+        mark_function(fn, "prompt", {"name": name, **options})
         return fn
 
     return decorate(name_or_fn) if callable(name_or_fn) else decorate

@@ -7,11 +7,9 @@ from typing import Any
 from pydantic import PrivateAttr
 
 from isthmus.compat.fastmcp.components.content import load_types
-from isthmus.compat.fastmcp.components.functions import OfferedFunction
+from isthmus.compat.fastmcp.components.functions import DECORATED, OfferedFunction, mark_function
 from isthmus.compat.fastmcp.resources.model import Resource
 from isthmus.compat.fastmcp.utilities.tasks import drop_task
-
-DECORATED = "__fastmcp_options__"
 
 
 class FunctionResource(Resource):
@@ -29,6 +27,8 @@ class FunctionResource(Resource):
     def from_function(cls, fn: Callable[..., Any], uri: Any, **options: Any) -> "FunctionResource":
         """Make a resource of a function."""
         given = {**getattr(fn, DECORATED, {}), **options}
+        given.pop("uri", None)
+        given.pop("security", None)
         drop_task(given, "a resource")
         function = OfferedFunction(fn, "resources")
         description = given.pop("description", None)
@@ -64,7 +64,7 @@ def resource(uri: str, **options: Any) -> Any:
         raise TypeError("The @resource decorator requires a URI. Use @resource('uri')")
 
     def decorate(fn: Any) -> Any:
-        setattr(getattr(fn, "__func__", fn), DECORATED, {"uri": uri, **options})
+        mark_function(fn, "resource", {"uri": uri, **options})
         return fn
 
     return decorate

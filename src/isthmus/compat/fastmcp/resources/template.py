@@ -11,12 +11,9 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from isthmus.compat.fastmcp.components.component import FastMCPComponent, drop_none, dump_model
 from isthmus.compat.fastmcp.components.content import load_types
-from isthmus.compat.fastmcp.components.functions import OfferedFunction
+from isthmus.compat.fastmcp.components.functions import DECORATED, OfferedFunction
 from isthmus.compat.fastmcp.flavour import FLAVOUR
-from isthmus.compat.fastmcp.resources.function_resource import (
-    DECORATED,
-    make_resource_annotations,
-)
+from isthmus.compat.fastmcp.resources.function_resource import make_resource_annotations
 from isthmus.compat.fastmcp.resources.model import ResourceResult, make_resource_result
 from isthmus.compat.fastmcp.utilities.tasks import drop_task
 from isthmus.wire import ResourceTemplate as WireTemplate

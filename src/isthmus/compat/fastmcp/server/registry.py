@@ -1,17 +1,14 @@
 """Registry of a server written for fastmcp: its components, those of mounted servers, and what is hidden."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Self
 
 from isthmus.compat.fastmcp.components.component import FastMCPComponent
 from isthmus.compat.fastmcp.exceptions import NotFoundError
 from isthmus.compat.fastmcp.flavour import FLAVOUR
 from isthmus.compat.fastmcp.utilities.authorization import check_auth, may_use
-
-if TYPE_CHECKING:
-    from isthmus.compat.fastmcp.server.server import FastMCP
 
 Kind = Literal["tool", "resource", "template", "prompt"]
 
@@ -69,17 +66,19 @@ class VisibilityRule:
 
 @dataclass
 class MountedFacade:
-    """Server that another one offers, under a prefix.
+    """Server or provider that another server offers, under a prefix.
 
     Attributes:
-        server: the server.
+        server: the server or provider.
         prefix: what its names begin with; none for None.
         tool_names: names that single tools have instead.
+        provides: it is a provider, whose components are the outer server's own.
     """
 
-    server: "FastMCP"
+    server: Any
     prefix: str | None
     tool_names: dict[str, str] = field(default_factory=dict)
+    provides: bool = False
 
     def to_outer(self, kind: Kind, name: str) -> str:
         """The name or URI that clients of the outer server see."""
@@ -126,7 +125,8 @@ class ComponentRegistry:
 
     Attributes:
         own: its own components.
-        mounts: servers mounted in it, the first one that has a name wins.
+        sources: servers mounted in it and providers; the first one that has a name wins.
+        followers: registries that tell of its changes, too.
         rules: what is hidden.
         on_change: told of the notification for a list that changed.
         on_tasks: told that there is a tool which may run as a task.
@@ -135,7 +135,8 @@ class ComponentRegistry:
     def __init__(self, duplicates: Duplicates = "warn") -> None:
         self.duplicates = duplicates
         self.own: dict[Kind, dict[str, Any]] = {kind: {} for kind in KINDS}
-        self.mounts: list[MountedFacade] = []
+        self.sources: list[MountedFacade] = []
+        self.followers: list[ComponentRegistry] = []
         self.rules: list[VisibilityRule] = []
         self.on_change: Callable[[str], None] | None = None
         self.on_tasks: Callable[[], None] | None = None
@@ -158,8 +159,8 @@ class ComponentRegistry:
             if self.duplicates == "warn":
                 logger.warning("Component already exists: %s", component.key)
         known[key] = component
-        if component.task_config.supports_tasks() and self.on_tasks is not None:
-            self.on_tasks()
+        if component.task_config.supports_tasks():
+            self.announce_tasks()
         self.announce(kind)
         return component
 
@@ -177,6 +178,15 @@ class ComponentRegistry:
         """Tell that a list changed."""
         if self.on_change is not None:
             self.on_change(NOTIFICATIONS[kind])
+        for one in self.followers:
+            one.announce(kind)
+
+    def announce_tasks(self) -> None:
+        """Tell that there is a tool which may run as a task."""
+        if self.on_tasks is not None:
+            self.on_tasks()
+        for one in self.followers:
+            one.announce_tasks()
 
     def add_rule(self, rule: VisibilityRule) -> None:
         """Enable or disable components from now on."""
@@ -204,10 +214,43 @@ class ComponentRegistry:
         Raises:
             NotFoundError: its check does not admit the caller, for whom it does not exist, and nothing in its place.
         """
-        found = self.find_own(kind, key)
+        found = self.find_own(kind, key) or await self._find_provided(kind, key)
         if found is not None and not await may_use(found):
             raise NotFoundError(f"Unknown {kind}: {key!r}")
         return found
+
+    @property
+    def mounts(self) -> list[MountedFacade]:
+        """The servers mounted in it."""
+        return [one for one in self.sources if not one.provides]
+
+    @property
+    def providers(self) -> list[MountedFacade]:
+        """The providers."""
+        return [one for one in self.sources if one.provides]
+
+    async def _find_provided(self, kind: Kind, key: str) -> Any:
+        """A component of a provider; None for none."""
+        for one in self.providers:
+            inner = one.to_inner(kind, key)
+            found = None if inner is None else await one.server.find_component(kind, inner)
+            if found is not None:
+                renamed = one.rename(kind, found)
+                return renamed if self.is_visible(renamed) else None
+        return None
+
+    async def match_template(self, uri: str) -> tuple[Any, dict[str, Any]] | None:
+        """The template that a URI matches, its own or one of a provider, and the values of its names."""
+        for template in self.own["template"].values():
+            values = template.matches(uri) if self.is_visible(template) else None
+            if values is not None:
+                return template, values
+        for one in self.providers:
+            inner = one.to_inner("resource", uri)
+            found = None if inner is None else await one.server.find_component("template", inner)
+            if found is not None and self.is_visible(one.rename("template", found)):
+                return found, found.matches(inner)
+        return None
 
     async def list_all(self, kind: Kind, *, checked: bool = True) -> list[Any]:
         """All components of a kind that are offered, those of mounted servers after its own.
@@ -221,18 +264,24 @@ class ComponentRegistry:
             for key, one in self.own[kind].items()
             if self.is_visible(one) and (not checked or await may_use(one))
         }
-        for mount in self.mounts:
-            inner = mount.server
-            listing = (
-                inner.list_components(kind)
-                if checked
-                else inner.registry.list_all(kind, checked=False)
-            )
-            for one in await listing:
-                renamed = mount.rename(kind, one)
+        for source in self.sources:
+            for one in await self._list_source(source, kind, checked=checked):
+                renamed = source.rename(kind, one)
                 if renamed.identifier not in found and self.is_visible(renamed):
                     found[renamed.identifier] = renamed
         return [*found.values()]
+
+    async def _list_source(
+        self, source: MountedFacade, kind: Kind, *, checked: bool
+    ) -> Sequence[Any]:
+        inner = source.server
+        if not (source.provides or checked):
+            unchecked: Sequence[Any] = await inner.registry.list_all(kind, checked=False)
+            return unchecked
+        listed: Sequence[Any] = await inner.list_components(kind)
+        if source.provides and checked:
+            return [one for one in listed if await may_use(one)]
+        return listed
 
     async def find_mount(self, kind: Kind, key: str) -> tuple[MountedFacade, str] | None:
         """The mounted server that has a component, and the name that it has there."""
@@ -258,3 +307,46 @@ def make_rule(
         frozenset(tags or ()),
         frozenset(components or ()),
     )
+
+
+class VisibilityControl:
+    """Holder of a registry, some of whose components may be hidden from everybody.
+
+    Args:
+        registry: has the components.
+
+    Attributes:
+        registry: has the components.
+    """
+
+    def __init__(self, registry: ComponentRegistry) -> None:
+        self.registry = registry
+
+    def enable(
+        self,
+        *,
+        names: Collection[str] | None = None,
+        keys: Collection[str] | None = None,
+        tags: Collection[str] | None = None,
+        components: Collection[str] | None = None,
+        only: bool = False,
+        **_: Any,
+    ) -> Self:
+        """Offer what was disabled; ``only`` hides all else."""
+        if only:
+            self.registry.add_rule(make_rule(False, None, None, None, components))
+        self.registry.add_rule(make_rule(True, names, keys, tags, components))
+        return self
+
+    def disable(
+        self,
+        *,
+        names: Collection[str] | None = None,
+        keys: Collection[str] | None = None,
+        tags: Collection[str] | None = None,
+        components: Collection[str] | None = None,
+        **_: Any,
+    ) -> Self:
+        """Hide components from everybody."""
+        self.registry.add_rule(make_rule(False, names, keys, tags, components))
+        return self

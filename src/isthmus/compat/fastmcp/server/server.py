@@ -4,11 +4,10 @@ import inspect
 import logging
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from isthmus.compat.fastmcp.components.functions import check_decorated
 from isthmus.compat.fastmcp.exceptions import (
     OWN_ERRORS,
     FastMCPError,
@@ -18,13 +17,9 @@ from isthmus.compat.fastmcp.exceptions import (
     ResourceSecurityError,
     ToolError,
 )
-from isthmus.compat.fastmcp.prompts.model import Prompt, PromptResult
-from isthmus.compat.fastmcp.resources.model import Resource, ResourceResult
-from isthmus.compat.fastmcp.resources.template import (
-    ResourceTemplate,
-    list_path_names,
-    list_query_names,
-)
+from isthmus.compat.fastmcp.prompts.model import PromptResult
+from isthmus.compat.fastmcp.resources.model import ResourceResult
+from isthmus.compat.fastmcp.server.component_holder import ComponentHolder
 from isthmus.compat.fastmcp.server.context import Context, find_context
 from isthmus.compat.fastmcp.server.http import FacadeRunner
 from isthmus.compat.fastmcp.server.messages import make_message_context
@@ -36,10 +31,9 @@ from isthmus.compat.fastmcp.server.registry import (
     Duplicates,
     Kind,
     MountedFacade,
-    make_rule,
 )
 from isthmus.compat.fastmcp.server.server_options import ServerOptions, read_options
-from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
+from isthmus.compat.fastmcp.tools.model import ToolResult
 from isthmus.compat.fastmcp.utilities.authorization import may_use
 from isthmus.compat.fastmcp.utilities.tasks import TASKS_EXTENSION_ID, check_queue
 from isthmus.errors import UsageError
@@ -57,7 +51,7 @@ T = TypeVar("T")
 PASSED_ON = (FastMCPError, *OWN_ERRORS)
 
 
-class FastMCP(FacadeRunner):
+class FastMCP(ComponentHolder, FacadeRunner):
     """Server written for fastmcp: decorators, mounted servers, middleware, lifespan.
 
     Args:
@@ -78,7 +72,7 @@ class FastMCP(FacadeRunner):
     ) -> None:
         given = read_options(options)
         self.options: ServerOptions = given
-        self.registry = ComponentRegistry(given.duplicates)
+        super().__init__(ComponentRegistry(given.duplicates))
         self.registry.on_tasks = self.offer_tasks
         self.middleware: list[Any] = []
         self.sessions = SessionIds()
@@ -103,6 +97,8 @@ class FastMCP(FacadeRunner):
             self.add_middleware(one)
         for one in given.tools:
             self.add_tool(one)
+        for one in given.providers:
+            self.add_provider(one)
         if given.include_tags:
             self.enable(tags=given.include_tags, only=True)
         if given.exclude_tags:
@@ -142,36 +138,21 @@ class FastMCP(FacadeRunner):
         async with AsyncExitStack() as stack:
             if self._lifespan is not None:
                 self.lifespan_value = await stack.enter_async_context(self._lifespan(self))
+            for provided in self.registry.providers:
+                await stack.enter_async_context(provided.server.lifespan())
+                if any(
+                    one.task_config.supports_tasks() for one in await provided.server.list_tools()
+                ):
+                    self.offer_tasks()
             for mount in self.registry.mounts:
                 await stack.enter_async_context(mount.server.open_lifespan())
             yield self.lifespan_value
 
-    # Tools
+    def complete_tool(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of a tool with what the server says for all of them."""
+        return self.options.complete_tool(options)
 
-    def tool(self, name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
-        """Decorate a function as a tool: ``@mcp.tool``, ``@mcp.tool()`` and ``@mcp.tool("name")``."""
-        from isthmus.compat.fastmcp.tools.function_tool import FunctionTool
-
-        if isinstance(name_or_fn, str):
-            name, name_or_fn = name_or_fn, None
-
-        def decorate(fn: Any) -> Any:
-            check_decorated(fn, "tool")
-            made = FunctionTool.from_function(fn, name=name, **self.options.complete_tool(options))
-            self.registry.add("tool", made)
-            return fn
-
-        return decorate if name_or_fn is None else decorate(name_or_fn)
-
-    def add_tool(self, tool: Any) -> Any:
-        """Offer a tool, or a function as one; gives the tool."""
-        return self.registry.add(
-            "tool", tool if isinstance(tool, Tool) else Tool.from_function(tool)
-        )
-
-    def remove_tool(self, name: str, version: str | None = None) -> None:  # noqa: ARG002 - as fastmcp has it
-        """Offer a tool no longer."""
-        self.registry.remove("tool", name)
+    # Tasks and extensions
 
     @property
     def tasks(self) -> "Tasks | None":
@@ -203,94 +184,7 @@ class FastMCP(FacadeRunner):
             )
         self.offer_tasks()
 
-    # Resources
-
-    def resource(self, uri: str, **options: Any) -> Any:
-        """Decorate a function as a resource, or as a template where its URI or its parameters make it one.
-
-        Raises:
-            TypeError: there is no URI.
-        """
-        if callable(uri):
-            raise TypeError(
-                "The @resource decorator was used incorrectly. It requires a URI as the first argument. "
-                "Use @resource('uri') instead of @resource"
-            )
-
-        def decorate(fn: Any) -> Any:
-            check_decorated(fn, "resource")
-            self.add_resource_fn(fn, uri, **options)
-            return fn
-
-        return decorate
-
-    def add_resource_fn(self, fn: Any, uri: str, **options: Any) -> Any:
-        """Offer a function as a resource or a template; gives it (2.x)."""
-        if list_path_names(uri) or list_query_names(uri):
-            made = ResourceTemplate.from_function(fn, uri, **options)
-            return self.registry.add("template", made)
-        options.pop("security", None)
-        return self.registry.add("resource", Resource.from_function(fn, uri, **options))
-
-    def add_resource(self, resource: Any) -> Any:
-        """Offer a resource; gives it."""
-        if not isinstance(resource, Resource):
-            return self.add_resource_fn(resource, resource.__fastmcp_options__["uri"])
-        return self.registry.add("resource", resource)
-
-    def add_template(self, template: ResourceTemplate) -> Any:
-        """Offer a template; gives it."""
-        return self.registry.add("template", template)
-
-    # Prompts
-
-    def prompt(self, name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:
-        """Decorate a function as a prompt: ``@mcp.prompt``, ``@mcp.prompt()`` and ``@mcp.prompt("name")``."""
-        if isinstance(name_or_fn, str):
-            name, name_or_fn = name_or_fn, None
-
-        def decorate(fn: Any) -> Any:
-            check_decorated(fn, "prompt")
-            self.registry.add("prompt", Prompt.from_function(fn, name=name, **options))
-            return fn
-
-        return decorate if name_or_fn is None else decorate(name_or_fn)
-
-    def add_prompt(self, prompt: Any) -> Any:
-        """Offer a prompt, or a function as one; gives the prompt."""
-        made = prompt if isinstance(prompt, Prompt) else Prompt.from_function(prompt)
-        return self.registry.add("prompt", made)
-
-    # What is offered
-
-    def enable(
-        self,
-        *,
-        names: Collection[str] | None = None,
-        keys: Collection[str] | None = None,
-        tags: Collection[str] | None = None,
-        components: Collection[str] | None = None,
-        only: bool = False,
-        **_: Any,
-    ) -> "FastMCP":
-        """Offer what was disabled; ``only`` hides all else."""
-        if only:
-            self.registry.add_rule(make_rule(False, None, None, None, components))
-        self.registry.add_rule(make_rule(True, names, keys, tags, components))
-        return self
-
-    def disable(
-        self,
-        *,
-        names: Collection[str] | None = None,
-        keys: Collection[str] | None = None,
-        tags: Collection[str] | None = None,
-        components: Collection[str] | None = None,
-        **_: Any,
-    ) -> "FastMCP":
-        """Hide components from everybody."""
-        self.registry.add_rule(make_rule(False, names, keys, tags, components))
-        return self
+    # What else is offered
 
     def add_middleware(self, middleware: Any) -> None:
         """Put a layer around messages, inside those put before.
@@ -328,9 +222,26 @@ class FastMCP(FacadeRunner):
         server.outer.append(self)
         if server.tasks is not None:
             self.offer_tasks()
-        self.registry.mounts.append(MountedFacade(server, namespace or prefix, tool_names or {}))
+        self.registry.sources.append(MountedFacade(server, namespace or prefix, tool_names or {}))
         for native in server.natives:
             self.add_native(native, namespace or prefix)
+
+    def add_provider(self, provider: Any, *, namespace: str = "") -> None:
+        """Offer what a provider has, after its own components; under a prefix, if there is one.
+
+        Raises:
+            UsageError: it is no provider.
+        """
+        from isthmus.compat.fastmcp.server.providers.component_provider import (
+            Provider,
+        )  # few have any
+
+        if not isinstance(provider, Provider):
+            raise UsageError(
+                f"add_provider({type(provider).__name__}(…)) is not offered by isthmus.compat.fastmcp: give a Provider of "
+                "fastmcp.server.providers, or use Server.add_provider of isthmus; see docs/guide/from-fastmcp-differences.md"
+            )
+        provider.attach(self, namespace or None)
 
     def add_native(self, server: Server[Any], prefix: str | None = None) -> None:
         """Offer what a server of isthmus offers, beside what is declared here.
@@ -547,7 +458,8 @@ class FastMCP(FacadeRunner):
             if mounted is None or await self.find_component("tool", name) is None:
                 raise NotFoundError(f"Unknown tool: {name!r}")
             mount, inner = mounted
-            return await mount.server.call_tool(inner, arguments)
+            result: ToolResult = await mount.server.call_tool(inner, arguments)
+            return result
         return await self._guard(f"Error calling tool {name!r}", ToolError, tool.run(arguments))
 
     async def read_resource(
@@ -573,22 +485,24 @@ class FastMCP(FacadeRunner):
         resource = await self.registry.find_admitted("resource", uri)
         if resource is not None:
             return await self._read(uri, resource, resource.read())
-        for template in self.registry.own["template"].values():
-            values = template.matches(uri) if self.registry.is_visible(template) else None
-            if values is not None:
-                if not await may_use(template):
-                    raise NotFoundError(f"Unknown resource: {uri!r}")
-                self.options.check_values(uri, template.security, values)
-                return await self._read(uri, template, template.read(values))
+        found = await self.registry.match_template(uri)
+        if found is not None:
+            template, values = found
+            if not await may_use(template):
+                raise NotFoundError(f"Unknown resource: {uri!r}")
+            self.options.check_values(uri, template.security, values)
+            return await self._read(uri, template, template.read(values))
         for mount in self.registry.mounts:
             inner = mount.to_inner("resource", uri)
             if inner is not None:
                 try:
-                    return await mount.server.read_resource(inner)
+                    result: ResourceResult = await mount.server.read_resource(inner)
                 except ResourceSecurityError:
                     raise
                 except NotFoundError:
                     continue
+                else:
+                    return result
         raise NotFoundError(f"Unknown resource: {uri!r}")
 
     async def _read(self, uri: str, source: Any, reading: Any) -> ResourceResult:
@@ -626,7 +540,8 @@ class FastMCP(FacadeRunner):
             if mounted is None:
                 raise NotFoundError(f"Unknown prompt: {name!r}")
             mount, inner = mounted
-            return await mount.server.render_prompt(inner, arguments)
+            given: PromptResult = await mount.server.render_prompt(inner, arguments)
+            return given
 
         async def render() -> PromptResult:
             rendered = prompt.render(arguments)

@@ -29,7 +29,6 @@ RENAMED_OPTIONS = {
 
 # Options that cannot be had, by what isthmus has in their place
 REFUSED_OPTIONS = {
-    "providers": "Server.add_provider",
     "transforms": "Server.include",
     "tool_transformations": "Server.include",
     "session_state_store": "Server(store=…)",
@@ -47,6 +46,7 @@ class ServerOptions:
         middleware: layers around messages.
         lifespan: called with the server, gives an async context manager.
         tools: tools and functions to offer.
+        providers: providers of further components.
         on_duplicate: what is done about a second component of a name.
         mask_error_details: unexpected exceptions are told without their text.
         strict_input_validation: ``"5"`` is no number.
@@ -65,6 +65,7 @@ class ServerOptions:
     middleware: Sequence[Any] = ()
     lifespan: Any = None
     tools: Sequence[Any] = ()
+    providers: Sequence[Any] = ()
     on_duplicate: Duplicates | None = None
     mask_error_details: bool | None = None
     strict_input_validation: bool = False
@@ -85,6 +86,7 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         self.middleware, self.tools = self.middleware or (), self.tools or ()
+        self.providers = self.providers or ()
         self.strict_input_validation = bool(self.strict_input_validation)
 
     @property

@@ -9,15 +9,18 @@ from pydantic import PrivateAttr
 from pydantic import ValidationError as PydanticError
 
 from isthmus.compat.fastmcp.components.content import load_types
-from isthmus.compat.fastmcp.components.functions import OfferedFunction, check_decorated
+from isthmus.compat.fastmcp.components.functions import (
+    DECORATED,
+    OfferedFunction,
+    check_decorated,
+    mark_function,
+)
 from isthmus.compat.fastmcp.exceptions import ToolError, ValidationError
 from isthmus.compat.fastmcp.tools.model import Tool, ToolResult
 from isthmus.compat.fastmcp.tools.output_schema import make_output_schema
 from isthmus.compat.fastmcp.utilities.json_schema import is_object_schema
 from isthmus.compat.fastmcp.utilities.tasks import read_task_config
 from isthmus.compat.fastmcp.utilities.types import NotSet
-
-DECORATED = "__fastmcp_options__"
 
 
 class FunctionTool(Tool):
@@ -120,7 +123,7 @@ def tool(name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> 
 
     def decorate(fn: Any) -> Any:
         check_decorated(fn, "tool")
-        setattr(getattr(fn, "__func__", fn), DECORATED, {"name": name, **options})
+        mark_function(fn, "tool", {"name": name, **options})
         return fn
 
     return decorate(name_or_fn) if callable(name_or_fn) else decorate

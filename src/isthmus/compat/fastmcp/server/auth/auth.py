@@ -117,15 +117,36 @@ class RefusedProvider(AuthProvider):
         refuse_provider(type(self).__name__)
 
 
+# What isthmus has in the place of a provider, and the page, by the beginning of the provider's name
+REPLACEMENTS = {
+    "GitHub": ("UpstreamLogin(GITHUB, …)", "github"),
+    "Google": ("UpstreamLogin(GOOGLE, …)", "google"),
+    "Azure": ("ENTRA", "entra"),
+    "Auth0": ("AUTH0", "auth0"),
+    "WorkOS": ("WORKOS", "workos"),
+    "AuthKit": ("WORKOS", "workos"),
+    "Keycloak": ("KEYCLOAK", "keycloak"),
+    "AWSCognito": ("COGNITO", "cognito"),
+    "Introspection": ("IntrospectionVerifier(…)", "external-providers"),
+    "OAuthProxy": ("AuthorizationServer(…) with UpstreamLogin(…)", "authorization-server"),
+    "OIDCProxy": ("AuthorizationServer(…) with UpstreamLogin(…)", "authorization-server"),
+    "OAuthProvider": ("AuthorizationServer(…)", "authorization-server"),
+    "InMemoryOAuth": ("AuthorizationServer(…)", "authorization-server"),
+}
+
+DEFAULT_REPLACEMENT = ("Server(auth=ResourceAuth(…))", "resource-server")
+
+
 def refuse_provider(name: str) -> NoReturn:
     """Say what isthmus has in the place of a provider.
 
     Raises:
         UsageError: always.
     """
+    found = (one for start, one in REPLACEMENTS.items() if name.startswith(start))
+    ours, page = next(found, DEFAULT_REPLACEMENT)
     raise UsageError(
-        f"fastmcp's {name} is not offered by isthmus.compat.fastmcp: use Server(auth=ResourceAuth(…)) of isthmus; see "
-        f"{GUIDE}"
+        f"fastmcp's {name} is not offered by isthmus.compat.fastmcp: use {ours} of isthmus; see docs/guide/auth-{page}.md"
     )
 
 
