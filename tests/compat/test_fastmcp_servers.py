@@ -311,3 +311,42 @@ async def test_a_tool_that_returns_questions_is_called_again_with_the_answers(mc
     async with OwnClient(mcp.server, revision=revision, elicit=answer) as client:
         result = await client.call_tool("order", {"item": "tea"})
     assert result.text == "first: 3 tea, ElicitResult"
+
+
+async def test_a_transformed_tool_takes_its_own_arguments_alone(mcp):
+    """Ours: names that it hides or renames are unknown to callers, and what is missing has its new name."""
+    from isthmus.compat.fastmcp.tools.tool_transform import ArgTransform
+
+    whole = Tool.from_function(lambda a, b=2: a * b, name="multiply")
+    changes = {"a": ArgTransform(name="value"), "b": ArgTransform(hide=True, default=3)}
+    mcp.add_tool(Tool.from_tool(whole, name="triple", transform_args=changes))
+
+    async with Client(mcp) as client:
+        assert (await client.call_tool("triple", {"value": 4})).content[0].text == "12"
+        with pytest.raises(ToolError, match=r"Got unexpected keyword argument\(s\): a"):
+            await client.call_tool("triple", {"a": 4})
+        with pytest.raises(ToolError, match=r"Missing required argument\(s\): value"):
+            await client.call_tool("triple", {})
+
+
+async def test_a_form_has_the_name_of_its_class(mcp):
+    """Ours: the schema of a question is that of the class that the program gave."""
+
+    @dataclass
+    class Info:
+        name: str
+
+    @mcp.tool
+    async def ask(ctx: Context) -> str:
+        answer = await ctx.elicit("Who?", Info)
+        return answer.data.name
+
+    asked = []
+
+    def answer(question):
+        asked.append(question)
+        return Accepted({"name": "Ada"})
+
+    async with OwnClient(mcp.server, revision="2025-11-25", elicit=answer) as client:
+        assert (await client.call_tool("ask")).text == "Ada"
+    assert asked[0].requested_schema["title"] == "Info"

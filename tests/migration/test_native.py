@@ -292,7 +292,7 @@ SNIPPETS = {
             ctx.log.info("greeting")
             return f"Hello {name}"
 
-        @mcp.resource("data://{kind}/{name}")
+        @mcp.resource("data://{kind}/{name}", blocking=False)
         def read(kind: str, name: str) -> str:
             return kind + name
 
@@ -305,7 +305,7 @@ SNIPPETS = {
             ("add", {"a": 1, "b": []}),
             ("name", {"name": "null"}),
             ("greet", {"name": "[1]"}),
-            ("read", "data://a/b%20c"),
+            ("read", "data://a/b"),
             ("get", "ask", {"topic": "a"}),
         ],
         head=MCP1 + "from mcp.types import ToolAnnotations\n",

@@ -83,7 +83,7 @@ class ItemJudge:
         context = self._check_parameters(function, kind)
         key = self._read_key(function, decorator, kind, given)
         added = self._judge_result(function, kind, given)
-        if function.asynchronous is None and self._library is Library.MCP1 and kind != "resource":
+        if function.asynchronous is None and self._library is Library.MCP1:
             added.append("blocking=False")  # mcp 1 runs what is not async on its event loop
         self._rewrite(decorator, call, kind, given, added)
         self._bodies.judge(function, context)

@@ -101,13 +101,14 @@ def _is_scalar(kind: Any) -> bool:
 
 def _describe_form(kind: Any) -> dict[str, Any]:
     schema = compress_schema(dereference_refs(TypeAdapter(kind).json_schema()))
-    schema.pop("title", None)
     return {key: one for key, one in schema.items() if key != "$defs"}
 
 
 def _make_single(kind: Any) -> ElicitationForm:
     model: Any = create_model("ScalarElicitationType", value=(kind, ...))
-    return ElicitationForm(_describe_form(model), kind, single=True)
+    shown = _describe_form(model)
+    shown.pop("title", None)  # the name of a class that the program does not know
+    return ElicitationForm(shown, kind, single=True)
 
 
 def _make_listed_choices(choices: list[Any]) -> ElicitationForm:

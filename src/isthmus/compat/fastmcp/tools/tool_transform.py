@@ -51,6 +51,7 @@ class ArgTransform:
 async def forward(**arguments: Any) -> ToolResult:
     """Call the tool that this one was made of, with arguments under their new names."""
     tool = _find_forwarded()
+    tool.check_names(arguments)
     return await tool.parent.run(tool.to_parent(arguments))
 
 
@@ -132,9 +133,24 @@ class TransformedTool(Tool):
                 passed.setdefault(key, one.default)
         return passed
 
+    def check_names(self, arguments: dict[str, Any]) -> None:
+        """See that arguments have the names that the tool is listed with.
+
+        Raises:
+            TypeError: one is unknown, or one is missing.
+        """
+        properties = self.parameters.get("properties", {})
+        unknown = sorted(arguments.keys() - properties.keys())
+        if unknown:
+            raise TypeError(f"Got unexpected keyword argument(s): {', '.join(unknown)}")
+        missing = sorted({*self.parameters.get("required", ())} - arguments.keys())
+        if missing:
+            raise TypeError(f"Missing required argument(s): {', '.join(missing)}")
+
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function around the other tool, or the other tool itself."""
         if self._function is None:
+            self.check_names(arguments)
             return await self.parent.run(self.to_parent(arguments))
         token = FORWARDED.set(self)
         try:
