@@ -118,11 +118,12 @@ class QueuedWork:
         after: hears how it ended, at once and in the store's thread: None, or the error.
 
     Attributes:
+        is_done: says whether works before it, in the same transaction, have done what it is for.
         result: what the work returned.
         error: why it was not done.
     """
 
-    __slots__ = ("after", "asked", "error", "future", "loop", "result", "work", "writes")
+    __slots__ = ("after", "asked", "error", "future", "is_done", "loop", "result", "work", "writes")
 
     def __init__(
         self,
@@ -140,6 +141,7 @@ class QueuedWork:
         self.loop = loop
         self.future = future
         self.after = after
+        self.is_done: Callable[[], bool] | None = None
         self.result: object = None
         self.error: BaseException | None = None
 
@@ -275,7 +277,10 @@ class Database:
         return f"{type(self).__name__}({self.path!r})"
 
     async def write(
-        self, work: Work[T], after: Callable[[BaseException | None], None] | None = None
+        self,
+        work: Work[T],
+        after: Callable[[BaseException | None], None] | None = None,
+        is_done: Callable[[], bool] | None = None,
     ) -> T:
         """Do something in a transaction; an exception undoes all of it.
 
@@ -285,13 +290,15 @@ class Database:
             work: what is to be done.
             after: hears, in the store's thread and before anything else is done there, that it was
                 committed (None), or why it was not.
+            is_done: says, in the store's thread, whether works before it in the same transaction have
+                done what it is for; it is left out then, and None returned.
 
         Raises:
             StoreLocked: another process has the file.
             StoreUnavailable: the file cannot be written.
             StoreUnusable: it is none of ours.
         """
-        return cast("T", await self._ask(work, writes=True, after=after))
+        return cast("T", await self._ask(work, writes=True, after=after, is_done=is_done))
 
     async def read(self, work: Work[T]) -> T:
         """As :meth:`write`, for work that changes nothing: what it changes is undone."""
@@ -338,15 +345,16 @@ class Database:
         *,
         writes: bool,
         after: Callable[[BaseException | None], None] | None = None,
+        is_done: Callable[[], bool] | None = None,
     ) -> object:
         asked = self._clock()
         if self.path == MEMORY_PATH:
             return self._at_once(QueuedWork(work, writes=writes, asked=asked, after=after))
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._put(
-            QueuedWork(work, writes=writes, asked=asked, loop=loop, future=future, after=after)
-        )
+        ask = QueuedWork(work, writes=writes, asked=asked, loop=loop, future=future, after=after)
+        ask.is_done = is_done
+        self._put(ask)
         try:
             return await future
         finally:
@@ -484,6 +492,8 @@ class Database:
     def _each(self, db: "sqlite3.Connection", asks: Iterable[QueuedWork]) -> None:
         """Do works one after the other: the failure of one undoes that one only."""
         for ask in asks:
+            if ask.is_done is not None and ask.is_done():
+                continue
             db.execute("SAVEPOINT work")
             try:
                 ask.do(db)

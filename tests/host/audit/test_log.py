@@ -6,8 +6,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from msgspec import structs
 
 from isthmus.auth.tokens.secret import Secret
+from isthmus.core.redaction.values import Redactor
 from isthmus.host.audit.log import AuditLog
 from isthmus.host.model.errors import AuditUnavailable
 from isthmus.host.model.row import AuditRow
@@ -33,6 +35,29 @@ async def test_an_intent_is_committed_when_it_returns(tmp_path, durability):
             found = other.execute("SELECT kind, call_id, server, object FROM event").fetchall()
 
     assert [("intent", "c1", "github", "create_issue")] == found
+
+
+class RefusingRedactor(Redactor):
+    """A redactor that fails at one text."""
+
+    def strip(self, value, pointers=()):
+        """Fail where it stands in a value."""
+        if "unreadable" in str(value):
+            raise ValueError("this cannot be redacted")
+        return super().strip(value, pointers)
+
+
+async def test_of_intents_that_are_written_together_each_hears_how_its_own_row_went(tmp_path):
+    """Ours: an intent whose batch was undone by the row of another is none, and nothing is done for it."""
+    async with open_audit_log(tmp_path, redactor=RefusingRedactor()) as log:
+        rows = [intent_row(f"c{number}") for number in range(4)]
+        rows[2] = structs.replace(rows[2], arguments={"a": "unreadable"})
+        ended = await asyncio.gather(*map(log.intent, rows), return_exceptions=True)
+        lines = await log.tail()
+
+    told = {row.call for row, error in zip(rows, ended, strict=True) if error is None}
+    assert told == {line.call for line in lines}
+    assert isinstance(ended[2], AuditUnavailable)
 
 
 @pytest.mark.covers("hostaudit.note.order")

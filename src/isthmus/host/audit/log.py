@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from isthmus.core.redaction.values import Redactor
-from isthmus.errors import UsageError
+from isthmus.errors import UsageError, copy_error
 from isthmus.host.audit.hash_chain import ChainVerdict, verify_chain
 from isthmus.host.audit.head_file import HeadUpdate
 from isthmus.host.audit.keys import AuditKeys
@@ -223,7 +223,12 @@ class AuditLog:
 
     async def _drain(self, entry: QueuedRow | None) -> None:
         drain = QueueDrain(self._waiting, self._writer.append, self._on_end, entry)
-        await self._await_store(self._state.database.write(drain.write_all, drain.on_end))
+        # of many who wait at once, the first one's drain takes the rows of all
+        await self._await_store(
+            self._state.database.write(drain.write_all, drain.on_end, lambda: not self._waiting)
+        )
+        if entry is not None and entry.error is not None:  # in another's drain
+            raise make_unavailable(entry.error) from copy_error(entry.error)
 
     @staticmethod
     async def _await_store(done: Coroutine[None, None, T]) -> T:
@@ -233,9 +238,7 @@ class AuditLog:
             # a file that is none of ours is both: nothing is done without a log
             if isinstance(error, UsageError) and not isinstance(error, StoreUnavailable):
                 raise
-            raise AuditUnavailable(
-                f"the audit log cannot be written, so nothing is done: {error}"
-            ) from error
+            raise make_unavailable(error) from error
 
     def _post(self) -> None:
         if self._posted:
@@ -288,6 +291,11 @@ class AuditLog:
         self._retrying = None
         if self._waiting:
             self._post()
+
+
+def make_unavailable(error: BaseException) -> AuditUnavailable:
+    """The error for what cannot be done, since its row cannot be written."""
+    return AuditUnavailable(f"the audit log cannot be written, so nothing is done: {error}")
 
 
 class AuditSettings(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
