@@ -8,7 +8,8 @@ import pytest
 from msgspec import Struct, structs
 
 from isthmus import Context, Server
-from isthmus.console.pages.form_fields import carry_blanks
+from isthmus.console.pages.form_fields import carry_blanks, make_blanks, read_blanks
+from isthmus.core.encoding import is_same_json
 from isthmus.host.model.interaction import Decision, QuestionTaker
 from support.console.console_browser import ASKS, ConsoledHost, parse_forms
 from support.event_loop import run_until
@@ -476,3 +477,21 @@ async def test_arguments_too_long_for_a_form_are_decided_as_they_are(verdict):
         assert 303 == status, text[-300:]
         await asyncio.wait([call], timeout=10)
         assert [what] * (verdict == "allow") == asked.bought
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "value"),
+    [
+        ({"type": "integer", "enum": [3, 5]}, "2", 5),
+        ({"type": "integer", "enum": [0, 1], "default": True}, "1", 0),
+        ({"type": "array", "items": {"enum": ["a"]}, "default": 1}, "", None),
+    ],
+)
+def test_a_form_of_odd_choices_is_shown_and_read(schema, field, value):
+    """Ours: a card that cannot be shown can be neither answered nor declined."""
+    whole = {"type": "object", "properties": {"x": schema}}
+    assert "".join(make_blanks(whole, {}))
+    content, fault = read_blanks(whole, {"field-0": field})
+    assert "" == fault
+    assert is_same_json({} if value is None else {"x": value}, content)
+    assert ({}, {}) == carry_blanks(whole, whole, {"field-0": ""})

@@ -133,6 +133,8 @@ def test_a_form_is_made_of_any_schema():
         {"anyOf": [{"type": "string"}, {"type": "integer"}]},
         {"type": ["string", "integer"]},
         {"type": 5, "enum": []},
+        {"type": [{}]},
+        {"type": {"a": 1}},
         {"type": "string", "maxLength": "x", "description": 5, "default": {"a": [1]}},
     ):
         fields = list_tool_fields({"type": "object", "properties": {"a": part}})

@@ -114,3 +114,27 @@ def test_a_number_is_a_choice_before_a_value_of_the_same_digits():
 def test_a_long_whole_number_keeps_its_digits():
     """Ours: a float has room for 53 bits."""
     assert 9007199254740993 == blank(type="number").read("9007199254740993")
+
+
+@pytest.mark.parametrize(
+    ("schema", "titles"),
+    [
+        ({"type": "integer", "enum": [3, 5]}, ["3", "5"]),
+        ({"type": "string", "enum": None}, []),
+        ({"type": "string", "enum": ["a", ["b"]]}, ["a", "b"]),
+        ({"type": "string", "enum": ["a", "b"], "enumNames": ["A"]}, ["a", "b"]),
+        ({"type": "string", "oneOf": [{"const": "a", "title": 7}, "b"]}, ["a"]),
+        ({"type": "boolean", "anyOf": 1.5}, []),
+        ({"type": "array", "items": ["a"], "default": 1}, []),
+    ],
+)
+def test_choices_are_made_of_whatever_a_server_sends(schema, titles):
+    """Ours: a form that nobody can open can be neither answered nor declined."""
+    assert titles == [one.title for one in blank(**schema).choices]
+    assert blank(**schema).question()
+
+
+def test_a_choice_among_numbers_is_a_number():
+    """Ours: outside the letter of the specification, and what some servers send."""
+    numbers = blank(type="integer", enum=[30, 2])
+    assert [30, 2, 30] == [numbers.read("1"), numbers.read("2"), numbers.read("30")]

@@ -24,9 +24,12 @@ _BOUND_PHRASES = (
 
 
 class FieldChoice(msgspec.Struct, frozen=True):
-    """One value of an enumeration, with its title."""
+    """One value of an enumeration, with its title.
 
-    value: str
+    Texts are what the specification has there; some servers have numbers.
+    """
+
+    value: Any
     title: str
 
 
@@ -55,8 +58,8 @@ class FormField:
         """Its type, which stands beside ``null`` where it may be left open."""
         kind = self.schema.get("type")
         if kind is None:
-            ways = self.schema.get("anyOf") or self.schema.get("oneOf") or ()
-            kind = [way.get("type") for way in ways]
+            ways = self.schema.get("anyOf") or self.schema.get("oneOf")
+            kind = [way.get("type") for way in _list_objects(ways)]
         named = [one for one in (kind if isinstance(kind, list) else [kind]) if one != "null"]
         return str(named[0] if named and named[0] else "string")
 
@@ -68,14 +71,19 @@ class FormField:
     @cached_property
     def choices(self) -> Sequence[FieldChoice]:
         """The choices, in the server's order; empty where anything can be typed."""
-        source = self.schema.get("items", {}) if self.many else self.schema
-        options = source.get("oneOf") or source.get("anyOf") or ()
-        titled = [
-            FieldChoice(o["const"], o.get("title", o["const"])) for o in options if "const" in o
-        ]
-        values = source.get("enum", ())
-        names = source.get("enumNames", values)
-        return titled or [FieldChoice(v, n) for v, n in zip(values, names, strict=False)]
+        source = self.schema.get("items") if self.many else self.schema
+        if not isinstance(source, Mapping):
+            return []
+        options = _list_objects(source.get("oneOf") or source.get("anyOf"))
+        titled = [_make_choice(o["const"], o.get("title")) for o in options if "const" in o]
+        if titled:
+            return titled
+        values, names = source.get("enum"), source.get("enumNames")
+        if not isinstance(values, list):
+            return []
+        if not isinstance(names, list) or len(names) != len(values):
+            names = [None for _ in values]
+        return [_make_choice(v, name) for v, name in zip(values, names, strict=True)]
 
     @property
     def default(self) -> Any:
@@ -84,9 +92,11 @@ class FormField:
 
     def explanation(self) -> list[str]:
         """The lines before the question: the description, then the choices by number."""
-        lines = [text for text in [self.schema.get("description")] if text]
+        described = self.schema.get("description")
+        lines = [described] if isinstance(described, str) and described else []
         for number, choice in enumerate(self.choices, 1):
-            also = f"  ({choice.value})" if choice.title != choice.value else ""
+            shown = format_answer(choice.value)
+            also = f"  ({shown})" if choice.title != shown else ""
             lines.append(f"  {number}. {choice.title}{also}")
         return lines
 
@@ -135,12 +145,12 @@ class FormField:
         self._check(value)
         return value
 
-    def _parse_choices(self, text: str) -> str | list[str]:
+    def _parse_choices(self, text: str) -> Any:
         parts = [part.strip() for part in text.split(",")] if self.many else [text]
         values = [self._find_choice(part) for part in parts]
         return values if self.many else values[0]
 
-    def _find_choice(self, text: str) -> str:
+    def _find_choice(self, text: str) -> Any:
         """A choice by its number, else by its value, else by its title: a value may be another one's number."""
         numbers = {str(number): choice for number, choice in enumerate(self.choices, 1)}
         found = [numbers[text]] if text in numbers else []
@@ -167,6 +177,15 @@ class FormField:
         validator = jsonschema_rs.validator_for(dict(self.schema), validate_formats=True)
         for error in validator.iter_errors(value):
             raise ValueError(error.message)
+
+
+def _list_objects(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list; none where a server has put something else there."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _make_choice(value: Any, title: Any) -> FieldChoice:
+    return FieldChoice(value, title if isinstance(title, str) else format_answer(value))
 
 
 def format_answer(value: Any) -> str:

@@ -109,7 +109,7 @@ def _find_kind(name: str, schema: Mapping[str, Any]) -> FieldKind:
             isinstance(longest, int) and longest > LONG_TEXT_CHARS
         )
         return "long" if long else "text"
-    if kind in {"integer", "number"}:
+    if kind in ("integer", "number"):  # no set: a server may write anything there
         return "number"
     if kind == "boolean":
         return "boolean"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from isthmus.cards.markup import Markup, Verbatim, element
+from isthmus.core.encoding import is_same_json
 from isthmus.core.form_fields import FormField, format_answer, list_fields
 from isthmus.core.text import show_invisible
 
@@ -69,8 +70,9 @@ def _make_select(blank: FormField, name: str, given: str | None) -> Markup:
     chosen = given
     if chosen is None and blank.default is not None:
         values = [one.value for one in blank.choices]
-        if blank.default in values:
-            chosen = str(values.index(blank.default) + 1)
+        at = _find_value(values, blank.default)
+        if at is not None:
+            chosen = str(at + 1)
         elif isinstance(blank.default, bool):
             chosen = format_answer(blank.default)
     options = [
@@ -80,12 +82,17 @@ def _make_select(blank: FormField, name: str, given: str | None) -> Markup:
     return element("select", {"id": name, "name": name, "aria-label": blank.title}, options)
 
 
+def _find_value(values: Sequence[Any], wanted: Any) -> int | None:
+    """The place of a value, which may be any JSON: true is not 1."""
+    return next((at for at, one in enumerate(values) if is_same_json(one, wanted)), None)
+
+
 def _list_ticks(blank: FormField, name: str, given: Mapping[str, str]) -> Iterator[Markup]:
     begun = any(key.startswith(f"{name}-") for key in given)
     default = blank.default if isinstance(blank.default, list) else []
     for at, one in enumerate(blank.choices, 1):
         field = f"{name}-{at}"
-        ticked = field in given if begun else one.value in default
+        ticked = field in given if begun else _find_value(default, one.value) is not None
         box: dict[str, str | int | bool | None] = {
             "type": "checkbox",
             "id": field,
@@ -166,12 +173,12 @@ def carry_blanks(
         placed = None if place is None else _place_written(place[1], place[0], written)
         if placed is not None:
             carried |= placed
-        elif any(written):
-            left[blank.title] = ", ".join(written)
+        elif any(one != "" for one in written):
+            left[blank.title] = ", ".join(map(format_answer, written))
     return carried, left
 
 
-def _list_written(blank: FormField, name: str, fields: Mapping[str, str]) -> list[str] | None:
+def _list_written(blank: FormField, name: str, fields: Mapping[str, str]) -> list[Any] | None:
     """The values that a blank was filled in with; None where it was not sent."""
     if blank.many and blank.choices:
         ticked = [one.value for at, one in enumerate(blank.choices, 1) if f"{name}-{at}" in fields]
@@ -187,25 +194,31 @@ def _list_written(blank: FormField, name: str, fields: Mapping[str, str]) -> lis
     return [text.replace("\r\n", "\n")]
 
 
-def _list_suggested(blank: FormField) -> list[str]:
+def _list_suggested(blank: FormField) -> list[Any]:
     default = blank.default
     if blank.many and blank.choices:
-        return [one.value for one in blank.choices if one.value in (default or ())]
+        given = default if isinstance(default, list) else []
+        return [one.value for one in blank.choices if _find_value(given, one.value) is not None]
     if blank.choices:
-        return [one.value for one in blank.choices if one.value == default] or [""]
+        at = _find_value([one.value for one in blank.choices], default)
+        return [""] if at is None else [blank.choices[at].value]
     return [_show_default(blank)]
 
 
-def _place_written(blank: FormField, name: str, written: Sequence[str]) -> dict[str, str] | None:
+def _place_written(blank: FormField, name: str, written: Sequence[Any]) -> dict[str, str] | None:
     """The fields of a blank that hold values; None where it cannot hold them."""
     if blank.choices:
-        values, chosen = [one.value for one in blank.choices], [one for one in written if one]
-        if not {*chosen} <= {*values} or (len(chosen) > 1 and not blank.many):
+        values = [one.value for one in blank.choices]
+        places = [_find_value(values, one) for one in written if one != ""]
+        if None in places or (len(places) > 1 and not blank.many):
             return None
+        numbers = [at + 1 for at in places if at is not None]
         if blank.many:
-            ticks = {f"{name}-{values.index(one) + 1}": "yes" for one in chosen}
+            ticks = {f"{name}-{number}": "yes" for number in numbers}
             return {f"{name}-shown": "yes", **ticks}
-        return {name: str(values.index(chosen[0]) + 1) if chosen else ""}
-    if len(written) != 1 or (blank.kind == "boolean" and written[0] not in {"", "y", "n"}):
+        return {name: str(numbers[0]) if numbers else ""}
+    if len(written) != 1 or not isinstance(written[0], str):
+        return None
+    if blank.kind == "boolean" and written[0] not in {"", "y", "n"}:
         return None
     return {name: written[0]}

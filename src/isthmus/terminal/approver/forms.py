@@ -278,5 +278,6 @@ class CheckboxField:
 
 def format_choice(choice: FieldChoice) -> Content:
     """A choice as a person reads it; no text of a server is read as markup."""
-    also = f" ({choice.value})" if choice.title != choice.value else ""
+    shown = format_answer(choice.value)
+    also = f" ({shown})" if choice.title != shown else ""
     return Content(show_invisible(f"{choice.title}{also}", line=True))
