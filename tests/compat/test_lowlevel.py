@@ -3,6 +3,7 @@
 import pytest
 
 from isthmus import Client
+from isthmus.errors import Refused
 
 pytestmark = pytest.mark.usefixtures("facades")
 
@@ -25,6 +26,10 @@ def make_server():
         for level in ("debug", "info"):
             await context.session.send_log_message(level, f"{name} {arguments}")
         return [types.TextContent(type="text", text=repr(context.meta))]
+
+    @server.read_resource()
+    async def read_resource(uri):
+        return f"{uri.scheme} {uri.path}"
 
     @server.set_logging_level()
     async def set_level(level):
@@ -64,3 +69,19 @@ async def test_every_level_is_sent_to_a_client_that_never_said_which_it_wants():
         await client.set_log_level("info")
         await client.call_tool("report", {})
         assert [one.level for one in heard] == ["debug", "info", "info"]
+
+
+async def test_a_resource_is_read_by_a_url():
+    """Façade of mcp 1.x: the answer has the URL's spelling, and what is no URL is refused."""
+    server = make_server()
+
+    @server.list_resources()
+    async def list_resources():
+        return []
+
+    async with Client(server.make_isthmus_server(), revision="2025-11-25") as client:
+        read = await client.read_resource("FILE:///x y.txt")
+        assert read.contents[0].uri == "file:///x%20y.txt"
+        assert read.contents[0].text == "file /x%20y.txt"
+        with pytest.raises(Refused, match="Invalid request parameters"):
+            await client.read_resource("no uri")

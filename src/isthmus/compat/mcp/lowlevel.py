@@ -396,9 +396,8 @@ class Server(Backend):
 
         def decorate(fn: Any) -> Any:
             async def handle(_: Any, params: Any) -> Any:
-                from pydantic import AnyUrl
-
-                return make_contents(params.uri, await fn(AnyUrl(params.uri)))
+                url = read_url(params.uri)
+                return make_contents(str(url), await fn(url))
 
             self._handlers["resources/read"] = handle
             return fn
@@ -509,6 +508,20 @@ def split_result(given: Any) -> tuple[list[Any], dict[str, Any] | None]:
 def make_error_result(text: str) -> Any:
     """The result of a tool that failed."""
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
+
+
+def read_url(uri: Any) -> Any:
+    """A URI as ``mcp`` 1.x has it: a URL, with a lower-case scheme, other than ASCII as percent escapes.
+
+    Raises:
+        MCPError: it is none.
+    """
+    from pydantic import AnyUrl, ValidationError
+
+    try:
+        return AnyUrl(str(uri))
+    except ValidationError as error:
+        raise MCPError(types.INVALID_PARAMS, "Invalid request parameters", "") from error
 
 
 def make_contents(uri: str, given: Any) -> Any:

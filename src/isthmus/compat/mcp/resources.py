@@ -14,7 +14,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     field_validator,
     model_validator,
     validate_call,
@@ -29,6 +28,7 @@ from isthmus.compat.functions import (
     is_async_callable,
 )
 from isthmus.compat.mcp.context import Context
+from isthmus.compat.mcp.lowlevel import read_url
 from isthmus.core.uri_template import UriTemplate
 
 TEXT_TYPES = ("text/", "application/json", "application/xml")
@@ -295,15 +295,12 @@ DOT_SEGMENTS = (".", "..")
 
 
 def spell_uri(uri: Any) -> str:
-    """A URI in the spelling of ``mcp`` 1.x: a lower-case scheme, other than ASCII as percent escapes.
+    """A URI in the spelling of ``mcp`` 1.x.
 
     Raises:
         MCPError: it is none.
     """
-    try:
-        return str(AnyUrl(str(uri)))
-    except ValidationError as error:
-        raise MCPError(types.INVALID_PARAMS, "Invalid request parameters", "") from error
+    return str(read_url(uri))
 
 
 def prepare_older_resource(resource: Any) -> None:
