@@ -16,13 +16,16 @@ from docsite.docstrings import convert_example, convert_inline  # noqa: E402 - s
 from docsite.meanings import OWN  # noqa: E402 - see above
 from docsite.signatures import abbreviate_type, split_union  # noqa: E402 - see above
 
+from support.heap import own_heap  # noqa: E402 - see above
+
 pytestmark = pytest.mark.timeout(90)
 
 
 @pytest.fixture(scope="module")
 def pages():
     """Every page of the reference."""
-    return make_api_pages(ROOT)
+    with own_heap():  # the collector would look at the syntax trees over and over
+        return make_api_pages(ROOT)
 
 
 def test_every_public_name_has_a_section(pages):

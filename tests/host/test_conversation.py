@@ -29,6 +29,7 @@ from isthmus.host.turns import (
     ToolRunning,
 )
 from isthmus.wire import TextContent, ToolResultContent, ToolUseContent
+from support.examples import count_examples
 from support.host.plain_host import PlainHost
 
 
@@ -407,7 +408,7 @@ ANSWERS = st.one_of(
 
 
 @pytest.mark.covers("hostchat.talk.whole")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(st.lists(ANSWERS, max_size=8), st.lists(st.integers(0, 12), min_size=1, max_size=4))
 def test_whatever_happens_the_history_is_one_that_a_provider_takes(script, stops):
     """Ours: turns alternate and every use has its result, wherever a turn was stopped."""

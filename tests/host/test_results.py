@@ -17,6 +17,7 @@ from isthmus.host.turns import ToolDone
 from isthmus.types import CallToolResult, ImageContent, ResourceLink, TextContent
 from isthmus.wire import Tool, ToolUseContent
 from support.client.small_server import SmallServer, text_result
+from support.examples import count_examples
 
 ME = "user:local"
 
@@ -47,7 +48,7 @@ def test_what_fits_is_passed_on_as_it_is():
     assert result is capped(result)
 
 
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 @given(st.text(min_size=400, max_size=3000), st.integers(300, 600))
 def test_the_whole_of_a_cut_text_is_behind_its_link(text, most):
     """Ours: nothing is lost, whatever characters the pages end between."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.migration.project import migrate_project
+from support.examples import count_examples
 
 MODULES = st.sampled_from(
     ["mcp", "mcp.types", "mcp.server", "mcp.server.fastmcp", "mcp_types", "fastmcp", "mcp_utils", "os", "mcp.nothing"]
@@ -79,7 +80,7 @@ NATIVE_STATEMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=count_examples(20), deadline=None)
 @given(st.booleans(), st.lists(NATIVE_STATEMENTS, max_size=5), st.sampled_from(["\n", "\r\n"]))
 def test_a_second_run_to_native_changes_nothing(has_server, statements, newline):
     """The native step is done once, whatever becomes native; and what is native parses."""
@@ -100,7 +101,7 @@ def migrate(text, *, native=False):
         return path.read_bytes().decode()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(make_program())
 def test_a_second_run_changes_nothing(text):
     """Migrating what is migrated gives the same bytes."""
@@ -108,7 +109,7 @@ def test_a_second_run_changes_nothing(text):
     assert migrate(once) == once
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(make_program())
 def test_all_but_imports_and_targets_is_the_same_program(text):
     """The new text parses, and its statements other than imports and strings are the old ones."""

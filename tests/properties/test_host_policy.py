@@ -12,11 +12,12 @@ from isthmus.host.policy.predicates import Predicate
 from isthmus.host.policy.rule import LAYERS, PolicyLayer, PolicyRule, RuleCondition, format_rules
 from isthmus.host.policy.rule_file import read_layers
 from isthmus.wire import UNSET, ToolAnnotations
+from support.examples import count_examples
 from support.host.policies import make_facts
 
 STRENGTH = {"allow": 2, "ask": 1, "deny": 0}
 LOOSE = ("default", "managed", "user")
-EXAMPLES = settings(max_examples=20, deadline=None)
+EXAMPLES = settings(max_examples=count_examples(20), deadline=None)
 
 some = st.sampled_from
 globs = st.lists(

@@ -11,6 +11,7 @@ from isthmus.host.providers.anthropic import Anthropic
 from isthmus.host.providers.openai_compatible import OpenAICompatible
 from isthmus.host.providers.provider import Completion, ProviderBroke
 from isthmus.wire import SamplingMessage, TextContent, Tool
+from support.examples import count_examples
 
 
 def events(*values):
@@ -107,7 +108,7 @@ BOTH = st.sampled_from([(chat, CHAT), (messages, MESSAGES)])
 
 
 @given(BOTH, st.lists(st.integers(0, 900), max_size=12))
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 def test_an_answer_does_not_depend_on_how_it_is_cut(kind, cuts):
     """We demand: deltas, tools and figures are the same, byte by byte or all at once."""
     make, data = kind
@@ -117,7 +118,7 @@ def test_an_answer_does_not_depend_on_how_it_is_cut(kind, cuts):
 
 
 @given(BOTH, st.floats(0, 1))
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 def test_part_of_an_answer_is_an_error(kind, share):
     """We demand: wherever a stream ends before its reason to stop, there is no answer."""
     make, data = kind

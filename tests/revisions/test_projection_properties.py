@@ -10,6 +10,7 @@ from msgspec import UNSET, structs
 from isthmus import wire
 from isthmus.revisions import METHODS, REVISIONS, Feature, Revision, accept, project
 from isthmus.wire.jsonrpc import encode
+from support.examples import count_examples
 from support.schemas import official, wire_values
 
 STAMP = {
@@ -23,7 +24,10 @@ FACTS = {wire.PROTOCOL_VERSION: MODERN.name, wire.CLIENT_CAPABILITIES: {}}
 each_revision = pytest.mark.parametrize("revision", REVISIONS, ids=str)
 each_sender = pytest.mark.parametrize("sender", ["client", "server"])
 many = settings(
-    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    max_examples=count_examples(40),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
 )
 
 

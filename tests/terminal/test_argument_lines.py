@@ -10,6 +10,7 @@ from isthmus.cards.lines import (
     pick_telling_argument,
 )
 from isthmus.host.model.interaction import CallAsked
+from support.examples import count_examples
 from support.host.waiting_host import TOOL, make_interaction
 
 
@@ -102,7 +103,7 @@ def test_an_edit_within_a_line_is_whole_twice():
     assert text.endswith("  | - a\n  | + b")
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.text(st.sampled_from('ab\n\r:"0123456789abcdef'), max_size=60), st.booleans())
 def test_nothing_of_a_text_is_lost(text, edit):
     """Ours: neither in an edit nor in a text of several lines."""

@@ -42,6 +42,7 @@ from isthmus.wire import (
     Tool,
     ToolAnnotations,
 )
+from support.examples import count_examples
 from support.host.waiting_host import TOOL, changed_tool, make_interaction
 
 PARAMS = CreateMessageParams(
@@ -239,7 +240,7 @@ def test_the_editable_part_of_each_question():
 
 
 @pytest.mark.covers("hostterminal.text.foreign")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=40))
 def test_no_text_of_others_makes_a_line_of_its_own(text):
     """Ours: whatever a server calls its things, each line is ours or stands behind a bar."""

@@ -8,9 +8,10 @@ from textual.app import App
 
 from isthmus.cards.lines import StyledLine
 from isthmus.terminal.approver.widgets import MAX_WRAPPED_CHARS, Detail, wrap_lines
+from support.examples import count_examples
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.text(st.sampled_from("ab |-\u00f6\u4e16\U0001f680"), max_size=200), st.integers(10, 60))
 def test_nothing_is_cut_and_nothing_is_wider_than_the_screen(text, width):
     """Ours: rows fit, and put together they are the text; what is added is its margin again."""

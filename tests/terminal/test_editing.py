@@ -12,6 +12,7 @@ from msgspec import UNSET
 from isthmus.cards.drafts import read_draft, to_editor_json
 from isthmus.core.text import show_invisible
 from isthmus.terminal.editing import edit_in_editor, find_editor
+from support.examples import count_examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),
@@ -22,7 +23,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(JSON)
 def test_json_in_the_editor_means_what_was_asked_and_hides_nothing(value):
     """Ours: marks that nobody sees are escaped, and closing the editor at once changes nothing."""

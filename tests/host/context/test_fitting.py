@@ -8,6 +8,7 @@ from isthmus.host.context.fitting import fit_pieces
 from isthmus.host.context.pieces import ContextPiece
 from isthmus.host.model.errors import ConfigError
 from isthmus.host.model.tokens import TokenEstimator, TokenVocabulary
+from support.examples import count_examples
 
 COUNTER = TokenEstimator()
 
@@ -43,7 +44,7 @@ PIECES = st.lists(
 
 
 @pytest.mark.covers("hostcontext.context.budget")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(PIECES, st.integers(0, 3000), st.sampled_from(["", "w5-1 w7"]))
 def test_the_budget_is_never_exceeded(pieces, budget, query):
     """Ours: by the counter that was chosen, frames included."""
@@ -54,7 +55,7 @@ def test_the_budget_is_never_exceeded(pieces, budget, query):
 
 
 @pytest.mark.covers("hostcontext.context.budget")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(PIECES, st.integers(0, 2500), st.integers(0, 2500), st.sampled_from([0.3, 0.5, 1.0]))
 def test_a_larger_budget_keeps_all_that_a_smaller_one_had(pieces, budget, more, share):
     """Ours: what was whole stays whole, and what was cut is there, at least as much of it."""
@@ -74,7 +75,7 @@ def test_a_larger_budget_keeps_all_that_a_smaller_one_had(pieces, budget, more, 
 
 
 @pytest.mark.covers("hostcontext.context.order")
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 @given(PIECES, st.integers(0, 3000), st.randoms())
 def test_the_order_of_the_candidates_does_not_matter(pieces, budget, random):
     """Ours: the same input gives the same context."""

@@ -14,6 +14,7 @@ from isthmus.host.supervisor.states import (
     RestartBackoff,
     next_state,
 )
+from support.examples import count_examples
 
 SIGNALS = sorted({signal for ways in TRANSITIONS.values() for signal in ways})
 WALKS = st.lists(st.sampled_from(SIGNALS), max_size=60)
@@ -53,7 +54,7 @@ def test_nothing_leaves_failed_quarantined_and_disabled_but_what_somebody_asks_f
         assert {state} == reachable(state, by_itself)
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(WALKS)
 def test_calls_go_out_only_after_it_was_opened_and_before_it_ended(signals):
     """Ours: a live state is entered by an answer, and left by every end."""
@@ -65,7 +66,7 @@ def test_calls_go_out_only_after_it_was_opened_and_before_it_ended(signals):
 
 
 @pytest.mark.covers("hostservers.start.one-end")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(WALKS)
 def test_each_start_comes_to_exactly_one_state(signals):
     """Ours: from connecting it goes in one step to a state that says what came of it."""
@@ -83,7 +84,7 @@ def test_every_outcome_of_a_start_has_a_signal_of_its_own():
 
 
 @pytest.mark.covers("hostservers.backoff.bounded")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(TIMES, st.floats(0, 1, exclude_max=True), st.booleans())
 def test_a_wait_is_never_longer_than_a_minute_and_grows_at_most_by_doubling(gaps, part, crash):
     """Ours: full jitter of half a second, doubled each time, up to sixty."""
@@ -97,7 +98,7 @@ def test_a_wait_is_never_longer_than_a_minute_and_grows_at_most_by_doubling(gaps
 
 
 @pytest.mark.covers("hostservers.crashloop.open")
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(TIMES)
 def test_the_circuit_opens_at_the_fifth_crash_within_a_minute_and_at_no_other(gaps):
     """Ours: five crashes in sixty seconds, counted over any of them."""
