@@ -1,7 +1,6 @@
 """The pages of ``docs/reference/``: those made from tables are current, the others are whole."""
 
 import ast
-import gc
 import importlib.util
 import re
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import isthmus.errors
+from support.heap import own_heap
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -63,18 +63,9 @@ def template(node):
     return None
 
 
-def syntax_tree(path):
-    """A module's syntax tree, made without a collection in between, at which this Python gives up."""
-    gc.disable()
-    try:
-        return ast.parse(path.read_text(encoding="utf-8"))
-    finally:
-        gc.enable()
-
-
 def said_by(path):
     """The messages of one file: who says them, and their words."""
-    for node in ast.walk(syntax_tree(path)):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -88,10 +79,11 @@ def said_by(path):
 @cache
 def messages():
     found = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        where = path.relative_to(SOURCE)
-        if where.parts[0] not in UNLISTED:
-            found += ((where, kind, text) for kind, text in said_by(path))
+    with own_heap():  # Python 3.11.7 gives up where a collection runs while a tree is made
+        for path in sorted(SOURCE.rglob("*.py")):
+            where = path.relative_to(SOURCE)
+            if where.parts[0] not in UNLISTED:
+                found += ((where, kind, text) for kind, text in said_by(path))
     return found
 
 

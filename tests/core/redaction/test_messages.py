@@ -145,7 +145,7 @@ def test_no_text_keeps_it_busy(text):
 @pytest.mark.parametrize("text", ["-eyJ", "eyJ-", "eyJhbGciOi", ".eyJ"])
 def test_a_text_that_looks_like_a_token_all_over_is_read_once(text):
     """Ours: what a tool logs may come from a client, and nobody else is served meanwhile."""
-    assert text * 500_000 == redact(text * 500_000)
+    assert text * 200_000 == redact(text * 200_000)
 
 
 @pytest.mark.parametrize(
