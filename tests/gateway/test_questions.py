@@ -75,7 +75,7 @@ async def test_what_a_legacy_server_asks_at_once_is_one_result(server):
         """Ask two things, the second one a little later."""
 
         async def ask_later():
-            for _ in range(100):
+            for _ in range(10):
                 await asyncio.sleep(0)
             return await ctx.sample("Which right?", max_tokens=20)
 
