@@ -22,10 +22,12 @@ from isthmus.compat.fastmcp.server.providers import (
     LocalProvider,
     Provider,
     ProxyProvider,
+    SkillProvider,
+    SkillsDirectoryProvider,
 )
 from isthmus.compat.fastmcp.server.proxy import FastMCPProxy
 from isthmus.compat.fastmcp.tools import Tool
-from isthmus.errors import UsageError
+from isthmus.errors import IsthmusError, UsageError
 
 
 def make_local():
@@ -241,6 +243,79 @@ async def test_other_servers_are_offered_by_providers():
         assert (await client.call_tool("b_far")).text == "from behind"
 
 
+def write_skill(root, name, text, **files):
+    """A folder with a skill."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(text)
+    for file, content in files.items():
+        (folder / f"{file}.md").write_text(content)
+
+
+async def test_skills_are_offered_as_resources(tmp_path):
+    """Ours: by a template or each, of several folders, the first of a name, and anew where that is asked for."""
+    write_skill(
+        tmp_path / "one", "pack", "---\nname: pack\ndescription: Pack it\n---\ntext", more="more"
+    )
+    write_skill(tmp_path / "two", "pack", "another")
+    write_skill(tmp_path / "two", "send", "# Send it")
+    (tmp_path / "one" / "pack" / "out.md").symlink_to(tmp_path / "two" / "send" / "SKILL.md")
+    roots = [tmp_path / "one", tmp_path / "two", tmp_path / "none"]
+    provider = SkillsDirectoryProvider(roots, reload=True, supporting_files="resources")
+    async with Client(FastMCP("shop", providers=[provider]).server) as client:
+        listed = {one.uri: one.description for one in await client.list_resources()}
+        more = (await client.read_resource("skill://pack/more.md")).contents[0].text
+        with pytest.raises(IsthmusError, match=r"escapes base|not found"):
+            await client.read_resource("skill://pack/out.md")
+        write_skill(tmp_path / "two", "late", "---\ndescription: at: last\n---\n")
+        late = [one.description for one in await client.list_resources() if "late/S" in one.uri]
+
+    assert listed == {
+        "skill://pack/SKILL.md": "Pack it",
+        "skill://pack/_manifest": "File listing for pack",
+        "skill://pack/more.md": "File from pack skill",
+        "skill://send/SKILL.md": "Send it",
+        "skill://send/_manifest": "File listing for send",
+    }
+    assert more == "more"
+    assert late == ["at: last"]
+
+
+async def test_files_of_a_skill_are_read_by_a_template(tmp_path):
+    """Ours: what leads out of the folder is not."""
+    write_skill(tmp_path, "pack", "text", more="more")
+    (tmp_path / "pack" / "out.md").symlink_to(tmp_path.parent)
+    async with Client(FastMCP("x", providers=[SkillProvider(tmp_path / "pack")]).server) as client:
+        assert [one.uri for one in await client.list_resources()] == [
+            *("skill://pack/SKILL.md", "skill://pack/_manifest")
+        ]
+        assert (await client.read_resource("skill://pack/more.md")).contents[0].text == "more"
+        for path in ("out.md", "%2e%2e/secret", "none.md", "..%2f..%2fsecret"):
+            with pytest.raises(IsthmusError):
+                await client.read_resource(f"skill://pack/{path}")
+
+
+def test_a_folder_without_a_skill_is_refused(tmp_path):
+    """Ours: in the words of fastmcp."""
+    with pytest.raises(FileNotFoundError, match="Main skill file not found"):
+        SkillProvider(tmp_path)
+    with pytest.raises(FileNotFoundError, match="Skill directory not found"):
+        SkillProvider(tmp_path / "none")
+
+
+def test_skills_of_programs_are_where_they_keep_them(monkeypatch, tmp_path):
+    """Ours: in the user's home folder."""
+    from isthmus.compat.fastmcp.server.providers import skills
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_skill(tmp_path / ".claude" / "skills", "pack", "text")
+
+    assert [*skills.ClaudeSkillsProvider()._skills] == ["pack"]
+    assert [*skills.GooseSkillsProvider()._skills] == []
+    with pytest.raises(AttributeError, match="no attribute 'NoSkillsProvider'"):
+        _ = skills.NoSkillsProvider
+
+
 async def connect():
     return FastMCPClient(FastMCP("x"))
 
@@ -254,6 +329,7 @@ REFUSED = {
     "guard after": lambda: FastMCPProxy(FastMCPClient(FastMCP("x"))).add_middleware(
         AuthMiddleware(require_scopes("x"))
     ),
+    "skills of the protocol": lambda: SkillsDirectoryProvider((), experimental_skills=True),
     "async factory": lambda: FastMCPProxy(client_factory=connect),
     **{
         f"factory by {find.__name__}": lambda find=find: FastMCPProxy(
@@ -284,9 +360,5 @@ def test_names_of_providers_stand_where_the_library_has_them(facades):
     assert [Named, Mounted, Files, Proxy, Proxied] == [
         *(LocalProvider, FastMCPProvider, FileSystemProvider, FastMCPProxy, ProxyProvider)
     ]
-    with pytest.raises(ImportError, match=r"isthmus\.Server\.add_skills"):
-        from fastmcp.server.providers.skills import SkillsDirectoryProvider
-    with pytest.raises(ImportError, match=r"isthmus\.Server\.add_skills"):
-        from fastmcp.server.providers import SkillsDirectoryProvider  # noqa: F401 - there is none
     with pytest.raises(ImportError, match=r"isthmus\.Server\.from_openapi"):
         from fastmcp.server.providers.openapi import RouteMap  # noqa: F401 - same

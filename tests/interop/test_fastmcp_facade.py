@@ -53,6 +53,13 @@ READS = [
     "nobody://x",
     "data://given/provided",
     "data://given/x/of",
+    "skill://refunds/SKILL.md",
+    "skill://refunds/_manifest",
+    "skill://refunds/templates/refunded.md",
+    "skill://refunds/templates",
+    "skill://refunds/none.md",
+    "skill://refunds/../../hello.py",
+    "skill://refunds/%2E%2E/%2E%2E/hello.py",
 ]
 
 PROMPTS = [

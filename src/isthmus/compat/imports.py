@@ -57,6 +57,12 @@ MOVED = {
         f"{FASTMCP}.server.auth.providers",
     ),
     "fastmcp.server.providers.base": f"{FASTMCP}.server.providers.component_provider",
+    **{
+        f"fastmcp.server.providers.skills.{name}": f"{FASTMCP}.server.providers.skills"
+        for name in (
+            *("skill_provider", "directory_provider", "claude_provider", "vendor_providers"),
+        )
+    },
     "fastmcp.server.providers.proxy": f"{FASTMCP}.server.proxy",
     "fastmcp.server.providers.fastmcp_provider": f"{FASTMCP}.server.providers.servers",
     **dict.fromkeys(
@@ -126,10 +132,6 @@ REPLACEMENTS = {
     "fastmcp.client": "isthmus.Client",
     "fastmcp.Client": "isthmus.Client",
     "fastmcp.server.auth": "isthmus.auth.ResourceAuth",
-    "fastmcp.server.providers.skills": "isthmus.Server.add_skills",
-    "fastmcp.server.providers.SkillsDirectoryProvider": "isthmus.Server.add_skills",
-    "fastmcp.server.providers.SkillProvider": "isthmus.Server.add_skills",
-    "fastmcp.server.providers.ClaudeSkillsProvider": "isthmus.Server.add_skills",
     "fastmcp.server.providers.openapi": "isthmus.Server.from_openapi",
     "fastmcp.server.providers.OpenAPIProvider": "isthmus.Server.from_openapi",
     "fastmcp.server.providers": "isthmus.Server.add_provider",

@@ -1,5 +1,6 @@
 """Tour of fastmcp in one program: run under the library itself and under the façade, with the same answers."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from fastmcp import Context, FastMCP
@@ -7,6 +8,7 @@ from fastmcp.dependencies import Depends
 from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import Middleware, MiddlewareContext
 from fastmcp.server.providers import LocalProvider
+from fastmcp.server.providers.skills import SkillsDirectoryProvider
 from fastmcp.tools import Tool
 from fastmcp.tools.tool_transform import ArgTransform
 from fastmcp.utilities.types import Image
@@ -177,6 +179,8 @@ def ask_provided(topic: str) -> str:
 
 
 mcp.add_provider(provider, namespace="given")
+SKILLS = Path(__file__).parents[3] / "examples" / "skills"
+mcp.add_provider(SkillsDirectoryProvider(SKILLS))
 
 if __name__ == "__main__":
     mcp.run()

@@ -7,6 +7,9 @@ _PROVIDERS = "isthmus.compat.fastmcp.server.providers"
 _HOMES = {
     "Provider": f"{_PROVIDERS}.component_provider",
     "LocalProvider": f"{_PROVIDERS}.local_provider",
+    **dict.fromkeys(
+        ("ClaudeSkillsProvider", "SkillProvider", "SkillsDirectoryProvider"), f"{_PROVIDERS}.skills"
+    ),
     "FileSystemProvider": f"{_PROVIDERS}.filesystem",
     **dict.fromkeys(("FastMCPProvider", "ProxyProvider"), f"{_PROVIDERS}.servers"),
 }
