@@ -91,6 +91,22 @@ async def test_something_else_than_the_page_offers_is_refused():
 # Tools
 
 
+@pytest.mark.parametrize(
+    ("page", "after"),
+    [("/console/servers/shop", "/console/servers/shop"), ("https://evil.example/x", "/console/"),
+     ("/console/none", "/console/")],
+)  # fmt: skip
+async def test_a_chosen_theme_leaves_a_person_on_the_page(page, after):
+    """Ours: the form names its page, and leads to pages of the console only."""
+    async with WatchedHost() as watched:
+        answer = await watched.browser.get("/console/servers/shop")
+        form = next(one for one in answer.page.forms if one.action == "/console/theme")
+        sent = await watched.browser.send("POST", form.action, form.fields | {"page": page})
+
+    assert form.fields["page"] == "/console/servers/shop"
+    assert sent.headers["location"] == after
+
+
 async def test_a_tool_is_tried_and_its_result_is_shown_whole():
     """Ours: the form is made from the schema, the call goes through the host, the result is text."""
     async with WatchedHost() as watched:

@@ -127,7 +127,7 @@ async def test_another_user_is_refused(control, tmp_path, monkeypatch):
 @pytest.mark.covers("hostaudit.control.second-host")
 async def test_a_second_host_on_the_same_state_is_refused(control, small, tmp_path):
     """Ours: with what to do; the first one stays as it is."""
-    with pytest.raises(HostRuns, match="attach to it, stop it"):
+    with pytest.raises(HostRuns, match="attach to it \\(isthmus host --attach\\), stop it"):
         async with Control(small, tmp_path):
             pass
     async with AttachedHost(tmp_path) as view:

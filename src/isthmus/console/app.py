@@ -292,7 +292,7 @@ class Console:
         if theme not in THEMES:
             raise RequestRefused("There is no such theme.")
         cookie = self._cookies.set(THEME_COOKIE, Secret(theme), 365 * 24 * 3600)
-        return PageRedirect(asked.link(), (cookie,))
+        return PageRedirect(find_page(asked, asked.fields.get("page", "")), (cookie,))
 
     # Pages
 
@@ -418,3 +418,12 @@ async def wait_until_left(receive: Receive) -> None:
     """Wait until a browser has closed its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+def find_page(asked: ConsoleRequest, path: str) -> str:
+    """The path of a page of this console; that of the Inbox where a form names anything else."""
+    from urllib.parse import unquote  # slow to import
+
+    segments = tuple(map(unquote, split_path(path.removeprefix(asked.prefix))))
+    ours = path.startswith(f"{asked.prefix}/") and any(find_route("GET", segments))
+    return asked.link(*segments) if ours else asked.link()

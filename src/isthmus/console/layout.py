@@ -178,6 +178,9 @@ def _make_visitor_part(request: ConsoleRequest) -> Markup:
     switch = request.make_form(
         request.link("theme"),
         element("input", {"type": "hidden", "name": "theme", "value": after}),
+        element(
+            "input", {"type": "hidden", "name": "page", "value": request.link(*request.segments)}
+        ),
         element("button", {"type": "submit", "class": "plain"}, f"Theme: {theme}"),
     )
     leave = request.make_form(

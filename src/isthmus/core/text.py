@@ -108,6 +108,11 @@ def show_invisible(text: str, *, line: bool = False) -> str:
     return text.translate(_SHOW_IN_LINE_TABLE if line else _SHOW_TABLE)
 
 
+def format_count(count: int, noun: str) -> str:
+    """A number of things: ``1 tool``, ``2 tools``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def find_mixed_scripts(text: str) -> str:
     """Find the scripts with look-alike letters that a name mixes; empty where it has one only.
 

@@ -28,6 +28,7 @@ from isthmus.console.drawing.page_parts import (
 )
 from isthmus.console.pages.traffic import draw_calls
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
+from isthmus.core.text import format_count
 from isthmus.errors import IsthmusError
 from isthmus.host.model.view import ServerDo, ServerStatus, ToolState, TrafficQuery
 
@@ -241,11 +242,11 @@ def _draw_status(status: ServerStatus) -> Markup:
             draw_block(rest) if rest else NOTHING,
         )
     has = ", ".join(
-        f"{count} {what}"
+        format_count(count, what)
         for what, count in (
-            ("tools", status.tools),
-            ("resources", status.resources),
-            ("prompts", status.prompts),
+            ("tool", status.tools),
+            ("resource", status.resources),
+            ("prompt", status.prompts),
         )
         if count is not None
     )
@@ -256,8 +257,8 @@ def _draw_status(status: ServerStatus) -> Markup:
         ("has", has),
         ("running calls", str(status.in_flight)),
         ("connections", str(status.connections or "")),
-        ("restarted", f"{status.restarts} times" if status.restarts else ""),
-        ("violations", f"{status.strikes} times" if status.strikes else ""),
+        ("restarted", format_count(status.restarts, "time") if status.restarts else ""),
+        ("violations", format_count(status.strikes, "time") if status.strikes else ""),
         ("trust", status.trust),
         ("process", str(status.pid or "")),
         ("since", draw_time(status.since)),

@@ -524,5 +524,6 @@ def lock_state(path: Path) -> int:
         return held
     os.close(held)
     raise HostRuns(
-        f"a host runs on {path.parent} already: attach to it, stop it, or choose another state folder"
+        f"a host runs on {path.parent} already: attach to it (isthmus host --attach), stop it, or choose another "
+        "state folder (--state)"
     )

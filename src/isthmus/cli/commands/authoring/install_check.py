@@ -8,6 +8,7 @@ from typing import Any
 from isthmus.cli.output import print_line, print_note
 from isthmus.cli.targets import CliTarget
 from isthmus.cli.terminal_client import ConnectOptions, TerminalClient
+from isthmus.core.text import format_count
 from isthmus.errors import AuthError, IsthmusError
 from isthmus.host.config.clients import CLIENTS, NewServer, make_input_id
 from isthmus.host.config.forms import BadMember
@@ -67,7 +68,7 @@ async def check_entry(
         )
         raise
     shown = ", ".join(tools[:MAX_SHOWN_TOOLS]) + (", …" if len(tools) > MAX_SHOWN_TOOLS else "")
-    number = "1 tool" if len(tools) == 1 else f"{len(tools)} tools"
+    number = format_count(len(tools), "tool")
     print_line(f"{title}: {server.name} works: {number}{f': {shown}' if tools else ''}")
 
 

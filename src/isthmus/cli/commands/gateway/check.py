@@ -10,6 +10,7 @@ from msgspec import Struct
 from isthmus.cli.commands.policy import collect_labels
 from isthmus.cli.exit_codes import Exit
 from isthmus.cli.output import print_json, print_line
+from isthmus.core.text import format_count
 from isthmus.errors import CapabilityMissing, IsthmusError, UsageError
 from isthmus.gateway.loops import GatewayMark, extend_trail, passing_on
 from isthmus.host.catalog.names import Viewer, make_namespace
@@ -125,7 +126,7 @@ async def check_gateway(
 
 def describe_row(row: CheckRow) -> str:
     """A row as a line."""
-    parts = [row.revision, "" if row.tools is None else f"{row.tools} tools"]
+    parts = [row.revision, "" if row.tools is None else format_count(row.tools, "tool")]
     parts += [f"{row.step}: {row.text}" if row.step else row.text, row.place and f"({row.place})"]
     return f"{row.verdict:8} {row.subject}: {' '.join(part for part in parts if part)}".rstrip(": ")
 
