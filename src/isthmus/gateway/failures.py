@@ -7,16 +7,20 @@ way is an error of the request, with a code that says whether it may be tried ag
 from typing import Any
 
 from isthmus.errors import (
+    AuthError,
     CallTimedOut,
     CapabilityMissing,
     ConnectFailed,
     ConnectionLost,
+    HttpRefused,
     IsthmusError,
     Misbehaved,
     Refuse,
     Refused,
+    TooManyRounds,
 )
 from isthmus.host.model.errors import (
+    AccountRequired,
     BadArguments,
     Denied,
     Exhausted,
@@ -25,11 +29,22 @@ from isthmus.host.model.errors import (
     Unknown,
     UserDeclined,
 )
-from isthmus.revisions.codes import FORBIDDEN_CODE, LIMITED_CODE, UNAVAILABLE_CODE
+from isthmus.revisions.codes import (
+    FORBIDDEN_CODE,
+    LIMITED_CODE,
+    UNAUTHENTICATED_CODE,
+    UNAVAILABLE_CODE,
+)
 from isthmus.wire import CallToolResult, TextContent
 
 RETRY_AFTER_MS = 2_000
 CAPABILITY_CODE = -32021
+
+# what a server says of the connection to the gateway, and nothing of that to the gateway's client: a
+# client would choose another revision, log in, or open pages that nobody has looked at
+CODES_OF_CONNECTIONS = frozenset(
+    {-32700, -32600, -32601, -32020, -32022, -32042, UNAUTHENTICATED_CODE}
+)
 
 # failures of a tool call that its model is told of as the result of the call
 TOLD_AS_RESULT = (Denied, BadArguments, OutcomeUnknown, UserDeclined)
@@ -46,7 +61,7 @@ def make_refusal(error: IsthmusError, server: str) -> Refuse:
     """The refusal of a request, for whatever the host or the server behind made of it."""
     if isinstance(error, Refuse):
         return error
-    if isinstance(error, Refused):
+    if isinstance(error, Refused) and error.code not in CODES_OF_CONNECTIONS:
         return Refuse(error.code, error.message, error.data)
     code = -32603
     data: dict[str, Any] | None = None
@@ -63,11 +78,25 @@ def make_refusal(error: IsthmusError, server: str) -> Refuse:
         code, data = LIMITED_CODE, None if wait is None else {"retryAfterMs": int(wait * 1000) + 1}
     elif isinstance(error, ServerUnavailable | ConnectFailed) or is_unsent(error):
         code, data = UNAVAILABLE_CODE, {"server": server, "retryAfterMs": RETRY_AFTER_MS}
-    elif isinstance(error, CallTimedOut):
-        return Refuse(code, f"The server {server!r} did not answer in time", data)
-    elif isinstance(error, Misbehaved):
-        return Refuse(code, f"The server {server!r} is at fault: {error}", data)
-    return Refuse(code, str(error), data)
+    return name_faulty_server(error, server) or Refuse(code, str(error), data)
+
+
+def name_faulty_server(error: IsthmusError, server: str) -> Refuse | None:
+    """The refusal for a failure that is the server's: it has the server's name, and not its address."""
+    if isinstance(error, CallTimedOut):
+        return Refuse(-32603, f"The server {server!r} did not answer in time")
+    if isinstance(error, AuthError) and not isinstance(error, AccountRequired):
+        # what has to be done is for whoever runs the gateway, who reads it in the server's state
+        return Refuse(
+            -32603, f"The server {server!r} wants a login: whoever runs this gateway can log in"
+        )
+    if isinstance(error, HttpRefused):
+        return Refuse(
+            -32603, f"The server {server!r} is at fault: it answered with HTTP {error.status}"
+        )
+    if isinstance(error, Misbehaved | TooManyRounds | Refused):
+        return Refuse(-32603, f"The server {server!r} is at fault: {error}")
+    return None
 
 
 def is_unsent(error: Any) -> bool:
