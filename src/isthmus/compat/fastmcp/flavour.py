@@ -33,6 +33,11 @@ class Flavour:
         retries_causes: ``RetryMiddleware`` looks at what caused an exception.
         hides_cut_schemas: tools whose results ``ResponseLimitingMiddleware`` may cut are listed without output schemas.
         names_missing_scopes: ``AuthMiddleware`` says which scopes a caller lacks.
+        writes_values: the text of a result is the value in JSON, and not what its annotation makes of it.
+        describes_lists: a plain ``list`` or ``tuple`` as annotation has an output schema.
+        spells_urls: resources are found and answered by their URIs as URLs are spelt.
+        reads_json: an argument of a prompt is read as JSON where that fits, and else as it is.
+        names_types: the name of a ``File`` ends by its MIME type.
         prompt_note: what arguments of prompts that are no text say of themselves.
     """
 
@@ -59,6 +64,11 @@ class Flavour:
     translates_subclasses: bool = True
     retries_causes: bool = True
     hides_cut_schemas: bool = True
+    writes_values: bool = False
+    describes_lists: bool = False
+    spells_urls: bool = False
+    reads_json: bool = False
+    names_types: bool = False
     names_missing_scopes: bool = True
     prompt_note: str = "Provide a value matching the following JSON schema: {schema}. Encode non-string values as JSON."
 
@@ -79,6 +89,11 @@ FASTMCP3 = replace(
     refuses_calls=False,
     translates_subclasses=False,
     hides_cut_schemas=False,
+    writes_values=True,
+    describes_lists=True,
+    spells_urls=True,
+    reads_json=True,
+    names_types=True,
     names_missing_scopes=False,
     prompt_note="Provide as a JSON string matching the following schema: {schema}",
 )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pydantic import PrivateAttr, TypeAdapter
@@ -99,13 +100,24 @@ def make_prompt_arguments(function: OfferedFunction) -> list[PromptArgument]:
 
 
 def _read_argument(name: str, value: Any, annotation: Any) -> Any:
-    """The text of an argument as its type: as it is where that is text, else as JSON.
+    """The text of an argument as its type.
 
     Raises:
-        PromptError: it is neither.
+        PromptError: it fits neither as it is nor as JSON.
     """
     if annotation is None or not isinstance(value, str):
         return value
+    try:
+        return (_read_json if FLAVOUR.reads_json else _read_text)(value, annotation)
+    except ValueError as error:
+        raise PromptError(
+            f"Could not convert argument '{name}' with value '{value}' to expected type {annotation}. "
+            f"Error: {error}"
+        ) from error
+
+
+def _read_text(value: str, annotation: Any) -> Any:
+    """A text as a type: as it is where that is text, else as JSON."""
     adapter = TypeAdapter(annotation)
     try:
         read = adapter.validate_python(value)
@@ -115,13 +127,19 @@ def _read_argument(name: str, value: Any, annotation: Any) -> Any:
         return read
     try:
         return adapter.validate_json(value)
-    except ValueError as error:
-        if read is not None:
-            return read
-        raise PromptError(
-            f"Could not convert argument '{name}' with value '{value}' to expected type {annotation}. "
-            f"Error: {error}"
-        ) from error
+    except ValueError:
+        if read is None:
+            raise
+        return read
+
+
+def _read_json(value: str, annotation: Any) -> Any:
+    """A text as a type: as JSON where that fits, else as it is; ``str`` always as it is."""
+    adapter = TypeAdapter(annotation)
+    if annotation is not str:
+        with suppress(ValueError):
+            return adapter.validate_json(value)
+    return adapter.validate_python(value)
 
 
 def prompt(name_or_fn: Any = None, *, name: str | None = None, **options: Any) -> Any:

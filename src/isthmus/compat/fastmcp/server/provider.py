@@ -167,14 +167,15 @@ class FacadeProvider:
         return written
 
     async def _read_resource(self, params: Any) -> Wire:
+        uri = spell_url(params.uri) if FLAVOUR.spells_urls else params.uri
         try:
-            result = await self._facade.read_resource(params.uri)
+            result = await self._facade.read_resource(uri)
         except (NotFoundError, DisabledError) as error:
-            text = FLAVOUR.missing_text.format(uri=params.uri)
+            text = FLAVOUR.missing_text.format(uri=uri)
             raise Refuse(FLAVOUR.missing_code, text, {"uri": params.uri}) from error
         except FastMCPError as error:
             raise Refuse(FLAVOUR.failed_code, str(error)) from error
-        written: Wire = result.to_wire(params.uri)
+        written: Wire = result.to_wire(uri)
         return written
 
     async def _get_prompt(self, params: Any) -> Wire:
@@ -233,6 +234,21 @@ def inline_schemas(component: Any) -> Any:
         if isinstance(schema := getattr(component, name, None), dict) and "$defs" in schema
     }
     return component.model_copy(update=changes) if changes else component
+
+
+def spell_url(uri: str) -> str:
+    """A URI as a URL is spelt: its scheme in lower case, other than ASCII as percent escapes.
+
+    Raises:
+        Refuse: it is none.
+    """
+    from pydantic import AnyUrl
+    from pydantic import ValidationError as InvalidUrl
+
+    try:
+        return str(AnyUrl(uri))
+    except InvalidUrl as error:
+        raise Refuse(-32602, "Invalid request parameters", "") from error
 
 
 def name_unknown(kind: str, name: str) -> str:

@@ -189,7 +189,9 @@ class Tool(FastMCPComponent):
                 f"Could not serialize the return value of tool {self.name!r} for its output schema: {error}. If this "
                 f"is unexpected, set the tool's output_schema to None to disable automatic serialization."
             ) from error
-        content = to_blocks(value if blocks else self._write(plain))
+        content = to_blocks(
+            value if blocks else self._write(value if FLAVOUR.writes_values else plain)
+        )
         if self.output_schema is None:
             return ToolResult(content, plain if isinstance(plain, dict) else None)
         if self.output_schema.get(WRAP_KEY):

@@ -74,8 +74,10 @@ def _describe_type(annotation: Any) -> dict[str, Any]:
 def _is_data(annotation: Any) -> bool:
     """Whether all parts of an annotation are data, and none is content or bytes."""
     origin = get_origin(annotation)
-    if annotation in (bytes, bytearray, list, tuple) or origin is type:
+    if annotation in (bytes, bytearray) or origin is type:
         return False
+    if annotation in (list, tuple):
+        return FLAVOUR.describes_lists
     if origin is Annotated:
         return _is_data(get_args(annotation)[0])
     if origin is not None:

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any, ClassVar
 
+from isthmus.compat.fastmcp.flavour import FLAVOUR
+
 NotSet: Any = ...
 NotSetT = type(...)
 
@@ -169,6 +171,8 @@ class File(MediaSource):
             return self.path.resolve().as_uri()
         ending = self._format.lower() if self._format else self._mime_type.split("/")[1]
         name = self._name or "resource"
+        if FLAVOUR.names_types:
+            return f"file:///{quote(name)}.{self._mime_type.split('/')[1]}"
         return f"file:///{quote(name if Path(name).suffix else f'{name}.{ending}')}"
 
     def to_resource_content(self, mime_type: str | None = None, annotations: Any = None) -> Any:
