@@ -122,6 +122,22 @@ async def test_rules_are_shown_with_their_hits():
     assert ">2<" in row
 
 
+async def test_hits_are_those_of_the_rule_in_its_layer():
+    """Ours: two layers have a rule of one id, and one of them decides."""
+    async with WatchedHost() as watched:
+        again = RULES.partition("[[rule]]\n")[2].partition("[[rule]]")[0].replace("allow", "ask")
+        narrow = again.replace('["look", "fail", "hang", "odd/name*"]', '"fail"')
+        layers = [*watched.host.core.pipeline.policy.layers]
+        layers += read_layers(f"[[rule]]\n{narrow}", "workspace")
+        watched.host.core.pipeline.policy = Policy(layers)
+        await watched.browser.get(POLICY)
+        await watched.call("look", what="it")
+        answer = await watched.browser.get(POLICY)
+
+    rows = [part.partition("</tr>")[0] for part in answer.body.split(">reads<")[1:]]
+    assert [">1<" in rows[0], ">0<" in rows[1]] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("tool", "effect", "rule"), [("look", "allow", "reads"), ("sell", "deny", "never")]
 )

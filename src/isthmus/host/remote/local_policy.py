@@ -131,7 +131,9 @@ class PolicyRequests:
         return structs.replace(told, file=member.path)
 
 
-def make_layer_line(layer: PolicyLayer, name: str, hits: Mapping[str, int]) -> PolicyLayerLine:
+def make_layer_line(
+    layer: PolicyLayer, name: str, hits: Mapping[tuple[str, str], int]
+) -> PolicyLayerLine:
     """A layer of rules, as a person is shown it."""
     return PolicyLayerLine(
         layer=name,
@@ -142,7 +144,7 @@ def make_layer_line(layer: PolicyLayer, name: str, hits: Mapping[str, int]) -> P
                 name=rule.id,
                 effect=rule.effect,
                 text=format_rules([rule]).strip(),
-                hits=hits.get(rule.id, 0),
+                hits=hits.get((layer.name, rule.id), 0),
             )
             for rule in layer.rules
         ),

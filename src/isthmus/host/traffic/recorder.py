@@ -10,7 +10,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import dropwhile, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,7 @@ from isthmus.host.model.events import (
     ServerMoved,
 )
 from isthmus.host.model.interaction import Interaction
+from isthmus.host.model.trace import Trace
 from isthmus.host.model.view import (
     MAX_QUERY_ROWS,
     CallRecord,
@@ -55,6 +56,8 @@ MAX_PRINCIPALS = 1_000
 MAX_CLIENTS = 20  # of one principal
 MAX_RULES = 4_096
 MAX_ARGUMENTS_BYTES = 64 * 1024  # of one call, as JSON
+RuleKey: TypeAlias = tuple[str, str]
+"""The layer of a rule, and its id."""
 DENIALS = frozenset({"Denied", "Quarantined", "UserDeclined"})
 CANCELLATIONS = frozenset({"CancelledError"})
 
@@ -139,7 +142,7 @@ class TrafficRecorder:
         self._messages = MessageRecorder(redactor, clock, self._find_lone_call, self._take_retry)
         self.fronts = FrontRouters(clock, self._messages.take_client, self._find_client_call)
         self._counts = TrafficCounts()
-        self._hits: Counter[str] = Counter()
+        self._hits: Counter[RuleKey] = Counter()
         self._callers: OrderedDict[str, CallerCounts] = OrderedDict()
 
     @property
@@ -211,8 +214,9 @@ class TrafficRecorder:
         self._join_client(attempt.id)
         call.add_step("rule", now, f"{trace.effect} by {trace.rule}: {trace.reason}")
         self._counts.count_decision(now, trace.rule, trace.effect)
-        if trace.rule in self._hits or len(self._hits) < MAX_RULES:
-            self._hits[trace.rule] += 1
+        rule = make_rule_key(trace)
+        if rule in self._hits or len(self._hits) < MAX_RULES:
+            self._hits[rule] += 1
 
     def _begin(self, attempt: Attempt, now: float) -> RecordedCall:
         """Begin a record; the oldest that is over makes room."""
@@ -365,8 +369,8 @@ class TrafficRecorder:
         """The figures of the last minutes."""
         return self._counts.summarize(self._clock(), minutes)
 
-    def count_hits(self) -> Mapping[str, int]:
-        """How often each rule decided since somebody watched first."""
+    def count_hits(self) -> Mapping[RuleKey, int]:
+        """How often each rule of each layer decided since somebody watched first."""
         return self._hits
 
     def count_running(self) -> Mapping[str, int]:
@@ -405,6 +409,11 @@ class TrafficRecorder:
             return False
         call.is_stopped = self._stopped.stop(id, call.task, by)
         return call.is_stopped
+
+
+def make_rule_key(trace: Trace) -> RuleKey:
+    """The layer and the id of the rule that decided: two layers may have rules of one id."""
+    return next((one.layer for one in trace.matches if one.rule == trace.rule), ""), trace.rule
 
 
 def name_outcome(event: AttemptEnded, *, stopped: bool) -> CallState:
