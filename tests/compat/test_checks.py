@@ -1,5 +1,7 @@
 """Checks of single components of servers that were written for fastmcp: whom one does not admit neither sees nor uses it."""
 
+import sys
+
 import pytest
 
 from isthmus import Client, Server
@@ -17,6 +19,7 @@ from isthmus.compat.fastmcp.server.middleware.caching import ResponseCachingMidd
 from isthmus.compat.fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
 from isthmus.compat.fastmcp.tools import Tool
 from isthmus.errors import IsthmusError, UsageError
+from isthmus.transports.command import Command
 from support.http.uvicorn_server import serve_uvicorn
 
 REVISIONS = ["2025-11-25", "2026-07-28"]
@@ -159,6 +162,24 @@ async def test_nobody_has_a_token_in_memory():
     assert await server.list_tools() == []
     with pytest.raises(NotFoundError):
         await server.call_tool("tell_secret")
+
+
+PROGRAM = """
+from isthmus.compat.fastmcp import FastMCP
+from isthmus.compat.fastmcp.server.auth import require_scopes
+from isthmus.compat.fastmcp.server.middleware import AuthMiddleware
+
+mcp = FastMCP("shop", middleware=[AuthMiddleware(require_scopes("admin"))])
+mcp.tool(lambda: "the secret", name="tell", auth=require_scopes("admin"))
+mcp.run()
+"""
+
+
+async def test_whoever_starts_a_server_may_use_all_of_it():
+    """Ours: checks do not apply over pipes, as under fastmcp."""
+    async with Client(Command(sys.executable, "-c", PROGRAM)) as client:
+        assert [one.name for one in await client.list_tools()] == ["tell"]
+        assert (await client.call_tool("tell")).text == "the secret"
 
 
 async def test_imported_components_keep_their_checks():

@@ -1,4 +1,4 @@
-"""A server of fastmcp whose components have checks of their own, over HTTP at the port that is given, or over pipes."""
+"""A server of fastmcp whose components have checks of their own, over HTTP at the port that is given."""
 
 import sys
 
@@ -14,8 +14,8 @@ TOKENS = {
     "admin": {"client_id": "eve", "scopes": ["read", "write", "admin"], "team": "a"},
 }
 
-kind, *rest = sys.argv[1:]
-mcp = FastMCP("checks", auth=StaticTokenVerifier(TOKENS) if rest else None)
+kind, port = sys.argv[1:]
+mcp = FastMCP("checks", auth=StaticTokenVerifier(TOKENS))
 if kind == "layer":
     mcp.add_middleware(AuthMiddleware(auth=restrict_tag("admin", scopes=["admin"])))
     mcp.add_middleware(AuthMiddleware(auth=[require_scopes("write"), require_scopes("read")]))
@@ -99,7 +99,4 @@ def deep_data() -> str:
 
 mcp.mount(inner, namespace="sub")
 
-if rest:
-    mcp.run("http", port=int(rest[0]), show_banner=False)
-else:
-    mcp.run(show_banner=False)
+mcp.run("http", port=int(port), show_banner=False)
