@@ -177,9 +177,9 @@ server.run()
 
 async def test_ten_thousand_tools_are_listed():
     """Ours: of ten servers, once they are known in less time than one of them took."""
-    host = Host(policy=make_policy(""))
+    host, wide = Host(policy=make_policy("")), make_wide_server(1_000)
     for number in range(10):
-        host.add(f"s{number}", make_wide_server(1_000))
+        host.add(f"s{number}", wide)
     gateway = Gateway(host, options=GatewayOptions(search="never"))
     async with gateway, Client(gateway.server) as user:
         assert 10_000 == len(await user.list_tools())
