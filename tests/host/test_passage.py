@@ -5,8 +5,8 @@ import pytest
 from isthmus.core.redaction.live_secrets import REDACTED
 from isthmus.host.approvals.hidden_values import restore_hidden
 from isthmus.host.model.errors import BadArguments
+from isthmus.host.model.facts import rate_risk
 from isthmus.host.pipeline.attempts_in_flight import AttemptsInFlight
-from isthmus.host.pipeline.passage import rate_risk
 from isthmus.wire import ToolAnnotations
 from support.host.policies import READS, make_attempt, make_facts
 

@@ -10,11 +10,17 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.entries import Labels
+from isthmus.host.model.interaction import Risk
 from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import AuditLine
 from isthmus.wire import ToolAnnotations
 
+READ_ACTIONS = frozenset(
+    {"resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel"}
+)
+GRAVE_ACTIONS = frozenset({"server.install", "tool.change", "context.share"})
 HINT_FIELDS = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
 
 
@@ -121,3 +127,18 @@ def restore_facts(line: AuditLine) -> Facts:
         attended=known.attended,
         assurance="second_person",
     )
+
+
+def rate_risk(attempt: Attempt, facts: Facts) -> Risk:
+    """Rate the risk of an attempt; the claims of a server count where it is trusted."""
+    if attempt.action in GRAVE_ACTIONS or (facts.chain and facts.target.egress):
+        return "high"
+    if attempt.action in READ_ACTIONS:
+        return "low"
+    hints = facts.annotations if facts.trust != "untrusted" else None
+    if hints is not None and hints.read_only_hint is True:
+        return "low"
+    if attempt.action == "tool.call":
+        harmless = hints is not None and hints.destructive_hint is False
+        return "medium" if harmless or not facts.target.egress else "high"
+    return "medium"

@@ -11,13 +11,13 @@ from isthmus.errors import Refused
 from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import ConnectRequired, Denied, OutcomeUnknown
 from isthmus.host.model.facts import Facts, record_facts
-from isthmus.host.model.interaction import Decision, Risk
 from isthmus.host.model.round_proof import RoundProof
 from isthmus.host.model.row import AuditRow, RowKind
 from isthmus.host.model.trace import Trace
 from isthmus.host.pipeline.acts.act import ActOutcome
 
 if TYPE_CHECKING:
+    from isthmus.host.model.interaction import Decision
     from isthmus.host.pipeline.runs import Run
     from isthmus.host.pipeline.servers import ResolvedServer
 
@@ -25,11 +25,6 @@ NO_FACTS = Facts()
 NO_TRACE = Trace(effect="deny", rule="")
 
 # they change nothing by themselves, whatever a server says
-READ_ACTIONS = frozenset(
-    {"resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel"}
-)
-
-GRAVE_ACTIONS = frozenset({"server.install", "tool.change", "context.share"})
 
 
 class Passage:
@@ -168,18 +163,3 @@ class Passage:
             policy=trace.policy,
             **more,
         )
-
-
-def rate_risk(attempt: Attempt, facts: Facts) -> Risk:
-    """Rate the risk of an attempt; the claims of a server count where it is trusted."""
-    if attempt.action in GRAVE_ACTIONS or (facts.chain and facts.target.egress):
-        return "high"
-    if attempt.action in READ_ACTIONS:
-        return "low"
-    hints = facts.annotations if facts.trust != "untrusted" else None
-    if hints is not None and hints.read_only_hint is True:
-        return "low"
-    if attempt.action == "tool.call":
-        harmless = hints is not None and hints.destructive_hint is False
-        return "medium" if harmless or not facts.target.egress else "high"
-    return "medium"

@@ -20,7 +20,7 @@ from isthmus.host.approvals.hidden_values import restore_hidden
 from isthmus.host.model.attempt import Action, Attempt, new_id
 from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDeclined
 from isthmus.host.model.events import AttemptBegan, HostEvents
-from isthmus.host.model.facts import Facts
+from isthmus.host.model.facts import Facts, rate_risk
 from isthmus.host.model.interaction import Decision, Interaction
 from isthmus.host.model.trace import ASSURANCES, Assurance, Trace, rank_assurance
 from isthmus.host.pipeline import attempt_events
@@ -29,7 +29,7 @@ from isthmus.host.pipeline.approved_calls import ApprovedCalls, make_denial
 from isthmus.host.pipeline.attempts_in_flight import AttemptsInFlight
 from isthmus.host.pipeline.later_rounds import add_approver, end_round, leave_out_counts
 from isthmus.host.pipeline.limits import CallLimits, ServerSlots
-from isthmus.host.pipeline.passage import Passage, rate_risk
+from isthmus.host.pipeline.passage import Passage
 from isthmus.host.pipeline.policy_in_force import PolicyInForce
 from isthmus.host.pipeline.runs import Runs, find_counted_rules
 from isthmus.host.policy.policy import Policy
