@@ -1,4 +1,4 @@
-"""Facts of an attempt: the circumstances that policy may look at besides the attempt itself.
+"""Facts of an attempt: the circumstances that policy may look at besides the attempt itself, and its risk.
 
 The audit log records them with a row, so that the attempt can be decided anew.
 """
@@ -17,6 +17,7 @@ from isthmus.host.model.trace import Assurance
 from isthmus.host.model.view import AuditLine
 from isthmus.wire import ToolAnnotations
 
+# they change nothing by themselves, whatever a server says
 READ_ACTIONS = frozenset(
     {"resource.read", "resource.subscribe", "prompt.get", "completion", "task.cancel"}
 )

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 NO_FACTS = Facts()
 NO_TRACE = Trace(effect="deny", rule="")
 
-# they change nothing by themselves, whatever a server says
-
 
 class Passage:
     """One attempt on its way: what is known of it so far.
