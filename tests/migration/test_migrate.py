@@ -42,6 +42,14 @@ def migrate(tmp_path):
             "import mcp.server.stdio\nx = mcp.server.stdio.stdio_server",
             "import isthmus.compat.mcp.stdio\nx = isthmus.compat.mcp.stdio.stdio_server",
         ),
+        (
+            "from fastmcp.tools import tool, Tool",
+            "from isthmus.compat.fastmcp.tools import tool, Tool",
+        ),
+        (
+            "from fastmcp.prompts import prompt",
+            "from isthmus.compat.fastmcp.prompts import prompt",
+        ),
         ("import mcp_types as t", "import isthmus.compat.types as t"),
         ("import os, mcp as m", "import os\nimport isthmus.compat.mcp as m"),
         ("import os; import mcp", "import os; import isthmus.compat.mcp"),
@@ -69,6 +77,28 @@ def test_comments_in_a_list_of_names_stay(migrate):
     )
     assert "from isthmus.compat.types import (  # noqa: F401" in made
     assert "    Tool,  # the model's\n" in made
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            'def f(x: "mcp.types.Tool | None"): ...',
+            'def f(x: "isthmus.compat.types.Tool | None"): ...',
+        ),
+        ("x: 'list[mcp.types.Tool]'", "x: 'list[isthmus.compat.types.Tool]'"),
+        (
+            'def f(x: list["mcp.types.Tool"]) -> "mcp.types.Tool": ...',
+            'def f(x: list["isthmus.compat.types.Tool"]) -> "isthmus.compat.types.Tool": ...',
+        ),
+        ('x: Literal["mcp.sums"]', 'x: Literal["mcp.sums"]'),
+        ('x: "other.mcp.types"', 'x: "other.mcp.types"'),
+    ],
+)
+def test_a_type_that_is_written_as_a_string_is_rewritten(migrate, old, new):
+    """Annotations in quotes follow a plain import, without a note; other strings stay."""
+    made = migrate(f"import mcp.types\n{old}\n")
+    assert made == f"import isthmus.compat.types\n{new}\n"
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,20 @@ def find_facade_path(path: str) -> FacadePath | None:
     return None
 
 
+def find_imported_path(module: str, name: str) -> FacadePath | None:
+    """The façade's spelling of ``from module import name``; None where it has none.
+
+    A function or class of the module goes before a module below it, as in ``from fastmcp.tools import tool``.
+    """
+    own = find_facade_module(module)
+    if own is not None and _has_name(own, name):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if not isinstance(getattr(_load(own), name), ModuleType):
+                return FacadePath(own, (name,))
+    return find_facade_path(f"{module}.{name}")
+
+
 def _has_name(module: str, name: str) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

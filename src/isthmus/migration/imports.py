@@ -4,7 +4,12 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from isthmus.migration.edits import COMMENT_PREFIX, Note, TextEdits
-from isthmus.migration.facade import FacadePath, describe_missing_name, find_facade_path
+from isthmus.migration.facade import (
+    FacadePath,
+    describe_missing_name,
+    find_facade_path,
+    find_imported_path,
+)
 from isthmus.migration.references import Reference
 from isthmus.migration.scan import ImportedName, ImportStatement
 
@@ -47,7 +52,7 @@ class ImportRewriter:
         paths = {each: f"{module}.{each.name}" for each in statement.names}
         if any(map(self._is_local, paths.values())):
             return ImportOutcome.OWN_PACKAGE
-        found = {each: find_facade_path(path) for each, path in paths.items()}
+        found = {each: find_imported_path(module, each.name) for each in paths}
         missing = [path for each, path in paths.items() if found[each] is None]
         if len(missing) == len(paths):
             self._note_missing(statement, missing)

@@ -212,5 +212,6 @@ def _rewrite_file(
         rewrite_string(string, file.text, edits)
         for string in scan.strings
         if not local.has(string.value)
+        and not any(string.span.start < one.span.start < string.span.end for one in references)
     ]
     return FileChange(file, edits.apply(file.text), outcomes[ImportOutcome.REWRITTEN], sum(targets))

@@ -1,5 +1,6 @@
 """References through a plain import: ``mcp.types.Tool`` after ``import mcp.types``."""
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ import libcst.metadata as meta
 
 from isthmus.migration.edits import LineTable, Span
 from isthmus.migration.scan import get_dotted_name
+
+_DOTTED_NAME = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,53 @@ class _Collector(cst.CSTVisitor):
         self.found: list[Reference] = []
         self._lines = lines
         self._roots = roots
+        self._annotations = 0
+
+    def visit_Annotation(self, node: cst.Annotation) -> None:  # noqa: N802 - libcst calls it so
+        del node
+        self._annotations += 1
+
+    def leave_Annotation(self, original_node: cst.Annotation) -> None:  # noqa: N802 - libcst calls it so
+        del original_node
+        self._annotations -= 1
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:  # noqa: N802 - libcst calls it so
+        if self._holds_no_types(node):
+            self._annotations -= 1
+
+    def leave_Subscript(self, original_node: cst.Subscript) -> None:  # noqa: N802 - libcst calls it so
+        if self._holds_no_types(original_node):
+            self._annotations += 1
+
+    @staticmethod
+    def _holds_no_types(node: cst.Subscript) -> bool:
+        """Whether strings in it are values, as in ``Literal["mcp.types"]``."""
+        name = get_dotted_name(node.value) or ""
+        return name.rpartition(".")[2] in {"Literal", "Annotated"}
+
+    def visit_SimpleString(self, node: cst.SimpleString) -> None:  # noqa: N802 - libcst calls it so
+        """Collect the names in a type that is written as a string."""
+        if self._annotations <= 0 or not isinstance(node.evaluated_value, str):
+            return
+        scope = self.get_metadata(meta.ScopeProvider, node, None)
+        at = self.get_metadata(meta.PositionProvider, node).start
+        if scope is None:
+            return
+        for found in _DOTTED_NAME.finditer(node.value):
+            dotted = found.group()
+            root = dotted.partition(".")[0]
+            if root not in self._roots:
+                continue
+            names = scope.get_qualified_names_for(dotted)
+            imported = [one.name for one in names if one.source is meta.QualifiedNameSource.IMPORT]
+            if not imported or "\n" in node.value:
+                continue
+            start = self._lines.offset_of(at.line, at.column) + found.start()
+            kinds = {type(each) for each in scope[root]}
+            span = Span(start, start + len(dotted))
+            self.found.append(
+                Reference(at.line, span, root, imported[0], kinds == {meta.ImportAssignment})
+            )
 
     def visit_Import(self, node: cst.Import) -> bool:  # noqa: N802 - libcst calls it so
         del node
