@@ -118,6 +118,19 @@ async def test_rows_are_exported_as_a_file():
     assert answer.headers["content-type"] == "application/x-ndjson"
 
 
+async def test_rows_of_one_call_are_searched_on_as_such():
+    """Ours: a link to them narrows the list, which the form says and keeps."""
+    async with WatchedHost() as watched:
+        await watched.browser.get("/console/traffic")
+        await watched.call("look", what="it")
+        call = (await watched.host.view.traffic())[0].id
+        answer = await watched.browser.get(f"/console/audit?call={call}")
+        plain = await watched.browser.get("/console/audit")
+
+    assert call in [form.fields.get("call") for form in answer.page.forms]
+    assert "call" not in [name for form in plain.page.forms for name in form.fields]
+
+
 async def test_an_export_of_nonsense_is_refused():
     """Ours: before the file begins."""
     async with WatchedHost() as watched:

@@ -135,6 +135,8 @@ def draw_filters(request: ConsoleRequest) -> Markup:
         draw_field("since", "From", fields.get("since", ""), kind="datetime-local"),
         draw_field("until", "Until", fields.get("until", ""), kind="datetime-local"),
     ]
+    if fields.get("call"):  # a link has led here: whoever searches on sees that it narrows, too
+        parts.insert(0, draw_field("call", "Call", fields["call"]))
     if request.visitor.operator:
         parts.insert(4, draw_field("principal", "Principal", fields.get("principal", "")))
     return draw_search(request.link("audit"), *parts, label="Search of the audit log")
