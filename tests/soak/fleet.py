@@ -21,9 +21,10 @@ from pathlib import Path
 
 from isthmus import Server
 from isthmus.host.host import Host
-from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.entries import HostConfig, ServerEntry, ServerLimits, ServerOptions
 from isthmus.host.model.facts import Facts
+from isthmus.runtime.sorted_ids import new_id
 
 IN_MEMORY = 34
 PROCESSES = 12

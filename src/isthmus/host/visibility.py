@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, structs
 
 from isthmus.host.catalog.names import CatalogItem, Viewer
-from isthmus.host.model.attempt import Action, Attempt, Origin, new_id
+from isthmus.host.model.attempt import Action, Attempt, Origin
 from isthmus.host.model.errors import HostError
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import ConnectAsked, Payload
@@ -17,6 +17,7 @@ from isthmus.host.pipeline.acts.tool_call import ToolCallAct
 from isthmus.host.pipeline.pipeline import Pipeline
 from isthmus.host.pipeline.servers import KnownServers, find_labels
 from isthmus.host.policy.policy import Policy
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.wire import CallToolResult, Tool
 
 if TYPE_CHECKING:

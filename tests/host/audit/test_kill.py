@@ -13,7 +13,7 @@ ROUNDS = 6
 
 WRITES = """
 import asyncio, sys
-from isthmus.host.model.attempt import new_id
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.host.audit.log import AuditLog
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, closing
 
 from isthmus.host.audit.log import AuditLog
 from isthmus.host.audit.row_columns import COLUMNS
-from isthmus.host.model.attempt import new_id
 from isthmus.host.model.row import AuditRow
 from isthmus.host.state.database import HostState
+from isthmus.runtime.sorted_ids import new_id
 from support.clock import ManualClock
 
 AUDIT_TIME_S = 1_795_000_000.0  # when the rows of a log under test are written

@@ -10,9 +10,10 @@ from msgspec import Struct
 from isthmus.client.model.results import ToolResult
 from isthmus.core.encoding import is_same_json
 from isthmus.errors import IsthmusError
-from isthmus.host.model.attempt import asked_by, new_id
+from isthmus.host.model.attempt import asked_by
 from isthmus.host.model.interaction import Interaction
 from isthmus.host.remote.view import HostView
+from isthmus.runtime.sorted_ids import new_id
 
 MAX_TRIES = 100  # that are kept, of all people together
 MAX_TRIES_AT_ONCE = 16

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from isthmus.client.model.questions import BadQuestion
 from isthmus.errors import Refuse, UsageError
 from isthmus.host.catalog.names import Viewer
-from isthmus.host.model.attempt import new_id
 from isthmus.host.model.errors import AccountRequired, ConnectRequired
 from isthmus.host.supervisor.connection import make_connect_error
 from isthmus.revisions.codes import FORBIDDEN_CODE, UNAVAILABLE_CODE
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.wire import ElicitParams
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from isthmus.gateway.offers.lists import ViewLists
 from isthmus.gateway.offers.views import GatewayView, Owned, make_unknown
 from isthmus.host.catalog.names import Viewer
-from isthmus.host.model.attempt import Action, new_id
+from isthmus.host.model.attempt import Action
 from isthmus.host.model.errors import ServerUnavailable, Unknown
 from isthmus.host.model.row import AuditRow
 from isthmus.host.pipeline.results import RESULT_SCHEME
+from isthmus.runtime.sorted_ids import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ from msgspec import Struct, structs
 
 from isthmus.host.approvals.grant_matching import Grant
 from isthmus.host.approvals.grant_table import GrantsRead
-from isthmus.host.model.attempt import new_id
 from isthmus.host.state.database import decode_row
 from isthmus.host.state.shared_state import MAX_CAS_ATTEMPTS, SharedState
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.store.store import StoreUnavailable
 
 GRANT_PREFIX, ENDED_PREFIX = "grant/", "ended-grant/"

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from isthmus.host.approvals.grant_matching import Grant
-from isthmus.host.model.attempt import new_id
 from isthmus.host.state.database import decode_row
 from isthmus.host.state.presence import ProcessPresence
+from isthmus.runtime.sorted_ids import new_id
 
 if TYPE_CHECKING:
     import sqlite3

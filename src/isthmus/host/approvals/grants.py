@@ -16,11 +16,12 @@ from msgspec import structs
 from isthmus.errors import UsageError
 from isthmus.host.approvals.grant_matching import Grant, GrantMatcher, bind_arguments, is_read_only
 from isthmus.host.approvals.grant_table import GrantsRead, GrantStorage, GrantTable
-from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import Exhausted
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision
 from isthmus.host.model.trace import Assurance, Remember
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:

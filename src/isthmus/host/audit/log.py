@@ -23,11 +23,11 @@ from isthmus.host.audit.queries import read_last_lines
 from isthmus.host.audit.row_columns import RowSnapshot, take_snapshot
 from isthmus.host.audit.row_queue import QueueDrain, QueuedRow, RowQueue
 from isthmus.host.audit.writer import AuditWriter, BodyMode
-from isthmus.host.model.attempt import new_id
 from isthmus.host.model.errors import AuditUnavailable, ConfigError
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.view import AuditLine
 from isthmus.host.state.database import HostState
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.store.sqlite import Durability
 from isthmus.store.store import StoreUnavailable
 

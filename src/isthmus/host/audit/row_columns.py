@@ -15,8 +15,8 @@ from isthmus.auth.tokens.secret import Secret
 from isthmus.core.redaction.live_secrets import REDACTED
 from isthmus.core.redaction.texts import redact_text
 from isthmus.core.redaction.values import Redactor
-from isthmus.host.model.attempt import ID_ALPHABET
 from isthmus.host.model.row import AuditRow
+from isthmus.runtime.sorted_ids import ID_ALPHABET
 
 if TYPE_CHECKING:
     import sqlite3

@@ -17,7 +17,7 @@ import msgspec
 
 from isthmus.host.confinement.dangers import find_dangers, find_url_dangers
 from isthmus.host.confinement.sandbox import SCRIPT_SUFFIXES, GrantedFolder, describe_sandbox
-from isthmus.host.model.attempt import ASKER, Action, Attempt, new_id
+from isthmus.host.model.attempt import ASKER, Action, Attempt
 from isthmus.host.model.entries import (
     ServerEntry,
     find_own_secrets,
@@ -37,6 +37,7 @@ from isthmus.host.supervisor.identity import (
     identify_server,
     loads_code,
 )
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.transports.http.client.address import redact_url
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from isthmus.client.model.limits import OnProgress
 from isthmus.errors import UsageError
 from isthmus.host.catalog.metatools import parse_meta_arguments
 from isthmus.host.catalog.names import Viewer
-from isthmus.host.model.attempt import ASKER, Action, Attempt, Origin, new_id
+from isthmus.host.model.attempt import ASKER, Action, Attempt, Origin
 from isthmus.host.model.calling_client import CallingClient
 from isthmus.host.model.errors import BadArguments, Unknown
 from isthmus.host.model.events import AttemptProgressed, HostEvents
@@ -28,6 +28,7 @@ from isthmus.host.pipeline.results import HOST_SERVER, RESULT_SCHEME, ResultSour
 from isthmus.host.pipeline.runs import Run
 from isthmus.host.pipeline.servers import KnownServers
 from isthmus.host.policy.profiles import PROFILE
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.search.metatools import READ_REST_TOOL, CallWanted, RestWanted, is_meta
 from isthmus.wire import CallToolResult, TextContent
 

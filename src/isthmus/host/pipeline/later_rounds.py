@@ -12,7 +12,6 @@ from msgspec import structs
 
 from isthmus.core.journal import UNUSABLE_STATE
 from isthmus.errors import Refuse
-from isthmus.host.model.attempt import new_id
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import Decision
 from isthmus.host.model.round_proof import PROOF_LIFE_S, RoundProof
@@ -20,6 +19,7 @@ from isthmus.host.model.trace import Trace, rank_assurance
 from isthmus.host.pipeline.acts.act import ActOutcome
 from isthmus.host.pipeline.passage import Passage
 from isthmus.runtime.failures import log_warning
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from isthmus.host.approvals.broker import Broker
 from isthmus.host.approvals.decisions import TaskQuestion, make_connection_key
 from isthmus.host.approvals.grant_matching import digest_arguments
 from isthmus.host.approvals.hidden_values import restore_hidden
-from isthmus.host.model.attempt import Action, Attempt, new_id
+from isthmus.host.model.attempt import Action, Attempt
 from isthmus.host.model.errors import Denied, HostError, OutcomeUnknown, UserDeclined
 from isthmus.host.model.events import AttemptBegan, HostEvents
 from isthmus.host.model.facts import Facts, rate_risk
@@ -33,6 +33,7 @@ from isthmus.host.pipeline.passage import Passage
 from isthmus.host.pipeline.policy_in_force import PolicyInForce
 from isthmus.host.pipeline.runs import Runs, find_counted_rules
 from isthmus.host.policy.policy import Policy
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.store.store import StoreUnavailable
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from typing import Self
 
 from msgspec import Struct
 
-from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import Exhausted, Unknown
 from isthmus.host.model.trace import Trace
 from isthmus.host.pipeline.acts.act import ActOutcome
 from isthmus.host.policy.flow_labels import RunLabels
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.wire import CallToolResult, ResourceLink
 
 MAX_RUNS = 10_000  # the one that was used longest ago makes room

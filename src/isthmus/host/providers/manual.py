@@ -8,12 +8,13 @@ import msgspec
 from msgspec import UNSET, structs
 
 from isthmus.core.sampling import find_result_flaw
-from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import Denied
 from isthmus.host.model.interaction import Decision, Interaction, SamplingWritten
 from isthmus.host.model.trace import Trace
 from isthmus.host.pipeline.pipeline import CURRENT_ATTEMPT
 from isthmus.host.providers.provider import Completion, Delta, Done, Offered, ProviderBroke
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.wire import CreateMessageParams, CreateMessageResult, TextContent
 
 # a broker's ask: puts a question to a person

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 from isthmus.client.model.questions import QUESTION_ORIGIN, BadQuestion, UndeclaredQuestion
 from isthmus.core.answers import Answer, Cancelled
 from isthmus.errors import CapabilityMissing, Rejected
-from isthmus.host.model.attempt import Action, Attempt, Origin, new_id
+from isthmus.host.model.attempt import Action, Attempt, Origin
 from isthmus.host.model.entries import ServerEntry
 from isthmus.host.model.errors import Denied, HostError
 from isthmus.host.model.events import HostEvents, HostNotice
@@ -22,6 +22,7 @@ from isthmus.host.questions.capabilities import (
     make_full_capabilities,
     make_own_capabilities,
 )
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.server.asking.requirements import find_missing_capability
 from isthmus.wire import ClientCapabilities
 from isthmus.wire.jsonrpc import encode

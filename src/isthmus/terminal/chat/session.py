@@ -18,12 +18,13 @@ from isthmus.cards.lines import (
 )
 from isthmus.errors import IsthmusError, UsageError
 from isthmus.host.chat.conversation import Conversation
-from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import Unknown
 from isthmus.host.model.view import ServerDo
 from isthmus.host.providers.provider import Provider
 from isthmus.host.remote.view import HostView
 from isthmus.host.turns import ConversationEvent, ToolDone
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.terminal.chat.completion import (
     COMMANDS,
     find_attached,

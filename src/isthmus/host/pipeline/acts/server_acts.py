@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, structs
 from isthmus.client.client import Client
 from isthmus.core.encoding import is_same_json
 from isthmus.host.approvals.fingerprints import ToolChange
-from isthmus.host.model.attempt import Attempt, new_id
+from isthmus.host.model.attempt import Attempt
 from isthmus.host.model.errors import BadArguments, Denied, Quarantined, Unknown
 from isthmus.host.model.facts import Facts
 from isthmus.host.model.interaction import (
@@ -31,6 +31,7 @@ from isthmus.host.pipeline.pipeline import Pipeline
 from isthmus.host.pipeline.results import redact_resource
 from isthmus.host.pipeline.servers import KnownServers, ReleaseTool
 from isthmus.host.pipeline.validation import check_prompt
+from isthmus.runtime.sorted_ids import new_id
 from isthmus.wire import Completion, GetPromptResult, Prompt, ReadResourceResult, Reference, Tool
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Ids of attempts: nobody else has them, and later ones sort after earlier ones."""
+"""Ids that sort by time: nobody else has them, and later ones sort after earlier ones."""
 
 import os
 import subprocess
@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from isthmus.host.model.attempt import ID_ALPHABET, MAX_SPARE_DRAWS, new_id
+from isthmus.runtime.sorted_ids import ID_ALPHABET, MAX_SPARE_DRAWS, new_id
 
 FORKED = """
 import os
-from isthmus.host.model.attempt import new_id
+from isthmus.runtime.sorted_ids import new_id
 new_id()
 if os.fork():
     os.wait()
