@@ -277,6 +277,44 @@ async def test_the_address_of_a_server_is_not_told(revision, answer, told):
     assert told == refused.value.message
 
 
+@REVISIONS
+async def test_the_address_of_a_server_that_is_not_there_is_not_told(revision):
+    """Attack: the same, with a key in the URL; the server is named, also where nothing is known of it."""
+    host = make_allowing_host()
+    host.add("odd", "http://127.0.0.1:9/inside?key=canary")
+    async with Gateway(host) as gateway, Client(gateway.server, revision=revision) as user:
+        told = []
+        for ask in (
+            user.call_tool("odd__buy"),
+            user.read_resource("odd+shop://x"),
+            user.get_prompt("odd__praise"),
+        ):
+            with pytest.raises(Refused) as refused:
+                await ask
+            told.append(refused.value)
+
+    assert {-31503} == {one.code for one in told}
+    assert {"odd"} == {one.data["server"] for one in told}
+    for one in told:
+        assert "odd cannot be reached" in one.message
+        assert "127.0.0.1" not in one.message
+        assert "canary" not in one.message
+
+
+@REVISIONS
+async def test_the_address_of_a_server_that_breaks_down_is_not_told(revision):
+    """Attack: the same, where the call may have been done."""
+    host, broken = make_allowing_host(), make_response(b"POST http://127.0.0.1:1/x", status=500)
+    async with serve_responses(make_invalid_server({}, whole=broken)) as web:
+        host.add("odd", f"{web.url}/mcp")
+        async with Gateway(host) as gateway, Client(gateway.server, revision=revision) as user:
+            made = await user.call_tool("odd__buy")
+
+    assert made.is_error
+    assert "odd was asked, and gave no answer" in made.text
+    assert "127.0.0.1" not in made.text
+
+
 def make_invalid_server(result, error=None, whole=None):
     """A server of 2025-11-25 over HTTP whose tool gives a result that is none, an error, or what is no message."""
     tool = {"name": "buy", "inputSchema": {"type": "object"}}

@@ -4,6 +4,7 @@ What a model can mend, or has to know, is the result of the tool that it called.
 way is an error of the request, with a code that says whether it may be tried again.
 """
 
+import re
 from typing import Any
 
 from isthmus.errors import (
@@ -22,6 +23,7 @@ from isthmus.errors import (
 from isthmus.host.model.errors import (
     AccountRequired,
     BadArguments,
+    ConnectRequired,
     Denied,
     Exhausted,
     OutcomeUnknown,
@@ -40,6 +42,8 @@ from isthmus.wire import CallToolResult, TextContent
 RETRY_AFTER_MS = 2_000
 CAPABILITY_CODE = -32021
 
+ADDRESS = re.compile(r"https?://[^\s'\"<>]*[^\s'\"<>:,.;)]")
+
 # what a server says of the connection to the gateway, and nothing of that to the gateway's client: a
 # client would choose another revision, log in, or open pages that nobody has looked at
 CODES_OF_CONNECTIONS = frozenset(
@@ -54,7 +58,8 @@ def make_tool_failure(error: IsthmusError) -> CallToolResult | None:
     """The result of a call that failed so that its model should read why; None for other failures."""
     if not isinstance(error, TOLD_AS_RESULT):
         return None
-    return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+    text = hide_addresses(str(error)) if isinstance(error, OutcomeUnknown) else str(error)
+    return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
 def make_refusal(error: IsthmusError, server: str) -> Refuse:
@@ -77,8 +82,16 @@ def make_refusal(error: IsthmusError, server: str) -> Refuse:
         wait = error.retry_after
         code, data = LIMITED_CODE, None if wait is None else {"retryAfterMs": int(wait * 1000) + 1}
     elif isinstance(error, ServerUnavailable | ConnectFailed) or is_unsent(error):
-        code, data = UNAVAILABLE_CODE, {"server": server, "retryAfterMs": RETRY_AFTER_MS}
+        named = getattr(error, "server", "") or server
+        data = {"server": named, "retryAfterMs": RETRY_AFTER_MS}
+        text = str(error) if isinstance(error, ConnectRequired) else hide_addresses(str(error))
+        return Refuse(UNAVAILABLE_CODE, text, data)
     return name_faulty_server(error, server) or Refuse(code, str(error), data)
+
+
+def hide_addresses(text: str) -> str:
+    """A text about a server without its URL, which is for whoever runs the gateway, and may hold a key."""
+    return ADDRESS.sub("…", text)
 
 
 def name_faulty_server(error: IsthmusError, server: str) -> Refuse | None:
