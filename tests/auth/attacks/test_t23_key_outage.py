@@ -14,8 +14,8 @@ from support.clock import ManualClock
 from support.http.local_web import make_json_response, make_response, serve_responses
 
 RESOURCE, NOW = "https://mcp.example/mcp", 1_800_000_000.0
-KEY = PrivateKey.generate("RS256", kid="first")
-NEXT = PrivateKey.generate("RS256", kid="second")
+KEY = PrivateKey.generate("ES256", kid="first")
+NEXT = PrivateKey.generate("ES256", kid="second")
 
 
 def present_token(issuer, key=KEY, kid=None):
