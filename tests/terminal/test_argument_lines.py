@@ -112,3 +112,12 @@ def test_nothing_of_a_text_is_lost(text, edit):
 
     for part in text.replace("\r", "\n").split("\n"):
         assert part.replace('"', "") in shown.replace('\\"', "").replace('"', "")
+
+
+def test_arguments_nested_hundreds_of_times_are_shown():
+    """Ours: a card that cannot be shown can be neither allowed nor denied."""
+    nested = "one\ntwo"
+    for _ in range(600):
+        nested = [nested]
+
+    assert '"one\\ntwo"' in "\n".join(line.text for line in list_arguments({"what": nested}))

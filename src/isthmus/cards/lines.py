@@ -227,7 +227,12 @@ def list_arguments(arguments: Any) -> Iterator[StyledLine]:
     """Arguments as JSON, whole; texts of several lines stand below, line by line, and edits as diffs."""
     # Nobody can write the mark into their arguments beforehand.
     mark, below = secrets.token_hex(8), list[UnfoldedText]()
-    text = format_json(_fold_texts(msgspec.to_builtins(arguments), "", mark, below))
+    plain = msgspec.to_builtins(arguments)
+    try:
+        text = format_json(_fold_texts(plain, "", mark, below))
+    except RecursionError:  # it has to be seen all the same, and be decided
+        below.clear()
+        text = format_json(plain)
     for at, one in enumerate(below):
         text = text.replace(f'"{mark}:{at}"', f"({one.size}: below)")
     yield from quote_block(text)
