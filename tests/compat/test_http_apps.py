@@ -200,3 +200,15 @@ async def test_the_server_below_a_server_of_mcp_1_is_served_by_the_transport_of_
     ):
         assert client.info.version == "7"
         assert "3" == (await client.call_tool("add", {"a": 1, "b": 2})).text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("path", ["/", "/items/{id}", "/status/"])
+async def test_a_route_that_cannot_be_matched_is_left_out_with_a_warning(kind, path, caplog):
+    """A program with a landing page still serves its tools: on standard input and output it is not asked for."""
+    server = make_server(kind)
+    server.custom_route(path, methods=["get"])(lambda _: Response("page"))
+    made = server.server if kind == "fastmcp" else server.make_isthmus_server()
+    async with Client(made) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+    assert f"not served: route {path!r}" in caplog.text

@@ -1,9 +1,26 @@
 """Routes of the façades: functions that take and give what Starlette has, as routes of isthmus."""
 
+import logging
+from collections.abc import Sequence
 from inspect import isawaitable
 from typing import Any
 
+from isthmus.errors import UsageError
 from isthmus.server.routes import RouteRequest, RouteResponse
+
+logger = logging.getLogger("isthmus.compat")
+
+
+def add_route(server: Any, path: str, methods: Sequence[str], fn: Any) -> None:
+    """Serve a route whose function takes and gives what Starlette has.
+
+    A path that isthmus cannot match, such as ``/`` or ``/items/{id}``, is left out with a warning: a program that is
+    started on standard input and output has it for nothing.
+    """
+    try:
+        server.route(path, methods=[one.upper() for one in methods])(make_route(fn))
+    except UsageError as error:
+        logger.warning("not served: %s; docs/guide/routes.md says what can be", error)
 
 
 def make_route(fn: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from isthmus.compat.routes import make_route
+from isthmus.compat.routes import add_route
 
 
 class TransportSecuritySettings:
@@ -117,7 +117,7 @@ class SessionManager:
 def add_routes(server: Any, routes: Sequence[tuple[Any, ...]]) -> None:
     """Serve routes whose functions take and give what Starlette has."""
     for path, methods, fn in routes:
-        server.route(path, methods=methods)(make_route(fn))
+        add_route(server, path, methods, fn)
 
 
 StreamableHTTPSessionManager = SessionManager

@@ -129,12 +129,12 @@ class FacadeRunner:
         self, path: str, methods: list[str], name: str | None = None, include_in_schema: bool = True
     ) -> Callable[[Any], Any]:
         """Decorate a function of starlette's request as what answers at a path beside the endpoint."""
-        from isthmus.compat.routes import make_route  # few servers have routes
+        from isthmus.compat.routes import add_route  # few servers have routes
 
         del name, include_in_schema
 
         def decorate(fn: Any) -> Any:
-            self.server.route(path, methods=methods)(make_route(fn))
+            add_route(self.server, path, methods, fn)
             return fn
 
         return decorate
