@@ -338,3 +338,33 @@ async def test_a_method_without_a_handler_is_refused_as_by_the_library(library, 
             await client.request("resources/templates/list", {})
     assert caught.value.code == -32601
     assert caught.value.data == data
+
+
+async def test_a_program_of_mcp_1_that_calls_its_own_tool_gets_content_and_structure():
+    """Façade of mcp 1.x: ``call_tool`` gives what its own tests take apart, and a client the same as before."""
+    from typing import Annotated
+
+    from mcp.server.fastmcp import FastMCP
+    from mcp.server.fastmcp.exceptions import ToolError
+    from pydantic import BeforeValidator
+
+    server = FastMCP("older")
+
+    @server.tool()
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @server.tool()
+    def tell(text: Annotated[str, BeforeValidator(str.upper)]):
+        return text
+
+    content, structured = await server.call_tool("add", {"a": 1, "b": 2})
+    assert (content[0].text, structured) == ("3", {"result": 3})
+    (block,) = await server.call_tool("tell", {"text": "x"})
+    assert block.text == "X"
+    with pytest.raises(ToolError, match="Unknown tool: no"):
+        await server.call_tool("no", {})
+    async with Client(server.make_isthmus_server(), revision="2025-11-25") as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).structured_content == {"result": 3}
+        refused = await client.call_tool("tell", {"text": {}})
+        assert refused.text.startswith("Error executing tool tell: descriptor 'upper'")

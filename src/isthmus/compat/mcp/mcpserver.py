@@ -434,7 +434,7 @@ class MCPServer(Backend):
     async def _serve_call(self, params: Any, request: ForeignRequest) -> Any:
         context = Context(request, self)
         try:
-            if type(self).call_tool is not MCPServer.call_tool:  # a subclass has its own
+            if type(self).call_tool.__module__ != __name__:  # a subclass has its own
                 return await call_overridden(self, params, context)
             return await self.run_tool(params.name, params.arguments, context)
         except (MCPError, asyncio.CancelledError):
@@ -459,6 +459,9 @@ class MCPServer(Backend):
             bound = function.bind(arguments)
         except (pydantic.ValidationError, msgspec.DecodeError) as error:
             raise ToolError(f"{failed}: {error}") from error
+        except Exception as error:  # of a validator of the program's own
+            told = f": {error}" if self.tells_errors else ""
+            raise UnexpectedToolError(f"{failed}{told}") from error
         try:
             if tool.resolved:
                 run = ResolverRun(bound, context, self.run_in_thread)
@@ -689,6 +692,21 @@ class FastMCP(MCPServer):
         """Offer a resource."""
         prepare_older_resource(resource)
         super().add_resource(resource)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context | None = None
+    ) -> Any:
+        """Call a tool: its content, with its structured content where it has an output schema.
+
+        Raises:
+            ToolError: there is none of this name, its arguments do not fit, or it failed.
+        """
+        result = await self.run_tool(name, arguments, context or self.get_context())
+        made = types.CallToolResult.model_validate_json(encode(result))
+        written = made.is_error or made.meta is not None  # only a CallToolResult of the program's
+        if written or made.structured_content is None:
+            return made if written else made.content
+        return made.content, made.structured_content
 
 
 def list_one(item: Any) -> Any:
