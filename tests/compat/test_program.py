@@ -58,18 +58,23 @@ async def test_a_function_of_a_module_gets_its_arguments(tmp_path):
         assert (await client.call_tool("say", {})).text == "a --b"
 
 
-def test_a_program_that_is_none_is_refused(tmp_path):
-    """Façade: what is no module, no script and no file ends with a message that says so."""
+@pytest.mark.parametrize("program", ["no_such_program", "json"])
+def test_a_program_that_is_none_is_refused(tmp_path, program):
+    """Façade: what is no module, no script and no file ends with a message that says so.
+
+    A package without ``__main__``, such as ``json``, is no module that can be run.
+    """
     ended = subprocess.run(
-        [sys.executable, "-m", "isthmus", "run", "--compat", "no_such_program"],
+        [sys.executable, "-m", "isthmus", "run", "--compat", program],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert ended.returncode != 0
-    assert "no_such_program is no module that can be run" in ended.stderr
+    assert ended.returncode == 2
+    assert f"{program} is no module that can be run" in ended.stderr
+    assert "MODULE:FUNCTION" in ended.stderr
 
 
 async def test_a_program_that_puts_standard_error_in_the_place_of_its_output_is_heard(tmp_path):

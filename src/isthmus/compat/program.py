@@ -47,7 +47,8 @@ def run_program(target: str, arguments: Sequence[str], placement: Placement | No
         return
     if not _is_module(target):
         raise UsageError(
-            f"{target} is no module that can be run, no console script, and no .py file here"
+            f"{target} is no module that can be run, no console script, and no .py file here; "
+            "MODULE:FUNCTION names a function of a module"
         )
     names = runpy.run_module(target, run_name="__main__", alter_sys=True)
     _serve_what_is_left(names, target)
@@ -65,11 +66,14 @@ def _start(script: Any, target: str) -> None:
 
 
 def _is_module(name: str) -> bool:
-    """Whether there is a module of this name."""
+    """Whether there is a module of this name, or a package that can be run."""
     try:
-        return find_spec(name) is not None
+        found = find_spec(name)
+        if found is not None and found.submodule_search_locations is not None:
+            found = find_spec(f"{name}.__main__")
     except (ModuleNotFoundError, ValueError):
         return False
+    return found is not None
 
 
 def _is_server(value: Any) -> bool:

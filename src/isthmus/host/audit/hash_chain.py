@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from isthmus.core.text import format_count
 from isthmus.host.audit.head_file import ChainHead, HeadFile, HeadInvalid
 from isthmus.host.audit.keys import AuditKeys
 from isthmus.host.audit.row_columns import COLUMNS, HASH_COLUMNS
@@ -101,7 +102,8 @@ class ChainVerdict(Struct, frozen=True, kw_only=True):
 
 def describe_verdict(found: ChainVerdict) -> Iterable[str]:
     """The verdict of a verification, as lines."""
-    yield f"{found.rows} rows ({found.first} to {found.last}), {found.checkpoints} checkpoints"
+    counts = format_count(found.rows, "row"), format_count(found.checkpoints, "checkpoint")
+    yield f"{counts[0]} ({found.first} to {found.last}), {counts[1]}"
     if found.dropped:
         yield f"rows up to {found.dropped} were dropped by retention, under a signature"
     yield from (f"row {fault.seq}: {fault.what}: {fault.text}" for fault in found.faults)
