@@ -3,6 +3,7 @@
 import pytest
 
 from isthmus import Server
+from isthmus.cli.commands import call
 from isthmus.cli.commands.call import HostCall, call_at_host
 from isthmus.cli.exit_codes import Exit
 from isthmus.cli.exits import exit_for
@@ -47,6 +48,16 @@ async def test_a_tool_of_the_running_host_is_called(state, capsys):
 
     assert (Exit.OK, Exit.OK) == (code, also)
     assert said.startswith("3\n{")
+
+
+async def test_a_call_that_takes_long_says_where_it_is_approved(state, capsys, monkeypatch):
+    """Ours: a call that waits for a person is not silent; the note is on standard error."""
+    monkeypatch.setattr(call, "WAITING_NOTE_DELAY_S", 0.0)
+    await call_at_host(HostCall(("shop__add", "a=1", "b=2"), None, state))
+    printed = capsys.readouterr()
+
+    assert "isthmus host --attach or isthmus console" in printed.err
+    assert printed.out == "3\n"
 
 
 @pytest.mark.covers("hostaudit.calls.command")

@@ -223,6 +223,13 @@ async def get_prompt(terminal: TerminalClient, name: str, words: Sequence[str]) 
     return Exit.OK
 
 
+WAITING_NOTE_DELAY_S = 3.0
+WAITING_NOTE = (
+    "isthmus: no result yet; if the call waits for approval, "
+    "allow it with isthmus host --attach or isthmus console"
+)
+
+
 class HostCall(Struct, frozen=True):
     """Options of a call through the running host.
 
@@ -249,6 +256,8 @@ async def call_at_host(options: HostCall) -> Exit:
         HostGone: no host runs there.
         HostError: the call may not be made, or its server is not there.
     """
+    import asyncio  # other calls need it later
+
     from isthmus.cli.host_state import find_configured_folder  # other calls need no host
     from isthmus.host.remote.attached import AttachedHost
 
@@ -262,7 +271,13 @@ async def call_at_host(options: HostCall) -> Exit:
     ) as host:
         schema = await _find_schema(host, name)
         arguments = whole | parse_arguments(given, schema)
-        result = await host.call(name, arguments, principal="user:local", timeout=options.timeout)
+        note = asyncio.get_running_loop().call_later(WAITING_NOTE_DELAY_S, print_note, WAITING_NOTE)
+        try:
+            result = await host.call(
+                name, arguments, principal="user:local", timeout=options.timeout
+            )
+        finally:
+            note.cancel()
     return print_result(result, as_json=options.as_json)
 
 
