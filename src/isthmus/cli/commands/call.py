@@ -1,5 +1,6 @@
 """``isthmus call``, ``read`` and ``prompt``: use a tool, a resource or a prompt of a server."""
 
+import asyncio
 import base64
 import os
 import sys
@@ -256,8 +257,6 @@ async def call_at_host(options: HostCall) -> Exit:
         HostGone: no host runs there.
         HostError: the call may not be made, or its server is not there.
     """
-    import asyncio  # other calls need it later
-
     from isthmus.cli.host_state import find_configured_folder  # other calls need no host
     from isthmus.host.remote.attached import AttachedHost
 
