@@ -1,6 +1,7 @@
 """The hop budget: how many functions, in how many files, one ``tools/call`` goes through."""
 
 import asyncio
+import gc
 import json
 import sys
 from dataclasses import dataclass
@@ -53,11 +54,13 @@ class Hops:
         self.met = {}
 
     def __enter__(self):
+        gc.disable()  # what ends other tests' objects would be met as well
         sys.setprofile(self._see)
         return self
 
     def __exit__(self, *_):
         sys.setprofile(None)
+        gc.enable()
 
     def _see(self, frame, event, _argument):
         code = frame.f_code
