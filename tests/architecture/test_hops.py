@@ -1,7 +1,6 @@
 """The hop budget: how many functions, in how many files, one ``tools/call`` goes through."""
 
 import asyncio
-import gc
 import json
 import sys
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from isthmus.runtime.channel import Outgoing
 from isthmus.runtime.peer import Peer
 from isthmus.transports.memory import open_pair
 from support.http.connection_driver import Wire, make_config
+from support.profiling import profile_calls
 
 ROOT = str(Path(isthmus.__file__).parent)
 # Functions and files, as measured; of a question, two more. The rungs of the HTTP ladder are small
@@ -54,13 +54,12 @@ class Hops:
         self.met = {}
 
     def __enter__(self):
-        gc.disable()  # what ends other tests' objects would be met as well
-        sys.setprofile(self._see)
+        self._profile = profile_calls(self._see)
+        self._profile.__enter__()
         return self
 
     def __exit__(self, *_):
-        sys.setprofile(None)
-        gc.enable()
+        self._profile.__exit__(None, None, None)
 
     def _see(self, frame, event, _argument):
         code = frame.f_code

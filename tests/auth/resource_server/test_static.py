@@ -1,8 +1,6 @@
 """Fixed tokens, and several issuers side by side."""
 
-import gc
 import hmac
-import sys
 
 import pytest
 from hypothesis import given
@@ -15,6 +13,7 @@ from isthmus.auth.tokens.jose import PrivateKey, sign_jwt
 from isthmus.auth.tokens.secret import Secret, name_token
 from isthmus.core.principal import Principal
 from isthmus.errors import UsageError
+from support.profiling import profile_calls
 
 RESOURCE, NOW = "https://mcp.example/mcp", 1_800_000_000.0
 ADA = Principal(issuer="static", subject="ada")
@@ -79,11 +78,8 @@ def test_a_token_costs_the_same_however_many_are_known(token):
         people = {f"token-{n}": Principal(issuer="static", subject=str(n)) for n in range(count)}
         verifier, calls = StaticTokens(people), []
         name = name_token(token)
-        gc.disable()  # what it calls would be counted
-        sys.setprofile(lambda frame, event, function, calls=calls: calls.append((event, function)))
-        verifier.recall(name, RESOURCE)
-        sys.setprofile(None)
-        gc.enable()
+        with profile_calls(lambda frame, event, function, to=calls: to.append((event, function))):
+            verifier.recall(name, RESOURCE)
         costs.append((len(calls), calls.count(("c_call", hmac.compare_digest))))
 
     assert costs[0] == costs[1]
