@@ -144,7 +144,9 @@ def test_a_file_that_is_edited_counts_at_once_and_what_is_different_is_told(word
     ) as process:
         try:
             begun = [process.stderr.readline() for _ in range(2)]
-            edit = partial(file.write_text, json.dumps({"mcpServers": entries}))
+            changed = file.with_name("changed.json")
+            changed.write_text(json.dumps({"mcpServers": entries}))
+            edit = partial(changed.replace, file)  # nobody reads half of it
             seen, servers = asyncio.run(heard_of(words[4], edit))
             told = [process.stderr.readline() for _ in range(2)]
         finally:

@@ -72,6 +72,8 @@ def run(keeper, pytester, monkeypatch):
     """Runs a test file beside a server, as in a project of its own."""
     monkeypatch.setenv("CI", "")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # a file that is written twice in a second, as long as before, would be taken from its bytecode
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     pytester.makepyfile(shop=SHOP)
     pytester.makeini("[pytest]\npythonpath = .\n")
 

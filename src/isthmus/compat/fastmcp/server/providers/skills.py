@@ -225,8 +225,18 @@ class VendorSkillsProvider(SkillsDirectoryProvider):
         )
 
 
+class ClaudeSkillsProvider(VendorSkillsProvider):
+    """Provider of the skills in ``~/.claude/skills``, where Claude Code keeps a user's.
+
+    Args:
+        reload: they are looked through each time.
+        supporting_files: the other files are read by a template, or listed each.
+    """
+
+    folders = ("~/.claude/skills",)
+
+
 VENDOR_FOLDERS = {
-    "Claude": ("~/.claude/skills",),
     "Cursor": ("~/.cursor/skills",),
     "VSCode": ("~/.copilot/skills",),
     "Codex": ("/etc/codex/skills", "~/.codex/skills"),
