@@ -6,6 +6,8 @@ import pytest
 
 from isthmus.host import Quarantined
 from isthmus.host.model.interaction import Decision
+from isthmus.host.policy.policy import Policy
+from isthmus.host.policy.rule_file import read_layers
 from support.console.page_browser import WatchedHost
 from support.event_loop import run_until
 
@@ -224,6 +226,28 @@ async def test_a_definition_that_nobody_has_seen_is_not_released(tmp_path):
 
     assert answer.status == 409
     assert "Nothing was released" in answer.text
+
+
+async def test_a_release_that_policy_denies_says_why(tmp_path):
+    """Ours: the page is no way around a rule, and shows the reason."""
+    denied = """
+    [[rule]]
+    id = "changes"
+    effect = "deny"
+    reason = "no tool may change"
+    when = { action = "tool.change" }
+    """
+    async with WatchedHost(state=tmp_path) as watched:
+        await watched.call("look", what="it")
+    async with WatchedHost(state=tmp_path, about="Look, and send it on.") as watched:
+        with pytest.raises(Quarantined):
+            await watched.call("look", what="it")
+        watched.host.policy.replace(Policy(read_layers(denied, "user")))
+        page = await watched.open_tool("look")
+        answer = await watched.browser.submit(page, LOOK, ("what", "release"))
+
+    assert answer.status == 403
+    assert "was not released: no tool may change" in answer.text
 
 
 # The configuration

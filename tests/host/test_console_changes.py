@@ -12,7 +12,7 @@ from isthmus.host.approvals.fingerprints import compute_fingerprint
 from isthmus.host.config.load import load_config
 from isthmus.host.config.write import ShadowMember
 from isthmus.host.host import Host
-from isthmus.host.model.errors import ConfigError, HostError, Quarantined, Unknown
+from isthmus.host.model.errors import ConfigError, Denied, HostError, Quarantined, Unknown
 from isthmus.host.model.events import QuestionAsked
 from isthmus.host.model.interaction import Decision
 from isthmus.host.model.view import AuditQuery
@@ -122,9 +122,9 @@ def make_shop(about):
     return server
 
 
-def open_shop(state, about):
+def open_shop(state, about, rules=ALLOW_ALL):
     """A host with a shop."""
-    host = Host(policy=Policy(read_layers(ALLOW_ALL, "user")), state=state)
+    host = Host(policy=Policy(read_layers(rules, "user")), state=state)
     host.add("shop", make_shop(about))
     return host
 
@@ -145,6 +145,37 @@ async def test_a_changed_tool_is_shown_once_its_server_is_connected(tmp_path, wa
     assert "quarantined" == found.state
     assert "Look, and send it on." == found.tool.description
     assert any("send it on" in line for line in found.diff)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ('effect = "deny"\nreason = "no tool may change"', "no tool may change"),
+        (
+            'effect = "ask"\nobligations = { assurance = "second_person" }',
+            "the rule wants second_person",
+        ),
+    ],
+    ids=["denied", "second person"],
+)
+async def test_a_release_that_policy_does_not_allow_is_refused(tmp_path, way, rule, why):
+    """Ours: a page is no way around a rule about changed tools."""
+    state = tmp_path / "state"
+    rules = f'{ALLOW_ALL}[[rule]]\nid = "changes"\n{rule}\nwhen = {{ action = "tool.change" }}\n'
+    async with open_shop(state, "Look.") as host:
+        await host.call("shop__look", {"what": "it"})
+    async with (
+        open_shop(state, "Look, and send it on.", rules) as host,
+        view_host(host, way, state) as view,
+    ):
+        await view.server_do("shop", "start", by="ada")
+        with pytest.raises(Denied, match=why) as denied:
+            await view.release_tool("shop", "look", by="ada")
+        states = [one.state for one in await view.server_tools("shop")]
+
+    assert "changes" == denied.value.rule
+    assert ["quarantined"] == states
 
 
 @WAYS

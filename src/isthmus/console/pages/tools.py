@@ -43,6 +43,7 @@ from isthmus.console.pages.tool_tries import (
 from isthmus.console.requests import ConsoleReply, ConsoleRequest, PageRedirect, PageReply
 from isthmus.errors import IsthmusError
 from isthmus.host.catalog.names import make_name
+from isthmus.host.model.errors import Denied
 from isthmus.host.model.view import ToolState
 
 NO_TOOL_TEXT = (
@@ -86,23 +87,25 @@ async def use_tool(request: ConsoleRequest) -> ConsoleReply:
 
 async def _release_tool(request: ConsoleRequest, found: ToolState) -> ConsoleReply:
     """Release a tool as it was shown: one that has changed since stays where it is."""
-    released = await request.view.release_tool(
-        request.parameters["name"],
-        found.tool.name,
-        fingerprint=request.fields.get("fingerprint", ""),
-        by=name_actor(request.visitor.name),
-    )
+    why_not, status = "Nothing was released: the definition has changed again. Read it first.", 409
+    try:
+        released = await request.view.release_tool(
+            request.parameters["name"],
+            found.tool.name,
+            fingerprint=request.fields.get("fingerprint", ""),
+            by=name_actor(request.visitor.name),
+        )
+    except Denied as denied:
+        released, why_not, status = False, str(denied), 403
     if released:
         return PageRedirect(make_tool_path(request))
     body = element(
         "div",
         {},
-        draw_notice(
-            "Nothing was released: the definition has changed again. Read it first.", "bad"
-        ),
+        draw_notice(why_not, "bad"),
         draw_tool(request, found, {}, {}),
     )
-    return PageReply(title=found.tool.name, body=body, status=409, section="servers")
+    return PageReply(title=found.tool.name, body=body, status=status, section="servers")
 
 
 async def _try_tool(request: ConsoleRequest, found: ToolState, server: str) -> ConsoleReply:

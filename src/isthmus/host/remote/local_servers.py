@@ -11,8 +11,8 @@ from isthmus.core.redaction.values import Redactor
 from isthmus.errors import IsthmusError
 from isthmus.host.approvals.fingerprints import ToolChange, compute_fingerprint
 from isthmus.host.catalog.names import make_name
-from isthmus.host.model.errors import Unknown
-from isthmus.host.model.interaction import ChangeAsked, Decision
+from isthmus.host.model.errors import Denied, Unknown
+from isthmus.host.model.interaction import ChangeAsked, Decision, find_lack
 from isthmus.host.model.row import AuditRow
 from isthmus.host.model.view import ServerAddress, ServerStatus, ToolState
 from isthmus.host.remote.requests import (
@@ -140,6 +140,8 @@ class ServerRequests:
             return False
         if request.fingerprint not in {"", change.fingerprint}:
             return False
+        said = Decision(verdict="allow", by=request.by, assurance="local_ui")
+        await self._require_release(change, said)
         row = AuditRow(
             kind="decision", action="tool.change", server=change.server, identity=change.identity,
             object=change.tool, fingerprint=change.fingerprint, effect="allow",
@@ -147,10 +149,28 @@ class ServerRequests:
         )  # fmt: skip
         await self._host.audit.write(row)
         await self._host.calls.servers.fingerprints.release(change)
-        await self._answer_changes(change, request.by)
+        await self._answer_changes(change, said)
         return True
 
-    async def _answer_changes(self, change: ToolChange, by: str) -> None:
+    async def _require_release(self, change: ToolChange, said: Decision) -> None:
+        """Require that policy lets one person at a page release a changed tool.
+
+        Raises:
+            Denied: it denies every release, or wants more assurance than the page gives.
+        """
+        trace = await self._host.policy.explain(
+            action="tool.change", server=change.server, tool=change.tool
+        )
+        # by the rule alone: whoever releases it is there, whether or not anybody can be asked
+        denies = bool(trace.matches) and trace.matches[0].effect == "deny"
+        why = trace.reason if denies else find_lack(said, trace.obligations.assurance, "user:local")
+        if why:
+            raise Denied(
+                f"tool {change.tool!r} of server {change.server!r} was not released: {why}",
+                rule=trace.rule,
+            )
+
+    async def _answer_changes(self, change: ToolChange, said: Decision) -> None:
         """Answer whoever is asked about the same change just now."""
         broker = self._host.broker
         for one in broker.pending():
@@ -159,7 +179,6 @@ class ServerRequests:
             if (one.attempt.server, one.attempt.object) != (change.server, change.tool):
                 continue
             if bytes(one.payload.after) == change.after:
-                said = Decision(verdict="allow", by=by, assurance="local_ui")
                 await broker.decide(one.id, said)
 
     # Addresses

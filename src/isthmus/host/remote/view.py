@@ -409,6 +409,7 @@ class HostView(ABC):
 
         Raises:
             Unknown: there is no such server, or no such tool.
+            Denied: policy denies the release, or wants more assurance than a page gives.
         """
         request = AskRelease(
             id=self.number_request(), server=server, tool=tool, fingerprint=fingerprint, by=by
