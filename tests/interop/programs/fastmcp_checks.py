@@ -71,7 +71,7 @@ def secret() -> str:
 
 
 @mcp.resource("data://{name}", auth=require_scopes("write"))
-def named(name: str) -> str:
+def read_named(name: str) -> str:
     """A template with a scope."""
     return name
 

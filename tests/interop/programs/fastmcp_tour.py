@@ -161,13 +161,13 @@ def fail_provided() -> str:
 
 
 @provider.resource("data://provided")
-def provided() -> str:
+def read_provided() -> str:
     """Give it."""
     return "provided"
 
 
 @provider.resource("data://{name}/of")
-def provided_of(name: str) -> str:
+def read_provided_of(name: str) -> str:
     """Give a part of it."""
     return f"of {name}"
 

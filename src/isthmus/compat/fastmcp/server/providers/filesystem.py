@@ -115,7 +115,7 @@ def import_file(path: Path, root: Path) -> ModuleType:
     taken = sys.modules.get(package.name)
     if taken is not None and str(package) not in map(str, getattr(taken, "__path__", ())):
         raise ImportError(f"another package {package.name!r} is imported already")
-    with _searching(package.parent):
+    with _extend_search_path(package.parent):
         known = sys.modules.get(name)
         return importlib.import_module(name) if known is None else importlib.reload(known)
 
@@ -140,7 +140,7 @@ def _import_alone(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _searching(path.parent):
+        with _extend_search_path(path.parent):
             spec.loader.exec_module(module)
     except BaseException:
         sys.modules.pop(name, None)
@@ -149,7 +149,7 @@ def _import_alone(path: Path) -> ModuleType:
 
 
 @contextmanager
-def _searching(folder: Path) -> Iterator[None]:
+def _extend_search_path(folder: Path) -> Iterator[None]:
     """Let imports find what stands in a folder."""
     sys.path.insert(0, str(folder))
     try:
